@@ -1,0 +1,65 @@
+"""The database connection as Django wants it, from a connection address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from memstate_site.env import SettingError
+
+# What the address may say that Django has a setting of its own for.
+DJANGO_NAMES = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+
+
+def database_settings(
+    variable: str,
+    address: str,
+    *,
+    pool: dict[str, Any] | None,
+    statement_timeout_ms: int,
+    lock_timeout_ms: int,
+    idle_in_transaction_timeout_ms: int,
+) -> dict[str, Any]:
+    """One entry of DATABASES for a `postgresql://` address.
+
+    Everything libpq understands may stand in the address: sockets, several hosts, TLS. With `pool`, connections are
+    shared by the threads of the process; without, each thread keeps one for a minute. A pool does not survive a fork,
+    and the job cluster forks, so only the web processes have one.
+    """
+    if not address.startswith(("postgresql://", "postgres://")):
+        raise SettingError(f"{variable} must be an address that starts with postgresql://.")
+    try:
+        parts: dict[str, Any] = dict(conninfo_to_dict(address))
+    except psycopg.ProgrammingError as problem:
+        # The driver's message quotes the address, and with it the password; only what it says first is safe to show.
+        raise SettingError(f"{variable} is not an address that PostgreSQL understands ({_cause(problem)}).") from None
+    if not parts.get("dbname"):
+        raise SettingError(f"{variable} does not name a database; write it after the host, as in postgresql://host/name.")
+
+    settings: dict[str, Any] = {django: str(parts.pop(libpq, "")) for libpq, django in DJANGO_NAMES.items()}
+    # Limits stand first, so that options in the address can still change them.
+    limits = {
+        "statement_timeout": statement_timeout_ms,
+        "lock_timeout": lock_timeout_ms,
+        "idle_in_transaction_session_timeout": idle_in_transaction_timeout_ms,
+    }
+    given = parts.pop("options", "")
+    parts["options"] = " ".join([*(f"-c {name}={value}" for name, value in limits.items()), given]).strip()
+    parts.setdefault("connect_timeout", 10)
+    parts.setdefault("application_name", "memstate")
+    if pool is not None:
+        parts["pool"] = pool
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **settings,
+        "OPTIONS": parts,
+        "CONN_MAX_AGE": 0 if pool is not None else 60,
+        # A connection that died with a restarted server is noticed and replaced instead of failing a request.
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+def _cause(problem: Exception) -> str:
+    return str(problem).split('"')[0].strip(" :") or "malformed"

@@ -1,0 +1,114 @@
+"""Settings come from the environment only, through these helpers.
+
+Each helper reads one variable and gives it a type. A variable that is set to something that cannot be meant stops the
+program with a sentence that names the variable: a setting that is silently ignored costs more than a start that fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off"})
+
+
+class SettingError(Exception):
+    """A setting cannot be used; the message is the sentence to show."""
+
+
+def envstr(name: str, default: str = "", *, choices: Collection[str] = ()) -> str:
+    """The variable as text without surrounding blanks; an empty variable counts as not set."""
+    value = os.environ.get(name, "").strip() or default
+    if choices and value not in choices:
+        raise SettingError(f"{name} is {value!r}, but it must be one of: {', '.join(choices)}.")
+    return value
+
+
+def envbool(name: str, default: bool) -> bool:
+    """The variable as yes or no, in any of the usual spellings."""
+    value = envstr(name).lower()
+    if not value:
+        return default
+    if value in TRUE_WORDS:
+        return True
+    if value in FALSE_WORDS:
+        return False
+    raise SettingError(f"{name} is {value!r}, but it must be true or false.")
+
+
+def envint(name: str, default: int, *, minimum: int | None = None, maximum: int | None = None) -> int:
+    """The variable as a whole number within its bounds."""
+    return _number(name, default, int, "a whole number", minimum, maximum)
+
+
+def envfloat(name: str, default: float, *, minimum: float | None = None, maximum: float | None = None) -> float:
+    """The variable as a number within its bounds."""
+    return _number(name, default, float, "a number", minimum, maximum)
+
+
+def envlist(name: str, default: Collection[str] = ()) -> list[str]:
+    """The variable as a list, separated by commas; blanks around the parts and empty parts do not count."""
+    value = envstr(name)
+    if not value:
+        return list(default)
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def envpath(name: str, default: Path) -> Path:
+    """The variable as an absolute path; `~` is the home folder, a relative path counts from the working folder."""
+    value = envstr(name)
+    return Path(os.path.abspath(Path(value).expanduser() if value else default))
+
+
+def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
+    """A secret from the variable itself, or from the file that `<name>_FILE` names, or None when neither is set.
+
+    The file form is what container platforms offer, and keeps the secret out of the environment of every process.
+    """
+    path = envstr(f"{name}_FILE")
+    if path and envstr(name):
+        raise SettingError(f"Both {name} and {name}_FILE are set; only one of them can count.")
+    if path:
+        try:
+            value = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SettingError(f"{name}_FILE names {path}, which cannot be read: {problem}.") from problem
+        if not value:
+            raise SettingError(f"{name}_FILE names {path}, but that file is empty.")
+    else:
+        value = envstr(name)
+    if not value:
+        return None
+    if len(value) < minimum_length:
+        # The value itself is left out on purpose: this sentence ends up in logs.
+        raise SettingError(f"{name} has {len(value)} characters, but it needs at least {minimum_length}.")
+    return value
+
+
+def _number(
+    name: str,
+    default: Number,
+    convert: Callable[[str], Number],
+    kind: str,
+    minimum: Number | None,
+    maximum: Number | None,
+) -> Number:
+    text = envstr(name)
+    if not text:
+        return default
+    try:
+        value = convert(text)
+    except ValueError:
+        raise SettingError(f"{name} is {text!r}, but it must be {kind}.") from None
+    if value != value:
+        raise SettingError(f"{name} is {text!r}, but it must be {kind}.")
+    if minimum is not None and value < minimum:
+        raise SettingError(f"{name} is {text}, but it must be at least {minimum}.")
+    if maximum is not None and value > maximum:
+        raise SettingError(f"{name} is {text}, but it must be at most {maximum}.")
+    return value

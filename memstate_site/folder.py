@@ -1,0 +1,99 @@
+"""The data folder and the files in it that only its owner may read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from memstate_site.env import SettingError, envpath
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def data_folder() -> Path:
+    """Where everything lives that this installation must keep: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
+    return envpath("MEMSTATE_DATA_DIR", CHECKOUT / ".memstate")
+
+
+def data_folder_ensure() -> Path:
+    """The data folder, made if it is missing; the mode of a folder that exists already is never changed.
+
+    A folder made here is closed to other accounts. Made by root it can be crossed, though not listed, by others: the
+    database below it runs under an account of its own, and every file in the folder is closed to others by itself.
+    """
+    folder = data_folder()
+    try:
+        folder.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise SettingError(f"The data folder {folder} is not a folder.") from None
+    except OSError as problem:
+        raise SettingError(
+            f"The data folder {folder} cannot be made: {problem.strerror}. "
+            f"Set MEMSTATE_DATA_DIR to a folder that this account may write to."
+        ) from problem
+    return folder
+
+
+def secret_ensure(name: str, make: Callable[[], str] = lambda: secrets.token_urlsafe(48)) -> str:
+    """The secret kept in the file `name` of the data folder, made on first use.
+
+    Several processes may ask at once on a first start: the file appears complete, by one link, and the first one wins.
+    """
+    path = data_folder_ensure() / name
+    existing = private_file_read(path)
+    if existing is not None:
+        return existing
+    value = make()
+    if private_file_create(path, value):
+        return value
+    made_by_another = private_file_read(path)
+    assert made_by_another is not None
+    return made_by_another
+
+
+def private_file_read(path: Path) -> str | None:
+    """The content of a file of ours, or None if there is none."""
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise SettingError(
+            f"{path} cannot be read by this account. Run as the account that owns the data folder, "
+            f"or set MEMSTATE_DATA_DIR to a folder of your own."
+        ) from None
+
+
+def private_file_create(path: Path, text: str) -> bool:
+    """Write a new file that only its owner can read; False if the file exists already."""
+    temporary = _private_temporary(path, text)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    return True
+
+
+def private_file_replace(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, in one step over whatever was there."""
+    _private_temporary(path, text).replace(path)
+
+
+def _private_temporary(path: Path, text: str) -> Path:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        # The mode is given at creation, so that there is no moment in which others could open the file.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise SettingError(f"{path} cannot be written: {problem.strerror}.") from problem
+    return temporary

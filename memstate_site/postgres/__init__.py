@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL server: the packaged binaries, driven so that nobody but us can reach the data."""

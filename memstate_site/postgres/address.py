@@ -1,0 +1,30 @@
+"""Where the embedded server of a data folder is reached: the one thing every process must agree on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from memstate_site.folder import private_file_read
+
+DATABASE = "memstate"
+ROLE = "memstate"
+
+# Files in the data folder. The socket's folder has a random name, so it is written down.
+SOCKET_FOLDER_FILE = "socket-folder"
+PASSWORD_FILE = "database-password"  # noqa: S105 - the name of a file, not a password
+
+
+def socket_address(socket_folder: Path, password: str, *, role: str = ROLE, database: str = DATABASE) -> str:
+    """The connection address for a server that listens in `socket_folder`."""
+    return f"postgresql://{role}:{quote(password, safe='')}@/{database}?host={quote(str(socket_folder), safe='')}"
+
+
+def embedded_address(folder: Path) -> str:
+    """The connection address of the data folder's own server, whether or not it runs at the moment."""
+    socket_folder = private_file_read(folder / SOCKET_FOLDER_FILE)
+    password = private_file_read(folder / PASSWORD_FILE)
+    if socket_folder is None or password is None:
+        # Nothing was ever started here. The address leads nowhere, so a command that does need the database says so.
+        return socket_address(folder, "")
+    return socket_address(Path(socket_folder), password)

