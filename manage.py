@@ -3,24 +3,63 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
 import sys
+import warnings
 
-from memstate_site.env import SettingError
+from memstate_site.env import SettingError, envstr
+from memstate_site.postgres.errors import PostgresError
+
+# These say or write something without looking into the database; every other command gets a running one.
+WITHOUT_DATABASE = {
+    "check",
+    "diffsettings",
+    "findstatic",
+    "help",
+    "makemessages",
+    "makemigrations",
+    "openapi",
+    "up",
+    "version",
+}
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
-    try:
+    command = arguments[1] if len(arguments) > 1 else "help"
+    asks_for_help = not {"-h", "--help", "--version"}.isdisjoint(arguments)
+    if command == "qcluster":
+        os.environ.setdefault("MEMSTATE_PROCESS", "worker")
+    if command == "makemigrations":
+        # It would like to compare with a database, but does its work as well without one.
+        warnings.filterwarnings("ignore", message="Got an error checking a consistent migration history")
+
+    with contextlib.ExitStack() as stack:
+        if command not in WITHOUT_DATABASE and not asks_for_help and not envstr("DATABASE_URL"):
+            from memstate_site.postgres.session import server_running
+
+            # Settings read the address from here, as they would for a server of the user's own.
+            os.environ["DATABASE_URL"] = stack.enter_context(server_running())
+        if command == "up" and not asks_for_help:
+            # Without Django: what watches over the other processes stays small and starts at once.
+            from memstate_site.supervisor import run
+
+            return run()
         from django.core.management import execute_from_command_line
 
-        execute_from_command_line(sys.argv)
-    except SettingError as problem:
-        # The message is a sentence for the person at the terminal; a traceback would only hide it.
-        print(problem, file=sys.stderr)
-        return 2
+        execute_from_command_line(arguments)
+        # The job cluster returns while its processes go on; they need the database until they end.
+        for child in multiprocessing.active_children():
+            child.join()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main(sys.argv))
+    except (SettingError, PostgresError) as problem:
+        # The message is a sentence for the person at the terminal; a traceback would only hide it.
+        print(problem, file=sys.stderr)
+        sys.exit(2)

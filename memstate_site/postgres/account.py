@@ -1,0 +1,110 @@
+"""Which account the server runs under: PostgreSQL refuses root, so root needs another one."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memstate_site.env import envstr
+from memstate_site.postgres.errors import PostgresError
+
+DEFAULT_ACCOUNT = "memstate-db"
+# Administration commands are not always on the search path of a service or a `su`.
+ADMINISTRATION_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account that the server's processes run under; `other` says that it is not our own."""
+
+    name: str
+    uid: int
+    gid: int
+    other: bool
+
+    def popen_options(self) -> dict[str, Any]:
+        """What `subprocess` needs to start a program under this account, with none of our other groups."""
+        if not self.other:
+            return {"umask": 0o077}
+        return {"user": self.uid, "group": self.gid, "extra_groups": [], "umask": 0o077}
+
+    def give(self, path: Path) -> None:
+        """Make a file or folder that we just created belong to the account."""
+        if self.other:
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+    def can(self, test: str, path: Path) -> bool:
+        """Ask the system itself, as the account, whether a path can be entered (`-x`) or read (`-r`).
+
+        Mode bits alone do not say it: access lists, security modules and mount options all have a say.
+        """
+        if not self.other:
+            return os.access(path, {"-x": os.X_OK, "-r": os.R_OK}[test])
+        result = subprocess.run(
+            ["/bin/sh", "-c", f'test {test} "$1"', "sh", str(path)], cwd="/", check=False, **self.popen_options()
+        )
+        return result.returncode == 0
+
+
+def server_account() -> Account:
+    """The account for the server: our own, or for root an unprivileged one that is made if it is missing."""
+    if os.geteuid() != 0:
+        uid = os.geteuid()
+        try:
+            name = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            # Containers often run under a number without a name; nothing here needs one.
+            name = str(uid)
+        return Account(name, uid, os.getegid(), other=False)
+
+    name = envstr("MEMSTATE_POSTGRES_ACCOUNT", DEFAULT_ACCOUNT)
+    entry = _entry(name) or _make(name)
+    if entry.pw_uid == 0:
+        raise PostgresError(
+            f"MEMSTATE_POSTGRES_ACCOUNT names {name}, which is root itself. PostgreSQL refuses to run as root; "
+            "name an account without privileges."
+        )
+    account = Account(name, entry.pw_uid, entry.pw_gid, other=True)
+    try:
+        subprocess.run(["/bin/sh", "-c", "exit 0"], cwd="/", check=True, **account.popen_options())
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise PostgresError(
+            f"Programs cannot be started under the account {name} ({problem}), and PostgreSQL refuses to run as root. "
+            "Start MemState as an ordinary user instead."
+        ) from problem
+    return account
+
+
+def _entry(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _make(name: str) -> pwd.struct_passwd:
+    useradd = shutil.which("useradd", path=ADMINISTRATION_PATH)
+    reason = "this system has no useradd"
+    if useradd is not None:
+        nologin = shutil.which("nologin", path=ADMINISTRATION_PATH) or "/bin/false"
+        result = subprocess.run(
+            [useradd, "--system", "--no-create-home", "--shell", nologin, "--user-group", name],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        reason = result.stderr.strip() or f"useradd ended with status {result.returncode}"
+    # Two first starts may make the account at the same moment; the one that comes second finds it.
+    entry = _entry(name)
+    if entry is None:
+        raise PostgresError(
+            f"PostgreSQL refuses to run as root, and the account {name} for it cannot be made: {reason}. "
+            "Start MemState as an ordinary user, or make an account without privileges and name it in "
+            "MEMSTATE_POSTGRES_ACCOUNT."
+        )
+    return entry

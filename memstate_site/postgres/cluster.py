@@ -1,0 +1,220 @@
+"""A database folder: made once, brought up to date when the package is, and configured at each start."""
+
+from __future__ import annotations
+
+import locale
+import os
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
+from memstate_site.folder import private_file_read, private_file_replace, secret_ensure
+from memstate_site.postgres.account import Account
+from memstate_site.postgres.address import DATABASE, PASSWORD_FILE, ROLE
+from memstate_site.postgres.binaries import Binaries
+from memstate_site.postgres.errors import PostgresError, explain, full_disk
+from memstate_site.postgres.place import DataPlace, data_place, file_give, private_folder_make
+
+SUPERUSER = "postgres"
+RELEASE_FILE = "database-release"
+# An empty database with its write-ahead log takes about half of this.
+ROOM_NEEDED = 120 * 1024 * 1024
+
+# Whoever reaches the socket still needs the password; there is no other way in.
+ACCESS_RULES = """\
+# Written by MemState at each start; changes here are overwritten.
+local all all scram-sha-256
+"""
+
+CONFIGURATION = """\
+# Written by MemState at each start; put settings of your own into local.conf, which counts last.
+max_connections = 100
+shared_buffers = 256MB
+work_mem = 16MB
+# A vector index is built quickly only while it fits in here.
+maintenance_work_mem = 256MB
+effective_cache_size = 1GB
+random_page_cost = 1.1
+# Statements here are short; compiling them costs more than it saves.
+jit = off
+# A small server with bursts of writing: fewer, smoother checkpoints, and a bounded log.
+max_wal_size = 1GB
+min_wal_size = 80MB
+checkpoint_timeout = 10min
+wal_compression = on
+# Forgetting and reinforcement update many rows in place; vacuum follows closely.
+autovacuum_vacuum_scale_factor = 0.05
+autovacuum_analyze_scale_factor = 0.05
+autovacuum_naptime = 20s
+track_io_timing = on
+timezone = 'UTC'
+log_timezone = 'UTC'
+lc_messages = 'C'
+log_line_prefix = '[%p] '
+log_checkpoints = off
+log_min_duration_statement = 1000
+include_if_exists = 'local.conf'
+"""
+
+# For tests: data that may be lost is written faster.
+CARELESS = """\
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+shared_buffers = 128MB
+"""
+
+
+def environment() -> dict[str, str]:
+    """What the server's processes see of our environment: nothing that is not theirs."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "LC_MESSAGES": "C", "TZ": "UTC", **kept}
+
+
+def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, careless: bool = False) -> DataPlace:
+    """The database of a data folder, ready to be started; made if there is none.
+
+    A new one is built beside its place and moved there when it is complete, so a start that is interrupted at any
+    moment leaves either no database or a whole one. The caller holds the folder's lock.
+    """
+    path = folder / "postgres"
+    for unfinished in folder.glob("postgres.new-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    if not path.exists() or (path.is_dir() and not path.is_symlink() and not any(path.iterdir())):
+        _make(path, folder, account, binaries, careless=careless)
+    place = data_place(path, account)
+    _check_version(path, binaries)
+    if private_file_read(folder / PASSWORD_FILE) is None:
+        # Whoever removed the file locked everyone out; a new password is as good as the old one.
+        _single_user(place, binaries, "postgres", [_password_statement(secret_ensure(PASSWORD_FILE))])
+    if private_file_read(folder / RELEASE_FILE) != binaries.release:
+        # The package changed: its extension may be newer than the one inside the database.
+        for database in ("template1", DATABASE):
+            _single_user(place, binaries, database, ["ALTER EXTENSION vector UPDATE"])
+        private_file_replace(folder / RELEASE_FILE, binaries.release)
+    file_give(path / "pg_hba.conf", ACCESS_RULES, account)
+    file_give(path / "postgresql.conf", CONFIGURATION + (CARELESS if careless else ""), account)
+    return place
+
+
+def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, careless: bool) -> None:
+    if not careless and shutil.disk_usage(folder).free < ROOM_NEEDED:
+        raise full_disk(folder)
+    workplace = folder / f"postgres.new-{secrets.token_hex(4)}"
+    private_folder_make(workplace, account)
+    try:
+        place = data_place(workplace, account)
+        _initdb(place, binaries, careless=careless)
+        # Made without any way in: the superuser has no password and never gets one, so only the single-user mode,
+        # which needs the server's own account, can act as it. The application's role owns its database, no more.
+        password = secret_ensure(PASSWORD_FILE)
+        _single_user(
+            place,
+            binaries,
+            "template1",
+            [
+                "CREATE EXTENSION vector",
+                f"CREATE ROLE {ROLE} LOGIN CREATEDB",
+                _password_statement(password),
+                f"CREATE DATABASE {DATABASE} OWNER {ROLE}",
+            ],
+        )
+        private_file_replace(folder / RELEASE_FILE, binaries.release)
+        if path.exists():
+            path.rmdir()
+        workplace.rename(path)
+    except BaseException:
+        shutil.rmtree(workplace, ignore_errors=True)
+        raise
+
+
+def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
+    command = [
+        str(binaries.initdb),
+        f"--pgdata={place.name}",
+        f"--username={SUPERUSER}",
+        "--auth=reject",
+        "--encoding=UTF8",
+        # PostgreSQL's own rules for text: the same on every system and through every upgrade of it, so that no index
+        # ever goes stale because a C library sorts differently.
+        "--locale=C",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        f"--lc-ctype={_character_locale()}",
+        "--no-instructions",
+        *(["--no-sync"] if careless else []),
+    ]
+    result = _run(command, place)
+    if result.returncode != 0:
+        raise explain((result.stdout + result.stderr).splitlines(), place.path)
+
+
+def _single_user(place: DataPlace, binaries: Binaries, database: str, statements: list[str]) -> None:
+    """Run statements as the superuser without a server; they travel over a pipe and appear in no list of processes."""
+    command = [str(binaries.postgres), "--single", "-j", "-D", str(place.name), "-c", "log_min_messages=warning"]
+    # With -j, an empty line after a semicolon ends a statement. -c exit_on_error makes the first failure the last.
+    script = "".join(f"{statement};\n\n" for statement in statements)
+    result = _run([*command, "-c", "exit_on_error=on", database], place, script)
+    if result.returncode != 0 or "ERROR:" in result.stderr or "FATAL:" in result.stderr:
+        safe = [line for line in result.stderr.splitlines() if "PASSWORD" not in line]
+        raise explain(safe, place.path)
+
+
+def _run(command: list[str], place: DataPlace, script: str = "") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            input=script,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            start_new_session=True,
+            **place.popen_options(),
+        )
+    except OSError as problem:
+        raise PostgresError(f"{command[0]} cannot be run in {place.path}: {problem.strerror}.") from problem
+
+
+def _password_statement(password: str) -> str:
+    # Generated passwords hold letters, digits, - and _ only, so nothing in them needs quoting.
+    assert all(character.isalnum() or character in "-_" for character in password)
+    return f"ALTER ROLE {ROLE} PASSWORD '{password}'"
+
+
+def _character_locale() -> str:
+    """A locale of this system that knows Unicode letters, for the parser of the text search; C if there is none."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        for name in ("C.UTF-8", "C.utf8", "en_US.UTF-8"):
+            try:
+                locale.setlocale(locale.LC_CTYPE, name)
+            except locale.Error:
+                continue
+            return name
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    return "C"
+
+
+def _check_version(path: Path, binaries: Binaries) -> None:
+    try:
+        written_by = int((path / "PG_VERSION").read_text(encoding="ascii").strip())
+    except (OSError, ValueError):
+        raise PostgresError(
+            f"{path} holds files, but no database that PostgreSQL made. Move them away, "
+            "or set MEMSTATE_DATA_DIR to another folder."
+        ) from None
+    if written_by > binaries.major:
+        raise PostgresError(
+            f"The database in {path} was written by PostgreSQL {written_by}, which is newer than the packaged "
+            f"{binaries.major}. Use the version of MemState that wrote it, or set MEMSTATE_DATA_DIR to another folder."
+        )
+    if written_by < binaries.major:
+        raise PostgresError(
+            f"The database in {path} was written by PostgreSQL {written_by}, and the packaged one is {binaries.major}. "
+            f"Write it out with pg_dump of version {written_by}, move the folder away, start MemState once, "
+            "and read the dump into the new database."
+        )

@@ -1,0 +1,50 @@
+"""What can be wrong with the embedded server, each as a sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+
+class PostgresError(Exception):
+    """The embedded server cannot be used; the message is the sentence to show."""
+
+
+class StillAttached(PostgresError):
+    """Processes of a killed server have not ended yet; trying again shortly will do."""
+
+
+FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
+SHARED_MEMORY = re.compile(r"could not (?:resize|create|open) shared memory segment|could not map anonymous shared memory")
+ATTACHED = re.compile(r"pre-existing shared memory block|lock file \"[^\"]*\" (?:already exists|is empty)")
+INCOMPATIBLE = re.compile(r"database files are incompatible with server")
+
+
+def full_disk(folder: Path) -> PostgresError:
+    return PostgresError(
+        f"The disk that holds {folder} is full. Make room there and start again; "
+        f"the database recovers by itself and nothing that was acknowledged is lost."
+    )
+
+
+def explain(output: list[str], folder: Path) -> PostgresError:
+    """The sentence for a server (or `initdb`) that ended with these lines."""
+    text = "\n".join(output)
+    # Shared memory first: it fails with the same words as a full disk, but the disk is not what is full.
+    if SHARED_MEMORY.search(text):
+        return PostgresError(
+            "PostgreSQL could not get the shared memory it needs. In a container, give it more with --shm-size=512m; "
+            f"elsewhere, set a smaller shared_buffers in {folder / 'local.conf'}."
+        )
+    if FULL_DISK.search(text):
+        return full_disk(folder)
+    if ATTACHED.search(text):
+        return StillAttached(f"Processes of an earlier server still use {folder}. Wait a moment and start again.")
+    if INCOMPATIBLE.search(text):
+        return PostgresError(
+            f"The database in {folder} was written by a build of PostgreSQL that does not fit the packaged one. "
+            "Start it with the version of MemState that wrote it."
+        )
+    # What the server says about itself when it cannot start is short; the last lines are the ones that matter.
+    tail = "\n".join(f"  {line}" for line in output[-8:]) or "  (it said nothing)"
+    return PostgresError(f"PostgreSQL did not start in {folder}. Its last words were:\n{tail}")

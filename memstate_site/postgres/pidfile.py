@@ -1,0 +1,60 @@
+"""What a server's own pid file says, and whether to believe it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What an earlier server left in its data folder."""
+
+    # The server's process, if one works on the folder now.
+    running: int | None
+    # Whether there is a pid file although no server runs: the last one was not shut down.
+    unclean: bool
+    # Whether the number in the pid file meanwhile belongs to a program that has nothing to do with the folder.
+    reused: bool
+    # Processes of a killed server that have not noticed yet.
+    orphans: tuple[int, ...]
+
+
+def traces(path: Path) -> Traces:
+    """Look at the pid file and at the processes that stand in the folder; a number alone proves nothing.
+
+    Numbers are given out again, above all in containers, where the same small numbers return at each start.
+    """
+    number = _number(path)
+    if number is None:
+        return Traces(None, unclean=False, reused=False, orphans=())
+    if number > 0 and _stands_in(number, path):
+        return Traces(number, unclean=False, reused=False, orphans=())
+    orphans = tuple(pid for pid in psutil.pids() if pid != number and _stands_in(pid, path))
+    return Traces(None, unclean=True, reused=number > 0 and psutil.pid_exists(number), orphans=orphans)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        lines = (path / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return None
+    try:
+        return int(lines[0])
+    except (IndexError, ValueError):
+        # An empty file is what a full disk leaves behind.
+        return 0
+
+
+def _stands_in(pid: int, path: Path) -> bool:
+    """Whether a process is one of PostgreSQL's that works on the folder: each of them stands in its data folder."""
+    try:
+        process = psutil.Process(pid)
+        if "postgres" not in process.name() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return os.path.samefile(process.cwd(), path)
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,122 @@
+"""The folders of a server: its data, its socket, and how an account gets into them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memstate_site.folder import private_file_read, private_file_replace
+from memstate_site.postgres.account import Account
+from memstate_site.postgres.address import SOCKET_FOLDER_FILE
+from memstate_site.postgres.errors import PostgresError
+
+# The folder a process stands in is reachable for it through this name, whatever lies above that folder.
+STANDING_HERE = Path("/proc/self/cwd")
+# Short and the same for every account; $TMPDIR can be too long for a socket, and a session's own folder
+# disappears with the session while the server may go on.
+SOCKET_BASE = Path("/tmp")  # noqa: S108 - the folder made below has a random name and is closed to others
+
+
+@dataclass(frozen=True)
+class DataPlace:
+    """The data folder of a server, as the server's account can name it."""
+
+    path: Path
+    account: Account
+    name: Path
+
+    def popen_options(self) -> dict[str, Any]:
+        """`subprocess` steps into the folder before it changes the account, so root opens the way."""
+        return {"cwd": self.path, **self.account.popen_options()}
+
+
+def data_place(path: Path, account: Account) -> DataPlace:
+    """How the account can reach an existing data folder, after checking whose it is."""
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise PostgresError(f"{path} should be the database's folder, but it is not a folder.")
+    if status.st_uid != account.uid:
+        raise PostgresError(
+            f"The database in {path} belongs to account number {status.st_uid}, but it would run as {account.name} "
+            f"(number {account.uid}). Start MemState as the account that started it first, "
+            "or set MEMSTATE_DATA_DIR to another folder."
+        )
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        # It is ours and was made with 0700; somebody opened it since.
+        path.chmod(0o700)
+    if account.can("-x", path):
+        return DataPlace(path, account, path)
+    if sys.platform.startswith("linux") and STANDING_HERE.exists():
+        return DataPlace(path, account, STANDING_HERE)
+    raise PostgresError(
+        f"The account {account.name}, under which PostgreSQL runs, cannot go through {_blocking(path, account)} to the "
+        f"database in {path}. Set MEMSTATE_DATA_DIR to a folder such as /var/lib/memstate-data, "
+        "or start MemState as an ordinary user."
+    )
+
+
+def _blocking(path: Path, account: Account) -> Path:
+    for parent in reversed(path.parents):
+        if not account.can("-x", parent):
+            return parent
+    return path
+
+
+def private_folder_make(path: Path, account: Account) -> None:
+    """A new folder that only the account (and root) can enter."""
+    path.mkdir(mode=0o700)
+    # The mask of the process may have taken bits away, never added any; 0700 is what PostgreSQL insists on.
+    path.chmod(0o700)
+    account.give(path)
+
+
+def socket_folder_ensure(folder: Path, account: Account) -> Path:
+    """The folder of the server's socket: private, short enough, and written down for everyone who connects.
+
+    Its name is random, so nobody can have made it beforehand. A folder remembered from an earlier start is used again
+    only if it is still a real folder of the right owner and closed to everyone else.
+    """
+    remembered = private_file_read(folder / SOCKET_FOLDER_FILE)
+    if remembered is not None and _is_private(Path(remembered), account):
+        return Path(remembered)
+    try:
+        made = Path(tempfile.mkdtemp(prefix="memstate-", dir=SOCKET_BASE))
+    except OSError as problem:
+        raise PostgresError(f"No folder for the database's socket can be made in /tmp: {problem.strerror}.") from problem
+    account.give(made)
+    private_file_replace(folder / SOCKET_FOLDER_FILE, str(made))
+    return made
+
+
+def socket_folder_remove(folder: Path, account: Account) -> None:
+    """Forget the socket's folder after the server has ended."""
+    remembered = private_file_read(folder / SOCKET_FOLDER_FILE)
+    if remembered is not None and _is_private(Path(remembered), account):
+        shutil.rmtree(remembered, ignore_errors=True)
+    (folder / SOCKET_FOLDER_FILE).unlink(missing_ok=True)
+
+
+def _is_private(path: Path, account: Account) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == account.uid and stat.S_IMODE(status.st_mode) == 0o700
+
+
+def file_give(path: Path, text: str, account: Account) -> None:
+    """Write a file into a folder of the account's, in one step; nothing the account could have put there is followed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        if account.other:
+            os.fchown(file.fileno(), account.uid, account.gid)
+    temporary.replace(path)

@@ -1,0 +1,272 @@
+"""The embedded server as one object: start it, see whether it lives, stop it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import psutil
+import psycopg
+
+from memstate_site.folder import secret_ensure
+from memstate_site.postgres.account import Account, server_account
+from memstate_site.postgres.address import PASSWORD_FILE, socket_address
+from memstate_site.postgres.binaries import Binaries, binaries_for
+from memstate_site.postgres.cluster import cluster_ensure, environment
+from memstate_site.postgres.errors import PostgresError, StillAttached, explain
+from memstate_site.postgres.pidfile import traces
+from memstate_site.postgres.place import DataPlace, socket_folder_ensure, socket_folder_remove
+from memstate_site.processes import FolderLock, dies_with_parent, wait_until
+
+LOCK_FILE = "database.lock"
+# How long each way of stopping may take before the next, harder one.
+FAST_SHUTDOWN_SECONDS = 15.0
+IMMEDIATE_SHUTDOWN_SECONDS = 5.0
+# How long processes of a killed server may take to notice.
+DETACH_SECONDS = 20.0
+# Lines worth a look even when all is well.
+NOTABLE = ("FATAL:", "PANIC:", "was terminated by signal", "No space left on device")
+# Refused connections while starting or stopping are part of the course.
+EXPECTED = (
+    "the database system is starting up",
+    "the database system is shutting down",
+    "not yet accepting",
+    "terminating connection due to administrator command",
+)
+
+
+def _silent(_line: str) -> None:
+    return
+
+
+class EmbeddedServer:
+    """The server of one data folder, owned by this process.
+
+    Everything happens in the calling thread: the server is asked to end when the thread that started it ends, and its
+    output is read in `pump`, which whoever owns the server calls now and then.
+    """
+
+    def __init__(self, folder: Path, *, say: Callable[[str], None] = _silent, careless: bool = False) -> None:
+        self.folder = folder
+        self.say = say
+        self.careless = careless
+        self.lock = FolderLock(folder / LOCK_FILE)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.recent: deque[str] = deque(maxlen=100)
+        self.on_line: Callable[[str], None] = _silent
+        self._account: Account | None = None
+        self._binaries: Binaries | None = None
+        self._unread = b""
+
+    @property
+    def output(self) -> IO[bytes] | None:
+        """What the server writes, for a caller that waits for several things at once."""
+        return self.process.stdout if self.process is not None else None
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def address(self) -> str:
+        """The connection address; the socket stays where it is through every restart by the same owner."""
+        assert self._account is not None
+        return socket_address(socket_folder_ensure(self.folder, self._account), secret_ensure(PASSWORD_FILE))
+
+    def start(self) -> str:
+        """Start the server, wait until it answers, and return its address. Raises PostgresError with a sentence."""
+        if not self.lock.acquire():
+            raise PostgresError(
+                f"The database in {self.folder} is in use by {self.lock.holder()}. Stop that first, "
+                "or set MEMSTATE_DATA_DIR to another folder."
+            )
+        try:
+            self._account = server_account()
+            self._binaries = binaries_for(self._account)
+            path = self.folder / "postgres"
+            if path.exists():
+                self._clear_traces(path)
+            elif self.say is not _silent:
+                self.say("Making a new database; this happens once and takes a few seconds.")
+            place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
+            self._launch_until_attached(place)
+        except BaseException:
+            self.stop()
+            raise
+        return self.address()
+
+    def restart(self) -> None:
+        """Start again after the server died; the lock and the address are still ours."""
+        assert self._account is not None and self._binaries is not None
+        self.process = None
+        self._clear_traces(self.folder / "postgres")
+        self._launch_until_attached(cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless))
+
+    def stop(self) -> None:
+        """Stop the server: politely, then without waiting for sessions, then outright."""
+        process = self.process
+        if process is not None:
+            for number, seconds in (
+                (signal.SIGINT, FAST_SHUTDOWN_SECONDS),
+                (signal.SIGQUIT, IMMEDIATE_SHUTDOWN_SECONDS),
+                (signal.SIGKILL, IMMEDIATE_SHUTDOWN_SECONDS),
+            ):
+                if process.poll() is not None:
+                    break
+                process.send_signal(number)
+                wait_until(lambda: self._ended(process), seconds)
+            self.pump()
+            if process.stdout is not None:
+                process.stdout.close()
+            self.process = None
+        if self._account is not None and self.lock.acquired:
+            socket_folder_remove(self.folder, self._account)
+        self.lock.release()
+
+    def pump(self) -> None:
+        """Read what the server has written since the last call, without waiting."""
+        output = self.output
+        if output is None or output.closed:
+            return
+        while True:
+            try:
+                piece = os.read(output.fileno(), 65536)
+            except BlockingIOError:
+                return
+            if not piece:
+                return
+            *lines, self._unread = (self._unread + piece).split(b"\n")
+            for line in lines:
+                text = line.decode("utf-8", "replace")
+                self.recent.append(text)
+                if any(word in text for word in NOTABLE) and not any(word in text for word in EXPECTED):
+                    self.on_line(text)
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> bool:
+        self.pump()
+        return process.poll() is not None
+
+    def _clear_traces(self, path: Path) -> None:
+        """Deal with what an earlier server left, saying what was found."""
+        found = traces(path)
+        if found.running is not None:
+            # We hold the lock, so whoever started that server is gone; it is ours to end.
+            self.say(f"A database server (process {found.running}) was left behind; stopping it first.")
+            self._end_orphan(found.running, path)
+            found = traces(path)
+        if found.orphans:
+            wait_until(lambda: not traces(path).orphans, DETACH_SECONDS)
+        if found.unclean:
+            self.say("The database was not shut down properly last time; it recovers by itself.")
+        if found.reused and not traces(path).orphans:
+            # PostgreSQL believes the number and would refuse to start; we know better, having looked at the process.
+            (path / "postmaster.pid").unlink(missing_ok=True)
+        assert self._account is not None
+        for leftover in socket_folder_ensure(self.folder, self._account).glob(".s.PGSQL.*"):
+            leftover.unlink(missing_ok=True)
+
+    @staticmethod
+    def _end_orphan(pid: int, path: Path) -> None:
+        for number, seconds in ((signal.SIGINT, FAST_SHUTDOWN_SECONDS), (signal.SIGQUIT, IMMEDIATE_SHUTDOWN_SECONDS)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            if wait_until(lambda: traces(path).running is None, seconds):
+                return
+        raise PostgresError(f"A database server (process {pid}) still works on {path} and does not stop.")
+
+    def _launch_until_attached(self, place: DataPlace) -> None:
+        """Start, and start again for a while if processes of a killed server still hold its shared memory."""
+        deadline = time.monotonic() + DETACH_SECONDS
+        while True:
+            try:
+                self._launch(place)
+                return
+            except StillAttached:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
+
+    def _launch(self, place: DataPlace) -> None:
+        assert self._account is not None and self._binaries is not None
+        socket_folder = socket_folder_ensure(self.folder, self._account)
+        fixed = {
+            # No network at all, and a socket only the server's account (and root) can reach.
+            "listen_addresses": "",
+            "unix_socket_directories": str(socket_folder),
+            "unix_socket_permissions": "0700",
+            "port": "5432",
+            "password_encryption": "scram-sha-256",
+            "cluster_name": "memstate",
+        }
+        self.recent.clear()
+        self._unread = b""
+        try:
+            self.process = subprocess.Popen(
+                [
+                    str(self._binaries.postgres),
+                    "-D",
+                    str(place.name),
+                    *(f"--{name}={value}" for name, value in fixed.items()),
+                ],
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C at the terminal is for us; the server is stopped last, when nobody uses it any more.
+                start_new_session=True,
+                preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
+                **place.popen_options(),
+            )
+        except (OSError, subprocess.SubprocessError) as problem:
+            raise PostgresError(f"{self._binaries.postgres} cannot be started: {problem}.") from problem
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self._wait_until_it_answers()
+
+    def _wait_until_it_answers(self) -> None:
+        address = self.address()
+        started = time.monotonic()
+        announced = False
+        while True:
+            self.pump()
+            if not self.alive:
+                self.pump()
+                raise explain(list(self.recent), self.folder / "postgres")
+            try:
+                psycopg.connect(address, connect_timeout=5).close()
+                return
+            except psycopg.OperationalError as problem:
+                if "password authentication failed" in str(problem):
+                    raise PostgresError(
+                        f"The database in {self.folder} does not accept the password in {self.folder / PASSWORD_FILE}. "
+                        "Put the right file back, or remove it: a new password is made at the next start."
+                    ) from problem
+            if not announced and time.monotonic() - started > 5:
+                # After a crash, changes since the last checkpoint are applied again, which can take a while.
+                self.say("The database is still recovering; waiting for it.")
+                announced = True
+            self._wait_for_output(0.05)
+
+    def _wait_for_output(self, seconds: float) -> None:
+        output = self.output
+        if output is None:
+            return
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            selector.select(seconds)
+
+
+def server_pid(folder: Path) -> int | None:
+    """The process of the server that works on a data folder now, whoever owns it."""
+    path = folder / "postgres"
+    try:
+        return traces(path).running if path.exists() else None
+    except psutil.Error:
+        return None

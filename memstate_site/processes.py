@@ -1,0 +1,123 @@
+"""Small facts about processes: who dies with whom, who holds a lock, who is still around."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+# Loaded once at import: the function below runs between fork and exec, where loading anything could hang.
+_LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+
+
+def dies_with_parent(number: signal.Signals) -> Callable[[], None] | None:
+    """What a child must call before it starts its program, so that it gets the signal when its parent is gone.
+
+    Even a parent that is killed outright leaves nothing behind then. Only Linux offers this; elsewhere the next start
+    finds what was left (see `memstate_site.leftovers`).
+    """
+    if _LIBC is None:
+        return None
+    parent = os.getpid()
+    value = int(number)
+
+    def ask() -> None:
+        assert _LIBC is not None
+        _LIBC.prctl(_PR_SET_PDEATHSIG, value, 0, 0, 0)
+        if os.getppid() != parent:
+            # The parent died before the call; no signal will come any more.
+            os._exit(1)
+
+    return ask
+
+
+class FolderLock:
+    """A lock on a file, held as long as the process lives; the file says which process holds it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock unless another process holds it."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+        return True
+
+    @property
+    def acquired(self) -> bool:
+        return self._descriptor is not None
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def holder(self) -> str:
+        """How to name the process that holds the lock in a sentence."""
+        try:
+            number = self.path.read_text(encoding="utf-8").strip()
+        except OSError:
+            number = ""
+        return f"process {number}" if number else "another process"
+
+
+class SharedUse:
+    """Counts the commands that use a folder's server: each holds a shared lock, and the one that ends it waits."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def alone(self) -> bool:
+        """Whether no other command uses the server; if so, a new one has to wait until this one is closed."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def process_is(pid: int, started_at: float) -> bool:
+    """Whether `pid` is still the process that started at that moment, and not another one with the same number."""
+    try:
+        process = psutil.Process(pid)
+        return abs(process.create_time() - started_at) < 1 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def process_group_kill(leader: int, number: signal.Signals) -> None:
+    """Send a signal to every process of a group, if there still is one."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, *, step: float = 0.05) -> bool:
+    """Look until the condition holds; False if it does not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(step)
+    return True
