@@ -52,6 +52,8 @@ timezone = 'UTC'
 log_timezone = 'UTC'
 lc_messages = 'C'
 log_line_prefix = '[%p] '
+# What fails inside a statement is reported by whoever sent it; the server's own log is about the server.
+log_min_messages = log
 log_checkpoints = off
 log_min_duration_statement = 1000
 include_if_exists = 'local.conf'

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import shutil
 import signal
 import subprocess
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import psutil
 import psycopg
@@ -21,12 +20,15 @@ from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import PASSWORD_FILE, socket_address
 from memstate_site.postgres.binaries import Binaries, binaries_for
 from memstate_site.postgres.cluster import cluster_ensure, environment
-from memstate_site.postgres.errors import PostgresError, StillAttached, explain
+from memstate_site.postgres.errors import PostgresError, StillAttached, explain, full_disk
 from memstate_site.postgres.pidfile import traces
 from memstate_site.postgres.place import DataPlace, socket_folder_ensure, socket_folder_remove
 from memstate_site.processes import FolderLock, dies_with_parent, wait_until
 
 LOCK_FILE = "database.lock"
+LOG_FILE = "postgres.log"
+# The log starts anew beyond this size, so that it never becomes what fills the disk.
+LOG_BYTES = 20 * 1024 * 1024
 # How long each way of stopping may take before the next, harder one.
 FAST_SHUTDOWN_SECONDS = 15.0
 IMMEDIATE_SHUTDOWN_SECONDS = 5.0
@@ -50,8 +52,8 @@ def _silent(_line: str) -> None:
 class EmbeddedServer:
     """The server of one data folder, owned by this process.
 
-    Everything happens in the calling thread: the server is asked to end when the thread that started it ends, and its
-    output is read in `pump`, which whoever owns the server calls now and then.
+    Everything happens in the calling thread, because the server is asked to end when the thread that started it ends.
+    What the server writes goes to a file; `pump` looks what is new there, and may be called as often as one likes.
     """
 
     def __init__(self, folder: Path, *, say: Callable[[str], None] = _silent, careless: bool = False) -> None:
@@ -64,12 +66,8 @@ class EmbeddedServer:
         self.on_line: Callable[[str], None] = _silent
         self._account: Account | None = None
         self._binaries: Binaries | None = None
+        self._log: int | None = None
         self._unread = b""
-
-    @property
-    def output(self) -> IO[bytes] | None:
-        """What the server writes, for a caller that waits for several things at once."""
-        return self.process.stdout if self.process is not None else None
 
     @property
     def alive(self) -> bool:
@@ -122,32 +120,30 @@ class EmbeddedServer:
                     break
                 process.send_signal(number)
                 wait_until(lambda: self._ended(process), seconds)
-            self.pump()
-            if process.stdout is not None:
-                process.stdout.close()
             self.process = None
+        if self._log is not None:
+            self.pump()
+            os.close(self._log)
+            self._log = None
         if self._account is not None and self.lock.acquired:
             socket_folder_remove(self.folder, self._account)
         self.lock.release()
 
     def pump(self) -> None:
-        """Read what the server has written since the last call, without waiting."""
-        output = self.output
-        if output is None or output.closed:
+        """Read what the server has written since the last call, and pass on what deserves attention."""
+        if self._log is None:
             return
-        while True:
-            try:
-                piece = os.read(output.fileno(), 65536)
-            except BlockingIOError:
-                return
-            if not piece:
-                return
+        while piece := os.read(self._log, 65536):
             *lines, self._unread = (self._unread + piece).split(b"\n")
             for line in lines:
                 text = line.decode("utf-8", "replace")
                 self.recent.append(text)
                 if any(word in text for word in NOTABLE) and not any(word in text for word in EXPECTED):
                     self.on_line(text)
+        if os.fstat(self._log).st_size > LOG_BYTES:
+            # The server appends, so it goes on at the beginning.
+            os.ftruncate(self._log, 0)
+            os.lseek(self._log, 0, os.SEEK_SET)
 
     def _ended(self, process: subprocess.Popen[bytes]) -> bool:
         self.pump()
@@ -205,8 +201,7 @@ class EmbeddedServer:
             "password_encryption": "scram-sha-256",
             "cluster_name": "memstate",
         }
-        self.recent.clear()
-        self._unread = b""
+        writing = self._open_log()
         try:
             self.process = subprocess.Popen(
                 [
@@ -217,8 +212,8 @@ class EmbeddedServer:
                 ],
                 env=environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stdout=writing,
+                stderr=writing,
                 # Ctrl-C at the terminal is for us; the server is stopped last, when nobody uses it any more.
                 start_new_session=True,
                 preexec_fn=dies_with_parent(signal.SIGINT),  # noqa: PLW1509 - one thread, and it only makes a system call
@@ -226,9 +221,20 @@ class EmbeddedServer:
             )
         except (OSError, subprocess.SubprocessError) as problem:
             raise PostgresError(f"{self._binaries.postgres} cannot be started: {problem}.") from problem
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
+        finally:
+            os.close(writing)
         self._wait_until_it_answers()
+
+    def _open_log(self) -> int:
+        """The log file to write to; our own reading place is at its present end."""
+        path = self.folder / LOG_FILE
+        writing = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        if self._log is None:
+            self._log = os.open(path, os.O_RDWR)
+        os.lseek(self._log, 0, os.SEEK_END)
+        self.recent.clear()
+        self._unread = b""
+        return writing
 
     def _wait_until_it_answers(self) -> None:
         address = self.address()
@@ -238,6 +244,9 @@ class EmbeddedServer:
             self.pump()
             if not self.alive:
                 self.pump()
+                if shutil.disk_usage(self.folder).free < 1024 * 1024:
+                    # Then its own words did not fit on the disk either.
+                    raise full_disk(self.folder)
                 raise explain(list(self.recent), self.folder / "postgres")
             try:
                 psycopg.connect(address, connect_timeout=5).close()
@@ -252,15 +261,7 @@ class EmbeddedServer:
                 # After a crash, changes since the last checkpoint are applied again, which can take a while.
                 self.say("The database is still recovering; waiting for it.")
                 announced = True
-            self._wait_for_output(0.05)
-
-    def _wait_for_output(self, seconds: float) -> None:
-        output = self.output
-        if output is None:
-            return
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            selector.select(seconds)
+            time.sleep(0.02)
 
 
 def server_pid(folder: Path) -> int | None:
