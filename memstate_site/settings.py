@@ -73,6 +73,8 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     # Listed so that the API's documentation page uses the package's own files instead of a content network.
     "ninja",
+    # Before django_q, whose command for the cluster it refines.
+    "memstate_site",
     "django_q",
     "django_htmx",
     "axes",

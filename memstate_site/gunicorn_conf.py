@@ -1,0 +1,57 @@
+"""How gunicorn serves MemState, under `manage.py up` and by itself.
+
+By itself: `gunicorn -c python:memstate_site.gunicorn_conf memstate_site.wsgi` with DATABASE_URL set.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from memstate_site.env import envint, envstr
+from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
+from memstate_site.processes import dies_with_parent
+
+# The supervisor opens the address itself and hands it over: requests wait for a server that is restarted instead of
+# being refused, and nobody else can take the address meanwhile.
+_listening = envint("MEMSTATE_LISTEN_FD", -1)
+_host = envstr("MEMSTATE_API_HOST", "127.0.0.1")
+bind = (
+    f"fd://{_listening}"
+    if _listening >= 0
+    else f"{f'[{_host}]' if ':' in _host else _host}:{envint('MEMSTATE_API_PORT', 8765)}"
+)
+
+# One process with threads: the embedding model is in memory once, and the threads share a pool of connections.
+worker_class = "gthread"
+workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
+threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
+# Agents send many small requests; a connection is worth keeping for a while.
+keepalive = 75
+timeout = 60
+graceful_timeout = 5
+# The heartbeat file is written often; a disk is the wrong place for it where there is memory.
+worker_tmp_dir = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - gunicorn makes a private file in it
+# Its place is the same for every installation of a user, so two would disturb each other; nothing here uses it.
+control_socket_disable = True
+logconfig_dict = logging_settings(
+    style=envstr("MEMSTATE_LOG_FORMAT", "console", choices=LOG_FORMATS),
+    level=envstr("MEMSTATE_LOG_LEVEL", "INFO", choices=LOG_LEVELS),
+)
+accesslog = None
+
+# Made before the fork, so that it knows the master as the parent.
+_ask = None
+
+
+def pre_fork(_server: Any, _worker: Any) -> None:
+    """Remember in the master who the worker's parent is."""
+    global _ask
+    _ask = dies_with_parent(signal.SIGKILL)
+
+
+def post_fork(_server: Any, _worker: Any) -> None:
+    """A worker without its master would keep the address to itself and answer with old code."""
+    if _ask is not None:
+        _ask()

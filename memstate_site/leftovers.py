@@ -1,0 +1,71 @@
+"""What a supervisor that was killed outright left running, found by its notes and ended by the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from memstate_site.folder import private_file_read, private_file_replace
+from memstate_site.processes import wait_until
+
+NOTES_FILE = "processes.json"
+# Every process of one run carries the run's name in its environment; a number alone could be anybody's by now.
+RUN_VARIABLE = "MEMSTATE_RUN"
+
+
+def note(folder: Path, run: str, groups: list[int]) -> None:
+    """Write down which process groups belong to this run."""
+    private_file_replace(folder / NOTES_FILE, json.dumps({"run": run, "groups": groups}))
+
+
+def notes_remove(folder: Path) -> None:
+    """Forget the notes after everything has ended."""
+    (folder / NOTES_FILE).unlink(missing_ok=True)
+
+
+def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
+    """End what the last run left behind; whether there were notes of a run that did not end by itself.
+
+    The caller holds the folder's lock, so the supervisor that wrote the notes is gone.
+    """
+    text = private_file_read(folder / NOTES_FILE)
+    if text is None:
+        return False
+    try:
+        notes = json.loads(text)
+        run, groups = str(notes["run"]), {int(group) for group in notes["groups"]}
+    except (ValueError, KeyError, TypeError):
+        return True
+    # On Linux they end by themselves, within moments of the supervisor; elsewhere they are still at work.
+    if not wait_until(lambda: not _members(run, groups), 1):
+        say("Processes of the last run were left behind; stopping them first.")
+        for number, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
+            for pid in _members(run, groups):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    continue
+            if wait_until(lambda: not _members(run, groups), seconds):
+                break
+    notes_remove(folder)
+    return True
+
+
+def _members(run: str, groups: set[int]) -> list[int]:
+    members = []
+    for process in psutil.process_iter():
+        try:
+            if (
+                os.getpgid(process.pid) in groups
+                and process.status() != psutil.STATUS_ZOMBIE
+                and process.environ().get(RUN_VARIABLE) == run
+            ):
+                members.append(process.pid)
+        except (psutil.Error, ProcessLookupError, PermissionError):
+            continue
+    return members

@@ -1,0 +1,64 @@
+"""The address the web server listens on, opened by the supervisor before anything else is started."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+
+import psutil
+
+from memstate_site.env import SettingError
+
+BACKLOG = 1024
+
+
+def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.socket:
+    """A socket that listens on the address, or a sentence on why there can be none.
+
+    `patience` is for a start right after a run that was killed: its last process may hold the address a moment longer.
+    """
+    try:
+        family, kind, protocol, _name, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as problem:
+        raise SettingError(f"MEMSTATE_API_HOST is {host!r}, which is no address of this machine: {problem.strerror}.") from None
+    deadline = time.monotonic() + patience
+    while True:
+        opened = socket.socket(family, kind, protocol)
+        try:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+            opened.listen(BACKLOG)
+        except OSError as problem:
+            opened.close()
+            if problem.errno == errno.EADDRINUSE and time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            raise SettingError(_sentence(problem, host, port)) from problem
+        return opened
+
+
+def _sentence(problem: OSError, host: str, port: int) -> str:
+    if problem.errno == errno.EADDRINUSE:
+        return (
+            f"Port {port} on {host} is in use by {_user_of(port)}. "
+            "Stop that program, or choose another port with MEMSTATE_API_PORT."
+        )
+    if problem.errno == errno.EADDRNOTAVAIL:
+        return f"MEMSTATE_API_HOST is {host}, which is no address of this machine."
+    if problem.errno in (errno.EACCES, errno.EPERM):
+        return f"This account may not listen on port {port}; choose one above 1023 with MEMSTATE_API_PORT."
+    return f"It is not possible to listen on {host} port {port}: {problem.strerror}."
+
+
+def _user_of(port: int) -> str:
+    try:
+        for connection in psutil.net_connections(kind="tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
+    except (psutil.Error, OSError, AttributeError):
+        # Ordinary accounts do not always get to know whose it is.
+        pass
+    return "another program"

@@ -1,0 +1,25 @@
+"""django-q2's own command, with our care for its processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from typing import Any
+
+from django_q.management.commands import qcluster
+
+from memstate_site.cluster import cluster_guard
+
+
+class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types
+    help = "Runs the job cluster: the workers that do everything that need not happen while a client waits."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster_guard()
+        super().handle(*args, **options)
+        # The cluster itself is a child process; how it ended is how this command ends.
+        sentinels = multiprocessing.active_children()
+        for sentinel in sentinels:
+            sentinel.join()
+        if any(sentinel.exitcode for sentinel in sentinels):
+            sys.exit(1)

@@ -1,0 +1,22 @@
+"""`manage.py up`: everything MemState needs, started and watched over."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    help = (
+        "Starts the database, the web server and the job cluster, restarts what dies, "
+        "and stops everything in order on Ctrl-C or SIGTERM."
+    )
+    # manage.py does not even load Django for this command; checks belong to the processes it starts.
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from memstate_site.supervisor import run
+
+        sys.exit(run())

@@ -1,0 +1,201 @@
+"""What happens once before the store is served: migrations, and on a first start the administrator and the keys.
+
+Run as `python -m memstate_site.prepare` by `manage.py up`, and by hand before processes that are started one by one.
+It may run on several hosts at once: one does the work, the others wait and find it done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import django
+import psycopg
+
+from memstate_site.env import SettingError, envsecret, envstr
+from memstate_site.folder import data_folder_ensure, private_file_read, private_file_replace
+
+CREDENTIALS_FILE = "credentials.json"
+ADMINISTRATOR = "admin"
+# Any number will do, as long as nothing else in the database uses it for this kind of lock.
+PREPARE_LOCK = 0x4D656D5374
+DATABASE_WAIT_SECONDS = 30.0
+
+
+def prepare() -> None:
+    """Bring the database up to date and see to it that somebody can get in."""
+    from django.core.management import call_command
+    from django.db import connection
+    from django.db.migrations.executor import MigrationExecutor
+
+    with _one_at_a_time():
+        executor = MigrationExecutor(connection)
+        # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if missing:
+            print(f"Bringing the database up to date ({len(missing)} migrations).", flush=True)
+            call_command("migrate", verbosity=0, interactive=False)
+        credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
+
+
+def credentials_ensure(path: Path) -> None:
+    """Make the administrator and the two first keys, or accept the given ones; show once what was generated.
+
+    Generated secrets are written down before they count, so a start that is interrupted in between loses nothing.
+    """
+    from memory.access.keys import key_ensure, secret_generate
+
+    given_password = envsecret("MEMSTATE_ADMIN_PASSWORD", minimum_length=8)
+    given_keys = {
+        "agent": envsecret("MEMSTATE_API_KEY", minimum_length=16),
+        "operator": envsecret("MEMSTATE_ADMIN_KEY", minimum_length=16),
+    }
+    kept: dict[str, str] = json.loads(private_file_read(path) or "{}")
+    first_here = not kept
+    first_anywhere = not _administrator_exists()
+
+    made: dict[str, str] = {}
+    if first_anywhere or not first_here:
+        if given_password is None and "admin_password" not in kept and first_anywhere:
+            made["admin_password"] = secrets.token_urlsafe(15)
+        for role, given in given_keys.items():
+            if given is None and f"{role}_key" not in kept and first_anywhere:
+                made[f"{role}_key"] = secret_generate()
+    if made or first_here:
+        kept = {"administrator": ADMINISTRATOR, **kept, **made}
+        private_file_replace(path, json.dumps(kept, indent=2))
+
+    if first_anywhere:
+        _administrator_make(given_password or kept["admin_password"])
+        _password_note(path, kept, given_password)
+    elif given_password is not None:
+        _administrator_accept(path, kept, given_password)
+    for role, given in given_keys.items():
+        secret = given or kept.get(f"{role}_key")
+        if secret is not None:
+            key_ensure(name=f"first {role} key", role=role, secret=secret)
+
+    if made:
+        _show_once(path, made)
+    elif first_anywhere:
+        print(f"MemState is set up with the secrets it was given. The administrator's name is {ADMINISTRATOR}.")
+    elif any(name in kept for name in ("admin_password", "agent_key", "operator_key")):
+        print(f"The secrets of the first start are in {path}.")
+    sys.stdout.flush()
+
+
+def _show_once(path: Path, made: dict[str, str]) -> None:
+    labels = {"admin_password": "Password", "agent_key": "Agent key", "operator_key": "Operator key"}
+    lines = [("Console", console_address()), ("Administrator", ADMINISTRATOR)]
+    lines += [(label, made[name]) for name, label in labels.items() if name in made]
+    print("\nMemState is set up. What follows is shown this once and kept, for this account only, in")
+    print(f"{path}\n")
+    for label, value in lines:
+        print(f"  {label:<15}{value}")
+    print(flush=True)
+
+
+def console_address() -> str:
+    """Where a browser on this machine finds the console."""
+    from django.conf import settings
+
+    host = settings.MEMSTATE_API_HOST
+    # A server that listens everywhere is reached here under this machine's own name for itself.
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{settings.MEMSTATE_API_PORT}/"
+
+
+def _administrator_exists() -> bool:
+    from django.contrib.auth import get_user_model
+
+    return get_user_model().objects.filter(is_superuser=True).exists()
+
+
+def _administrator_make(password: str) -> None:
+    from django.contrib.auth.models import User
+
+    User.objects.create_superuser(ADMINISTRATOR, password=password)
+
+
+def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> None:
+    """Set the given password if it is a new one; one that was set in the console since is not undone by a restart."""
+    from django.contrib.auth.models import User
+
+    if kept.get("given_password_mark") == _mark(password):
+        return
+    administrator = User.objects.filter(username=ADMINISTRATOR).first()
+    if administrator is not None and not administrator.check_password(password):
+        administrator.set_password(password)
+        administrator.save(update_fields=["password"])
+    _password_note(path, kept, password)
+
+
+def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
+    """Remember which given password counts already, without remembering the password."""
+    if given is None:
+        return
+    kept["given_password_mark"] = _mark(given)
+    # A generated password that no longer opens anything would only mislead.
+    kept.pop("admin_password", None)
+    private_file_replace(path, json.dumps(kept, indent=2))
+
+
+def _mark(password: str) -> str:
+    from django.utils.crypto import salted_hmac
+
+    return salted_hmac("memstate.given-password", password, algorithm="sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Hold the database's own lock for starting up, on a connection of its own without time limits."""
+    with _connect() as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [PREPARE_LOCK])
+        yield
+
+
+def _connect() -> psycopg.Connection[Any]:
+    address = envstr("DATABASE_URL")
+    if not address:
+        raise SettingError("DATABASE_URL is not set; `manage.py up` sets it for the embedded database.")
+    deadline = time.monotonic() + DATABASE_WAIT_SECONDS
+    told = False
+    while True:
+        try:
+            return psycopg.connect(address, autocommit=True, connect_timeout=5)
+        except psycopg.OperationalError as problem:
+            if time.monotonic() > deadline:
+                raise SettingError(f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}") from problem
+            if not told:
+                print("The database does not answer yet; waiting for it.", flush=True)
+                told = True
+            time.sleep(0.5)
+
+
+def _last_line(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[-1].strip()
+
+
+def main() -> int:
+    """Prepare, and turn what can be expected to go wrong into a sentence and a status."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
+    # A migration takes the time it takes; waiting for locks stays bounded, so that it never blocks a running store.
+    os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "0")
+    try:
+        django.setup()
+        prepare()
+    except SettingError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
