@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from memstate_site.folder import CHECKOUT
 from memstate_site.processes import dies_with_parent, process_group_kill
 
 FIRST_PAUSE = 0.5
@@ -70,6 +71,8 @@ class Child:
         self._unread = b""
         self.process = subprocess.Popen(
             self.command,
+            # Python and gunicorn look for the project where they stand, and nowhere else first.
+            cwd=CHECKOUT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -23,7 +23,7 @@ from types import FrameType
 from memstate_site import leftovers
 from memstate_site.child import Child, Patience, how_it_ended
 from memstate_site.env import SettingError, envint, envstr
-from memstate_site.folder import CHECKOUT, data_folder_ensure
+from memstate_site.folder import data_folder_ensure
 from memstate_site.listening import listening_socket
 from memstate_site.postgres.errors import PostgresError
 from memstate_site.postgres.server import EmbeddedServer
@@ -146,7 +146,7 @@ class Supervisor:
         self.jobs = Child(
             title="The job cluster",
             mark="jobs",
-            command=[sys.executable, str(CHECKOUT / "manage.py"), "qcluster"],
+            command=[sys.executable, "manage.py", "qcluster"],
             environment={**environment, "MEMSTATE_PROCESS": "worker"},
             show=show,
         )
@@ -157,13 +157,17 @@ class Supervisor:
         return listening
 
     def _environment(self) -> dict[str, str]:
-        # The children find the project from whatever folder the command was started in.
-        path = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH", "")])])
+        # The children stand in the checkout, so files that were named from here are named in full.
+        files = {
+            name: os.path.abspath(value)
+            for name, value in os.environ.items()
+            if name.startswith("MEMSTATE_") and name.endswith("_FILE") and value
+        }
         return {
             **os.environ,
+            **files,
             "DJANGO_SETTINGS_MODULE": "memstate_site.settings",
             "MEMSTATE_DATA_DIR": str(self.folder),
-            "PYTHONPATH": path,
             "PYTHONUNBUFFERED": "1",
             leftovers.RUN_VARIABLE: self.run_name,
         }
@@ -219,6 +223,9 @@ class Supervisor:
             database.process = None
             wait = self.database_patience.failed(time.monotonic() - self.database_patience.not_before)
             show(f"The database {how_it_ended(status)}; it is started again in {wait:g} seconds.")
+            if self.jobs is not None:
+                # Without a database the cluster only collects errors; it starts afresh when there is one again.
+                self.jobs.kill()
         if not self.database_patience.due:
             return False
         try:
@@ -232,11 +239,6 @@ class Supervisor:
         except StopRequest:
             return False
         show("The database runs again.")
-        if self.jobs is not None and self.jobs.running:
-            # The cluster would find out by itself, but only after a pause in which no job runs.
-            self.jobs.kill()
-            self.jobs.start()
-            self._note()
         return True
 
     def _ask_whether_ready(self) -> None:
