@@ -36,7 +36,9 @@ def database_settings(
         # The driver's message quotes the address, and with it the password; only what it says first is safe to show.
         raise SettingError(f"{variable} is not an address that PostgreSQL understands ({_cause(problem)}).") from None
     if not parts.get("dbname"):
-        raise SettingError(f"{variable} does not name a database; write it after the host, as in postgresql://host/name.")
+        raise SettingError(
+            f"{variable} does not name a database; write it after the host, as in postgresql://host/name."
+        )
 
     settings: dict[str, Any] = {django: str(parts.pop(libpq, "")) for libpq, django in DJANGO_NAMES.items()}
     # Limits stand first, so that options in the address can still change them.

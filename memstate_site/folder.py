@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def data_folder() -> Path:
-    """Where everything lives that this installation must keep: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
+    """Where this installation keeps everything: `MEMSTATE_DATA_DIR`, else `.memstate` in the checkout."""
     return envpath("MEMSTATE_DATA_DIR", CHECKOUT / ".memstate")
 
 

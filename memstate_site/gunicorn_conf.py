@@ -41,17 +41,9 @@ logconfig_dict = logging_settings(
 )
 accesslog = None
 
-# Made before the fork, so that it knows the master as the parent.
-_ask = None
 
-
-def pre_fork(_server: Any, _worker: Any) -> None:
-    """Remember in the master who the worker's parent is."""
-    global _ask
-    _ask = dies_with_parent(signal.SIGKILL)
-
-
-def post_fork(_server: Any, _worker: Any) -> None:
+def post_fork(_server: Any, worker: Any) -> None:
     """A worker without its master would keep the address to itself and answer with old code."""
-    if _ask is not None:
-        _ask()
+    ask = dies_with_parent(signal.SIGKILL, parent=worker.ppid)
+    if ask is not None:
+        ask()

@@ -1,20 +1,26 @@
-"""The environment's say in the numbers that operators may turn."""
+"""The knobs of the store, as the environment turns them."""
 
 from __future__ import annotations
 
-from memory.domain.errors import ValueRefused
-from memory.domain.knobs import KNOBS, knob_parse
-from memstate_site.env import SettingError, envstr
+import dataclasses
+
+from memory.domain.knobs import KNOBS, Knobs
+from memstate_site.env import envbool, envfloat, envint, envstr
 
 
-def knob_overrides() -> dict[str, float]:
-    """Other defaults for knobs: each from the variable ``MEMSTATE_`` and the knob's name in capitals."""
-    overrides: dict[str, float] = {}
-    for name in KNOBS:
-        variable = f"MEMSTATE_{name.upper()}"
-        if text := envstr(variable):
-            try:
-                overrides[name] = knob_parse(name, text)
-            except ValueRefused as refusal:
-                raise SettingError(f"{variable}: {refusal.sentence}") from refusal
-    return overrides
+def envknobs() -> dict[str, float]:
+    """The knobs that have a variable of their own in the environment, checked against their bounds."""
+    turned: dict[str, float] = {}
+    for field in dataclasses.fields(Knobs):
+        variable = f"MEMSTATE_{field.name.upper()}"
+        if not envstr(variable):
+            continue
+        knob, default = KNOBS[field.name], field.default
+        # A bool is an int to Python, so it is asked about first.
+        if isinstance(default, bool):
+            turned[field.name] = envbool(variable, default)
+        elif isinstance(default, int):
+            turned[field.name] = envint(variable, default, minimum=int(knob.low), maximum=int(knob.high))
+        elif isinstance(default, float):
+            turned[field.name] = envfloat(variable, default, minimum=knob.low, maximum=knob.high)
+    return turned

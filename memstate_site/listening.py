@@ -23,7 +23,9 @@ def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.s
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except socket.gaierror as problem:
-        raise SettingError(f"MEMSTATE_API_HOST is {host!r}, which is no address of this machine: {problem.strerror}.") from None
+        raise SettingError(
+            f"MEMSTATE_API_HOST is {host!r}, which is no address of this machine: {problem.strerror}."
+        ) from None
     deadline = time.monotonic() + patience
     while True:
         opened = socket.socket(family, kind, protocol)
@@ -56,7 +58,8 @@ def _sentence(problem: OSError, host: str, port: int) -> str:
 def _user_of(port: int) -> str:
     try:
         for connection in psutil.net_connections(kind="tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid:
+            listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)
+            if listens and connection.pid:
                 return f"{psutil.Process(connection.pid).name()} (process {connection.pid})"
     except (psutil.Error, OSError, AttributeError):
         # Ordinary accounts do not always get to know whose it is.

@@ -62,4 +62,6 @@ def logging_settings(*, style: str, level: str) -> dict[str, Any]:
 def _renderers(style: str) -> list[Any]:
     if style == "json":
         return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+    return [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    ]

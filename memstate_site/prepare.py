@@ -172,7 +172,9 @@ def _connect() -> psycopg.Connection[Any]:
             return psycopg.connect(address, autocommit=True, connect_timeout=5)
         except psycopg.OperationalError as problem:
             if time.monotonic() > deadline:
-                raise SettingError(f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}") from problem
+                raise SettingError(
+                    f"The database in DATABASE_URL cannot be reached: {_last_line(problem)}"
+                ) from problem
             if not told:
                 print("The database does not answer yet; waiting for it.", flush=True)
                 told = True

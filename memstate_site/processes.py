@@ -18,21 +18,21 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
 
 
-def dies_with_parent(number: signal.Signals) -> Callable[[], None] | None:
+def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Callable[[], None] | None:
     """What a child must call before it starts its program, so that it gets the signal when its parent is gone.
 
-    Even a parent that is killed outright leaves nothing behind then. Only Linux offers this; elsewhere the next start
-    finds what was left (see `memstate_site.leftovers`).
+    Made in the parent, or in the child with the parent's number. Even a parent that is killed outright leaves nothing
+    behind then. Only Linux offers this; elsewhere the next start finds what was left (see `memstate_site.leftovers`).
     """
     if _LIBC is None:
         return None
-    parent = os.getpid()
+    expected = os.getpid() if parent is None else parent
     value = int(number)
 
     def ask() -> None:
         assert _LIBC is not None
         _LIBC.prctl(_PR_SET_PDEATHSIG, value, 0, 0, 0)
-        if os.getppid() != parent:
+        if os.getppid() != expected:
             # The parent died before the call; no signal will come any more.
             os._exit(1)
 

@@ -15,6 +15,7 @@ from memstate_site.database import database_settings
 from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr
 from memstate_site.folder import CHECKOUT, data_folder, secret_ensure
 from memstate_site.knobs import knob_overrides
+from memstate_site.knobs import envknobs
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.postgres.address import embedded_address
 
@@ -38,7 +39,14 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
+# The words of topics are stemmed by this configuration of PostgreSQL; "simple" leaves them as they are.
+MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
+# PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
+MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
+
+# Other defaults for what a policy may set, each under the name of the knob: MEMSTATE_HALF_LIFE_DAYS and so on.
+MEMSTATE_KNOBS = envknobs()
 
 # Limits of the API; every refusal names the one it is about.
 MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)

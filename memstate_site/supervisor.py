@@ -22,7 +22,7 @@ from types import FrameType
 
 from memstate_site import leftovers
 from memstate_site.child import Child, Patience, how_it_ended
-from memstate_site.env import SettingError, envint, envstr
+from memstate_site.env import SettingError, envstr
 from memstate_site.folder import data_folder_ensure
 from memstate_site.listening import listening_socket
 from memstate_site.postgres.errors import PostgresError
@@ -41,7 +41,7 @@ class StopRequest(BaseException):
     """Ctrl-C or SIGTERM while something is being started; like KeyboardInterrupt, nothing may swallow it."""
 
 
-class StartFailure(Exception):
+class StartError(Exception):
     """A first step failed, and has said why itself."""
 
 
@@ -100,7 +100,7 @@ class Supervisor:
                 self._stop()
                 show("MemState has stopped.")
                 return 0
-            except StartFailure:
+            except StartError:
                 self._stop()
                 return 1
             except BaseException:
@@ -192,7 +192,7 @@ class Supervisor:
             step.kill()
         if status != 0:
             show("MemState was not started, because the database could not be prepared.")
-            raise StartFailure
+            raise StartError
 
     # --- Watching ---
 

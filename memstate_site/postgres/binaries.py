@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -55,7 +54,9 @@ def packaged_binaries() -> Binaries:
         if (match := INSTALLATION.match(entry.name)) and (entry / "bin" / "postgres").exists()
     ]
     if not found:
-        raise PostgresError(f"The package {DISTRIBUTION} holds no PostgreSQL for this system; set DATABASE_URL instead.")
+        raise PostgresError(
+            f"The package {DISTRIBUTION} holds no PostgreSQL for this system; set DATABASE_URL instead."
+        )
     major, folder = max(found)
     return Binaries(folder, major, f"{DISTRIBUTION} {version(DISTRIBUTION)}")
 
@@ -114,7 +115,8 @@ def _copy(packaged: Binaries) -> Binaries:
             shutil.copytree(source, workplace / inside, symlinks=True, ignore=leave_out)
         for path in [workplace, *workplace.rglob("*")]:
             if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) and path.stat().st_mode & 0o100 else 0o644)
+                runs = path.is_dir() or path.stat().st_mode & 0o100
+                path.chmod(0o755 if runs else 0o644)
         try:
             workplace.rename(target)
         except OSError:

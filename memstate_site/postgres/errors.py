@@ -10,12 +10,14 @@ class PostgresError(Exception):
     """The embedded server cannot be used; the message is the sentence to show."""
 
 
-class StillAttached(PostgresError):
+class StillAttachedError(PostgresError):
     """Processes of a killed server have not ended yet; trying again shortly will do."""
 
 
 FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded")
-SHARED_MEMORY = re.compile(r"could not (?:resize|create|open) shared memory segment|could not map anonymous shared memory")
+SHARED_MEMORY = re.compile(
+    r"could not (?:resize|create|open) shared memory segment|could not map anonymous shared memory"
+)
 ATTACHED = re.compile(r"pre-existing shared memory block|lock file \"[^\"]*\" (?:already exists|is empty)")
 INCOMPATIBLE = re.compile(r"database files are incompatible with server")
 
@@ -39,7 +41,7 @@ def explain(output: list[str], folder: Path) -> PostgresError:
     if FULL_DISK.search(text):
         return full_disk(folder)
     if ATTACHED.search(text):
-        return StillAttached(f"Processes of an earlier server still use {folder}. Wait a moment and start again.")
+        return StillAttachedError(f"Processes of an earlier server still use {folder}. Wait a moment and start again.")
     if INCOMPATIBLE.search(text):
         return PostgresError(
             f"The database in {folder} was written by a build of PostgreSQL that does not fit the packaged one. "

@@ -88,7 +88,9 @@ def socket_folder_ensure(folder: Path, account: Account) -> Path:
     try:
         made = Path(tempfile.mkdtemp(prefix="memstate-", dir=SOCKET_BASE))
     except OSError as problem:
-        raise PostgresError(f"No folder for the database's socket can be made in /tmp: {problem.strerror}.") from problem
+        raise PostgresError(
+            f"No folder for the database's socket can be made in /tmp: {problem.strerror}."
+        ) from problem
     account.give(made)
     private_file_replace(folder / SOCKET_FOLDER_FILE, str(made))
     return made
@@ -111,7 +113,7 @@ def _is_private(path: Path, account: Account) -> bool:
 
 
 def file_give(path: Path, text: str, account: Account) -> None:
-    """Write a file into a folder of the account's, in one step; nothing the account could have put there is followed."""
+    """Write a file into a folder of the account's, in one step and without following what the account put there."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

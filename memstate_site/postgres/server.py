@@ -20,7 +20,7 @@ from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import PASSWORD_FILE, socket_address
 from memstate_site.postgres.binaries import Binaries, binaries_for
 from memstate_site.postgres.cluster import cluster_ensure, environment
-from memstate_site.postgres.errors import PostgresError, StillAttached, explain, full_disk
+from memstate_site.postgres.errors import PostgresError, StillAttachedError, explain, full_disk
 from memstate_site.postgres.pidfile import traces
 from memstate_site.postgres.place import DataPlace, socket_folder_ensure, socket_folder_remove
 from memstate_site.processes import FolderLock, dies_with_parent, wait_until
@@ -102,7 +102,8 @@ class EmbeddedServer:
 
     def restart(self) -> None:
         """Start again after the server died; the lock and the address are still ours."""
-        assert self._account is not None and self._binaries is not None
+        assert self._account is not None
+        assert self._binaries is not None
         self.process = None
         self._clear_traces(self.folder / "postgres")
         self._launch_until_attached(cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless))
@@ -182,15 +183,15 @@ class EmbeddedServer:
         deadline = time.monotonic() + DETACH_SECONDS
         while True:
             try:
-                self._launch(place)
-                return
-            except StillAttached:
+                return self._launch(place)
+            except StillAttachedError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.3)
 
     def _launch(self, place: DataPlace) -> None:
-        assert self._account is not None and self._binaries is not None
+        assert self._account is not None
+        assert self._binaries is not None
         socket_folder = socket_folder_ensure(self.folder, self._account)
         fixed = {
             # No network at all, and a socket only the server's account (and root) can reach.
@@ -249,8 +250,7 @@ class EmbeddedServer:
                     raise full_disk(self.folder)
                 raise explain(list(self.recent), self.folder / "postgres")
             try:
-                psycopg.connect(address, connect_timeout=5).close()
-                return
+                return psycopg.connect(address, connect_timeout=5).close()
             except psycopg.OperationalError as problem:
                 if "password authentication failed" in str(problem):
                     raise PostgresError(

@@ -13,6 +13,7 @@ import psycopg
 
 from memstate_site.folder import data_folder_ensure
 from memstate_site.postgres.address import embedded_address
+from memstate_site.postgres.errors import PostgresError
 from memstate_site.postgres.server import LOCK_FILE, EmbeddedServer
 from memstate_site.processes import FolderLock, SharedUse, wait_until
 
@@ -60,12 +61,15 @@ def _running_address(folder: Path) -> str | None:
         address = embedded_address(folder)
         try:
             psycopg.connect(address, connect_timeout=5).close()
-            return address
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as problem:
             # Its owner is just starting or just stopping it.
             if time.monotonic() > deadline:
-                raise
+                raise PostgresError(
+                    f"The database in {folder} is in use by {lock.holder()}, but it does not answer: {problem}"
+                ) from problem
             time.sleep(0.1)
+        else:
+            return address
     lock.release()
     return None
 

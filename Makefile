@@ -1,0 +1,70 @@
+# `make run` starts MemState, `make test` checks it. Both need Python 3.11 or newer and nothing else.
+
+# The first Python on this machine that is new enough; `make run PYTHON=...` chooses another one.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; exit; }; \
+	done; echo python3)
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+# Checks read the settings but start nothing, so they must not leave a key in the data folder either.
+CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo doctor test lint format bench clean
+
+help: ## Say what can be made.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed ## Start MemState; Ctrl-C stops it.
+	@exec $(PY) manage.py up
+
+demo: $(VENV)/.installed ## Fill the store with half a year of an assistant's memory.
+	@exec $(PY) manage.py demo
+
+doctor: $(VENV)/.installed ## Say what is healthy and what is not.
+	@exec $(PY) manage.py doctor
+
+# What is quick comes first, so that what is wrong is seen soon.
+test: lint ## Run every check and every test.
+	@browser=$$(.ci/browser $(PY)) && MEMSTATE_TEST_BROWSER="$$browser" exec $(PY) -m pytest
+
+lint: $(VENV)/.installed-dev ## Run the checks that need no database.
+	@$(CHECK)/ruff check
+	@$(CHECK)/ruff format --check
+	@$(CHECK)/lint-imports --no-logo
+	@$(CHECK)/python manage.py makemigrations --check --dry-run
+	@$(CHECK)/python manage.py openapi --check
+	@$(CHECK)/mypy
+
+format: $(VENV)/.installed-dev ## Put the code into its form.
+	@$(CHECK)/ruff check --fix
+	@$(CHECK)/ruff format
+
+bench: $(VENV)/.installed-dev ## Measure speed against the floors.
+	@exec $(PY) -m pytest -m bench -s
+
+clean: ## Remove the environment and all caches; the data folder stays.
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# An environment whose Python has gone, as after an upgrade of the system, is made anew.
+define make_environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "MemState needs Python 3.11 or newer, and $(PYTHON) is not. Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make environments; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+endef
+
+$(VENV)/.installed: requirements.txt
+	$(make_environment)
+	@echo "Installing the packages; this happens once and takes about a minute." >&2
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt requirements.txt
+	$(make_environment)
+	@echo "Installing the packages for checks and tests; this happens once and takes about a minute." >&2
+	@$(PIP) -r requirements-dev.txt
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,265 @@
+"""Whether the store is well, one fact at a time: for `manage.py doctor`, for /readyz, and for the console.
+
+Each check looks at one thing and answers with a sentence that is worth reading whether or not all is well.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Min, Q
+from django_q.models import Failure, OrmQ
+
+from memory.domain.errors import MemoryProblem
+from memory.embedding import embedder_get
+from memory.models import AccessLog, Topic, TopicVector, WakeUp, WorkerHeartbeat
+
+# Before this version, an index scan with a filter could silently return too little.
+PGVECTOR_AT_LEAST = (0, 8, 4)
+# The worker reports every minute; scheduling and a busy queue may delay that.
+HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
+# What waits longer than this is not merely next in line.
+BACKLOG_WITHIN = dt.timedelta(minutes=10)
+FAILURES_WITHIN = dt.timedelta(days=1)
+
+
+class Finding(NamedTuple):
+    """What one check found."""
+
+    ok: bool
+    sentence: str
+
+
+Check = Callable[[dt.datetime], Finding]
+
+
+def database_check(_now: dt.datetime) -> Finding:
+    """Whether the database answers, and how fast. One query."""
+    started = time.perf_counter()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('server_version')")
+        (version,) = cursor.fetchone()
+    milliseconds = (time.perf_counter() - started) * 1000
+    return Finding(True, f"PostgreSQL {version.split()[0]} answers within {milliseconds:.1f} ms.")
+
+
+def pgvector_check(_now: dt.datetime) -> Finding:
+    """Whether the vector extension is there and new enough. One query."""
+    wanted = ".".join(map(str, PGVECTOR_AT_LEAST))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        row = cursor.fetchone()
+    if row is None:
+        return Finding(False, "The extension pgvector is missing; run `python manage.py migrate`.")
+    if tuple(int(part) for part in row[0].split(".")[:3]) < PGVECTOR_AT_LEAST:
+        return Finding(
+            False,
+            f"pgvector is {row[0]}, but {wanted} is needed: install it and run `ALTER EXTENSION vector UPDATE`.",
+        )
+    return Finding(True, f"pgvector {row[0]} is at least {wanted}.")
+
+
+def migrations_check(_now: dt.datetime) -> Finding:
+    """Whether the tables are what this version expects. Two queries."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    missing = [f"{app}.{name}" for app, name in sorted(_migrations() - applied.keys())]
+    if missing:
+        named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+        return Finding(
+            False, f"{_count(len(missing), 'migration')} not applied ({named}); run `python manage.py migrate`."
+        )
+    return Finding(True, "All migrations are applied.")
+
+
+def worker_check(now: dt.datetime) -> Finding:
+    """Whether a worker has run a scheduled job lately. One query."""
+    heartbeat = WorkerHeartbeat.objects.order_by("-seen_at").first()
+    if heartbeat is None:
+        return Finding(
+            False, "No worker has ever reported; start `python manage.py up` or `python manage.py qcluster`."
+        )
+    age = now - heartbeat.seen_at
+    if age > HEARTBEAT_WITHIN:
+        return Finding(
+            False,
+            f"The worker last reported {_ago(age)}; start `python manage.py up` or `python manage.py qcluster`.",
+        )
+    return Finding(True, f"The worker reported {_ago(age)}.")
+
+
+def embedder_check(_now: dt.datetime) -> Finding:
+    """Whether texts can be turned into vectors that fit the table. One query, and one small text is embedded."""
+    try:
+        embedder = embedder_get()
+        started = time.perf_counter()
+        shape = embedder.embed_passages(["Is anybody there?"]).shape
+        milliseconds = (time.perf_counter() - started) * 1000
+    except (ImproperlyConfigured, MemoryProblem) as problem:
+        return Finding(False, f"The embedder does not work: {problem}")
+    wanted = settings.MEMSTATE_EMBEDDING_DIMENSION
+    if shape != (1, wanted):
+        return Finding(
+            False, f"The embedder {embedder.model_name} makes vectors of {shape[-1]} numbers instead of {wanted}."
+        )
+    column = _vector_column_dimension()
+    if column is not None and column != wanted:
+        return Finding(
+            False,
+            f"The database holds vectors of {column} numbers, but {embedder.model_name} makes {wanted}; "
+            "run `python manage.py reembed`.",
+        )
+    return Finding(
+        True, f"The embedder {embedder.model_name} makes vectors of {wanted} numbers in {milliseconds:.0f} ms."
+    )
+
+
+def vectors_check(_now: dt.datetime) -> Finding:
+    """Whether all vectors come from the model in use; others are invisible to recall. Reads the whole vector table."""
+    model = embedder_get().model_name
+    others = TopicVector.objects.filter(embedding__isnull=False).exclude(model=model).count()
+    if others:
+        return Finding(
+            False,
+            f"{_count(others, 'vector')} made by another model than {model} and not found by meaning; "
+            "run `python manage.py reembed`.",
+        )
+    return Finding(True, f"All vectors were made by {model}.")
+
+
+def reinforcement_check(now: dt.datetime) -> Finding:
+    """Whether retrievals are being folded into salience. Two queries over the index of what waits."""
+    waiting = AccessLog.objects.filter(folded_at__isnull=True)
+    return _backlog(
+        now,
+        waiting.count(),
+        waiting.aggregate(oldest=Min("at"))["oldest"],
+        "retrieval",
+        "to be counted as reinforcement",
+    )
+
+
+def embedding_backlog_check(now: dt.datetime) -> Finding:
+    """Whether topics get their vectors. Two queries over the index of what waits."""
+    waiting = TopicVector.objects.filter(embedding__isnull=True)
+    oldest = Topic.objects.filter(pk__in=waiting.values("pk")).aggregate(oldest=Min("updated_at"))["oldest"]
+    return _backlog(now, waiting.count(), oldest, "topic", "for a vector")
+
+
+def wake_up_check(now: dt.datetime) -> Finding:
+    """Whether the reasoner gets to what happened. Two queries on a small table."""
+    return _backlog(
+        now,
+        WakeUp.objects.count(),
+        WakeUp.objects.aggregate(oldest=Min("first_at"))["oldest"],
+        "wake-up",
+        "for the reasoner",
+    )
+
+
+def queue_check(now: dt.datetime) -> Finding:
+    """Whether jobs are taken from the queue. Two queries on a small table."""
+    # A job in hand has its lock in the future; what is due carries the moment since which it is.
+    due = OrmQ.objects.filter(lock__lte=now)
+    return _backlog(now, due.count(), due.aggregate(oldest=Min("lock"))["oldest"], "job", "in the queue")
+
+
+def failure_check(now: dt.datetime) -> Finding:
+    """Whether jobs failed lately. One query."""
+    failures = list(
+        Failure.objects.filter(Q(stopped__gte=now - FAILURES_WITHIN))
+        .order_by("-stopped")
+        .values_list("func", flat=True)
+    )
+    if failures:
+        names = ", ".join(sorted(set(map(str, failures)))[:3])
+        return Finding(False, f"{_number(len(failures), 'job')} failed within a day ({names}); the admin shows why.")
+    return Finding(True, "No job failed within a day.")
+
+
+# What a request needs: without these no answer can be right.
+READY_CHECKS: dict[str, Check] = {"database": database_check, "migrations": migrations_check}
+
+# In the order in which one thing depends on another.
+ALL_CHECKS: dict[str, Check] = {
+    "database": database_check,
+    "pgvector": pgvector_check,
+    "migrations": migrations_check,
+    "embedder": embedder_check,
+    "vectors": vectors_check,
+    "worker": worker_check,
+    "queue": queue_check,
+    "reinforcement": reinforcement_check,
+    "embeddings": embedding_backlog_check,
+    "wake-ups": wake_up_check,
+    "failures": failure_check,
+}
+
+
+def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, Finding]:
+    """Run the checks in order. A check that cannot be made is a finding too, never an exception."""
+    findings: dict[str, Finding] = {}
+    for name, check in checks.items():
+        try:
+            findings[name] = check(now)
+        except (DatabaseError, ImproperlyConfigured, MemoryProblem) as problem:
+            reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+            findings[name] = Finding(False, f"The {name} could not be checked: {reason}")
+            if name == "database":
+                # Everything else would only say the same.
+                break
+    return findings
+
+
+@functools.cache
+def _migrations() -> frozenset[tuple[str, str]]:
+    """Every migration this version knows; the files do not change while a process runs."""
+    return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
+
+
+def _vector_column_dimension() -> int | None:
+    with connection.cursor() as cursor:
+        # to_regclass follows the search path, so this finds the table of the tenant that is being asked about.
+        cursor.execute(
+            "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'embedding'",
+            [TopicVector._meta.db_table],
+        )
+        row = cursor.fetchone()
+    return None if row is None else int(row[0])
+
+
+def _backlog(now: dt.datetime, count: int, oldest: dt.datetime | None, noun: str, why: str) -> Finding:
+    if count == 0 or oldest is None:
+        return Finding(True, f"No {noun} waits {why}.")
+    age = now - oldest
+    verb = "waits" if count == 1 else "wait"
+    sentence = f"{_number(count, noun)} {verb} {why}, the oldest since {_span(age)}."
+    return Finding(age <= BACKLOG_WITHIN, sentence)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{_number(count, noun)} {'was' if count == 1 else 'were'}"
+
+
+def _ago(age: dt.timedelta) -> str:
+    return f"{_span(age)} ago"
+
+
+def _span(age: dt.timedelta) -> str:
+    seconds = max(0, int(age.total_seconds()))
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length} {unit}s"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
