@@ -14,7 +14,6 @@ from csp.constants import NONE, SELF
 from memstate_site.database import database_settings
 from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr
 from memstate_site.folder import CHECKOUT, data_folder, secret_ensure
-from memstate_site.knobs import knob_overrides
 from memstate_site.knobs import envknobs
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.postgres.address import embedded_address
@@ -39,8 +38,6 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
-# The words of topics are stemmed by this configuration of PostgreSQL; "simple" leaves them as they are.
-MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
@@ -54,9 +51,6 @@ MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, 
 MEMSTATE_MAX_JSON_DEPTH = envint("MEMSTATE_MAX_JSON_DEPTH", 32, minimum=2, maximum=200)
 MEMSTATE_REQUESTS_PER_MINUTE = envint("MEMSTATE_REQUESTS_PER_MINUTE", 6000, minimum=1)
 MEMSTATE_MAX_PAGE_SIZE = envint("MEMSTATE_MAX_PAGE_SIZE", 200, minimum=1, maximum=10_000)
-
-# Other defaults for what a policy leaves open: MEMSTATE_<NAME OF THE KNOB>, as memory/domain/knobs.py lists them.
-MEMSTATE_KNOBS = knob_overrides()
 
 # --- Django ----------------------------------------------------------------------------------------------------------
 
