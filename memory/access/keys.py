@@ -1,0 +1,94 @@
+"""API keys: made once, shown once, kept as a hash."""
+
+import datetime as dt
+import hashlib
+import secrets
+
+from django.utils import timezone
+
+from memory.access.principal import ROLES, Principal
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.identifiers import uuid7
+from memory.domain.scopes import ROOT, scope_normalize
+from memory.models import ApiKey, AuditEvent
+
+PREFIX_LENGTH = 8
+# last_used_at is for people who tidy up keys; a minute is exact enough and spares an UPDATE per request.
+LAST_USED_EVERY = dt.timedelta(minutes=1)
+
+
+class KeyRefused(MemoryProblem):
+    """The request carries no key, or one that does not open anything (401)."""
+
+
+def secret_generate() -> str:
+    """Return a new secret: a mark by which leaked keys are found, and 32 random bytes."""
+    return "ms_" + secrets.token_urlsafe(32)
+
+
+def secret_hash(secret: str) -> str:
+    """Return what is stored of a secret. Secrets are random and long, so no salt or stretching is needed."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_create(
+    *,
+    name: str,
+    role: str,
+    secret: str,
+    scope: str = ROOT,
+    expires_at: dt.datetime | None = None,
+    actor: str = "system",
+    reason: str = "",
+) -> ApiKey:
+    """Store a new key and journal it. Two queries. Raises ``ValueRefused`` for an unknown role or a malformed scope."""
+    if role not in ROLES:
+        raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.")
+    now = timezone.now()
+    key = ApiKey.objects.create(
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        name=name,
+        role=role,
+        scope=scope_normalize(scope),
+        prefix=secret[:PREFIX_LENGTH] if len(secret) >= 3 * PREFIX_LENGTH else secret[:2],
+        secret_hash=secret_hash(secret),
+        created_at=now,
+        expires_at=expires_at,
+    )
+    AuditEvent.objects.create(
+        at=now,
+        actor=actor,
+        action="key_created",
+        scope=key.scope,
+        reason=reason,
+        after={"name": name, "role": role, "prefix": key.prefix},
+    )
+    return key
+
+
+def key_ensure(*, name: str, role: str, secret: str, scope: str = ROOT) -> None:
+    """Make ``secret`` a valid key of this role unless it is one already. One query when it is.
+
+    A key that was revoked or has expired stays so: starting the program again must not undo a revocation.
+    """
+    if not ApiKey.objects.filter(secret_hash=secret_hash(secret)).exists():
+        key_create(name=name, role=role, secret=secret, scope=scope, reason="start-up")
+
+
+def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
+    """Return the caller that ``secret`` stands for. One query, two once a minute.
+
+    Raises ``KeyRefused`` with a sentence for an unknown, revoked or expired key.
+    """
+    if not secret:
+        raise KeyRefused("This needs a key: send it as X-API-Key or as Authorization: Bearer.")
+    key = ApiKey.objects.filter(secret_hash=secret_hash(secret)).first()
+    if key is None:
+        raise KeyRefused("This key is not known here.")
+    if key.revoked_at is not None:
+        raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.")
+    if key.expires_at is not None and key.expires_at <= now:
+        raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.")
+    if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+    return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)

@@ -1,0 +1,36 @@
+"""How many requests a key may make in a minute."""
+
+import datetime as dt
+
+from django.conf import settings
+from django.core.cache import cache
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem
+
+
+class TooManyRequests(MemoryProblem):
+    """The key has used up its minute (429); ``retry_after`` is in seconds."""
+
+    def __init__(self, sentence: str, retry_after: int) -> None:
+        super().__init__(sentence)
+        self.retry_after = retry_after
+
+
+def request_count(principal: Principal, *, now: dt.datetime) -> None:
+    """Count one request of ``principal``. No queries; counts live in the cache, shared by processes that share one.
+
+    Raises ``TooManyRequests`` beyond ``MEMSTATE_REQUESTS_PER_MINUTE`` within one minute of the clock.
+    """
+    limit: int = settings.MEMSTATE_REQUESTS_PER_MINUTE
+    minute = int(now.timestamp() // 60)
+    name = f"requests:{principal.identity}:{minute}"
+    cache.add(name, 0, timeout=120)
+    try:
+        count = cache.incr(name)
+    except ValueError:
+        # The entry was pushed out of the cache in between; the count starts again.
+        count = 1
+    if count > limit:
+        wait = 60 - int(now.timestamp() % 60)
+        raise TooManyRequests(f"This key has made {limit} requests in this minute, which is the limit.", wait)

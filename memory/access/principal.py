@@ -1,0 +1,43 @@
+"""Principal: the caller of one request, and every question of permission."""
+
+from dataclasses import dataclass
+
+from memory.domain.errors import NotAllowed, NotVisible
+from memory.domain.scopes import ROOT, scope_normalize, scope_within
+
+ROLES = ("reader", "agent", "operator")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """``actor`` is what the journal shows; ``identity`` is stable and tells callers apart."""
+
+    identity: str
+    actor: str
+    role: str
+    scope: str = ROOT
+
+    def require(self, role: str) -> None:
+        """Raise ``NotAllowed`` unless the caller's role covers ``role``."""
+        if ROLES.index(self.role) < ROLES.index(role):
+            article = "an" if role[0] in "aeiou" else "a"
+            raise NotAllowed(f"This needs {article} {role} key; the key in use is a {self.role} key.")
+
+    def scope_chosen(self, path: str | None) -> str:
+        """Return the canonical scope to work in: the given one, or the caller's own.
+
+        Raises ``NotVisible`` if it lies outside the caller's, ``ValueRefused`` if it is no scope path.
+        """
+        if path is None:
+            return self.scope
+        chosen = scope_normalize(path)
+        if not scope_within(chosen, self.scope):
+            raise NotVisible(f"There is no scope {chosen}.")
+        return chosen
+
+    def sees(self, scope: str) -> bool:
+        """Tell whether a topic in ``scope`` is visible to the caller."""
+        return scope_within(scope, self.scope)
+
+
+SYSTEM = Principal(identity="system", actor="system", role="operator")

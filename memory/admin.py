@@ -1,0 +1,54 @@
+"""Raw rows for administrators. What the store's truth rests on is read-only here: every change goes through a verb that
+journals it."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from memory import models
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows can be looked at and nothing else."""
+
+    # An exact count of a large table takes longer than the page; "show all" is not offered either.
+    show_full_result_count = False
+    list_per_page = 50
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        """Refuse: rows come from ingest."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        """Refuse: changes are journaled by the verbs that make them."""
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
+        """Refuse: only purge removes a row."""
+        return False
+
+
+def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search: tuple[str, ...] = ()) -> None:
+    options = {"list_display": columns, "list_filter": filters, "search_fields": search}
+    admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), options))
+
+
+_register(models.Scope, "path", search=("path",))
+_register(models.Topic, "title", "scope", "kind", "rung", "created_at", filters=("rung",), search=("=id", "title"))
+_register(models.TopicEdit, "topic", "at", "actor")
+_register(models.Vitality, "topic", "salience", "reinforced_at", "retrieval_count", "pinned", filters=("pinned", "rung"))
+_register(models.Field, "name", "topic", "last_seq", "cold_through", "salience", search=("name",))
+_register(models.Revision, "field", "seq", "field_type", "recorded_at", "provenance")
+_register(models.FieldSummary, "field", "from_seq", "through_seq", "method", "depth")
+_register(models.Link, "source", "kind", "target", "created_at")
+_register(models.TopicVector, "topic", "model", "live", "text_hash", filters=("live", "model"))
+_register(models.TopicDocument, "topic", "length", "live", "uncounted", filters=("live", "uncounted"))
+_register(models.Lexeme, "word", "documents", search=("word",))
+_register(models.CorpusTotals, "documents", "length")
+_register(models.AccessLog, "at", "kind", "actor", "scope", "query", "folded_at", "counted", filters=("kind",))
+_register(models.AuditEvent, "at", "actor", "action", "topic_id", "scope", "reason", filters=("action",))
+_register(models.ApiKey, "name", "prefix", "role", "scope", "created_at", "expires_at", "revoked_at", "last_used_at")
+_register(models.IdempotencyRecord, "actor", "key", "status", "created_at")
+_register(models.WakeUp, "scope", "event", "first_at", "last_at", "times")
+_register(models.WorkerHeartbeat, "name", "seen_at")

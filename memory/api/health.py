@@ -1,0 +1,33 @@
+"""GET /livez, /readyz and /metrics: for supervisors and monitoring, without a key."""
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from memory.health import READY_CHECKS, health_findings
+
+
+@require_safe
+def livez(_request: HttpRequest) -> HttpResponse:
+    """Answer that the process serves requests; asks nothing of the database."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(_request: HttpRequest) -> HttpResponse:
+    """Answer 200 if requests can be served, else 503 with a sentence for each thing that is missing."""
+    findings = health_findings(READY_CHECKS, now=timezone.now()).values()
+    ready = all(finding.ok for finding in findings)
+    body = {"status": "ok" if ready else "not ready", "checks": [finding.sentence for finding in findings]}
+    return JsonResponse(body, status=200 if ready else 503)
+
+
+@require_safe
+def metrics(_request: HttpRequest) -> HttpResponse:
+    """Return counters and timings in Prometheus's text format."""
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+urlpatterns = [path("livez", livez), path("readyz", readyz), path("metrics", metrics)]

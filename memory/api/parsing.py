@@ -1,0 +1,50 @@
+"""Request bodies: bounded in size and depth before anything looks at them."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja.parser import Parser
+from ninja.types import DictStrAny
+
+from memory.domain.errors import MemoryProblem, RequestRefused
+from memory.domain.jsonguard import json_guarded
+
+JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
+
+
+class BodyTooLarge(MemoryProblem):
+    """The body is larger than the limit of the route (413)."""
+
+
+def body_read(request: HttpRequest, *, limit: int) -> bytes:
+    """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if not length.isdigit() or int(length) > limit:
+        raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
+    return request.body
+
+
+class GuardedParser(Parser):
+    """Parses what Ninja hands to schemas."""
+
+    def parse_body(self, request: HttpRequest) -> DictStrAny:
+        """Return the JSON of the body. Raises ``BodyTooLarge``, ``RequestRefused`` or ``ValueRefused``."""
+        raw = body_read(request, limit=settings.MEMSTATE_MAX_BODY_BYTES)
+        body: DictStrAny = json_guarded(raw, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH)
+        return body
+
+
+def batch_parse(request: HttpRequest) -> list[Any]:
+    """Return the items of a batch: a JSON list, or JSON Lines if the content type says so.
+
+    Raises as ``GuardedParser`` does, with the larger limit of batches.
+    """
+    raw = body_read(request, limit=settings.MEMSTATE_MAX_BATCH_BYTES)
+    depth = settings.MEMSTATE_MAX_JSON_DEPTH
+    if (request.content_type or "").lower() in JSON_LINES_TYPES:
+        return [json_guarded(line, max_depth=depth) for line in raw.splitlines() if line.strip()]
+    body = json_guarded(raw, max_depth=depth)
+    if not isinstance(body, list):
+        raise RequestRefused("A batch is a JSON list of items, or JSON Lines with one item per line.")
+    return body

@@ -1,0 +1,25 @@
+"""POST /v1/query."""
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from memory import jobs
+from memory.api.authentication import principal_of
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.schemas import QueryReply
+from memory.recall.query import query_answer
+from memory.recall.request import QueryRequest
+
+router = Router(tags=["query"])
+
+
+@router.post("/query", response={200: QueryReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)})
+def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
+    """Ask for context. What is returned gains salience a moment later."""
+    principal = principal_of(request, "reader")
+    answer = query_answer(payload, principal=principal, now=timezone.now())
+    jobs.upkeep_nudge()
+    timing = ", ".join(f"{stage};dur={milliseconds:.2f}" for stage, milliseconds in answer.timings.items())
+    return json_reply(answer.body, headers={"Server-Timing": timing})

@@ -1,0 +1,211 @@
+"""What the routes answer, for OpenAPI. Request schemas live with the code that acts on them: ``ingest.items`` and
+``recall.request``."""
+
+import datetime as dt
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from memory.ingest.items import Category, LongText, ShortText
+
+RungName = Literal["active", "summarized", "detached", "archived"]
+
+
+class Problem(Schema):
+    """An error, after RFC 9457. ``detail`` is the sentence to show."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+class IngestReply(Schema):
+    """What one item did."""
+
+    topic_id: str
+    applied: list[str] = Field(description="created_topic:<id>, field:<name>, version:<name>, edge:<to>")
+    version_ids: dict[str, str] = Field(description="Id of the new revision, by field name.")
+    similar_topic_ids: list[str]
+
+
+class BatchItemReply(Schema):
+    """One item of a batch: its status, and either what it did or why it was refused."""
+
+    index: int
+    status: int
+    topic_id: str | None = None
+    applied: list[str] = []
+    version_ids: dict[str, str] = {}
+    similar_topic_ids: list[str] = []
+    detail: str | None = None
+
+
+class BatchReply(Schema):
+    """The outcome of each item, in the order sent."""
+
+    results: list[BatchItemReply]
+    accepted: int
+    refused: int
+
+
+class RevisionOut(Schema):
+    """One value a field has had."""
+
+    id: str
+    value: str
+    valid_from: dt.datetime
+    provenance: str
+    why_changed: str
+    impact_expected: str
+    recorded_at: dt.datetime
+    seq: int
+
+
+class FieldOut(Schema):
+    """A field with its current revision; ``history`` is oldest first."""
+
+    id: str
+    name: str
+    field_type: str
+    ref_topic_id: str | None
+    current: RevisionOut | None
+    history: list[RevisionOut]
+    salience: float
+
+
+class NeighborOut(Schema):
+    """A topic reached over links."""
+
+    topic_id: str
+    kind: str
+    title: str
+    summary: str
+    topic_kind: str
+    direction: Literal["out", "in"]
+    depth: int
+
+
+class TopicBase(Schema):
+    """What every reply tells about a topic."""
+
+    topic_id: str
+    title: str
+    summary: str
+    topic_kind: str
+    salience: float = Field(description="Effective, at the moment of the reply.")
+    failed_salience: float
+    scope: str
+    rung: RungName
+    categories: list[str]
+    pinned: bool
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    retrieval_count: int
+    last_retrieved_at: dt.datetime | None
+
+
+class Candidate(TopicBase):
+    """One bundle of an answer."""
+
+    similarity: float | None = Field(default=None, description="Cosine between question and topic.")
+    score: float | None = Field(default=None, description="What the candidates are ranked by.")
+    neighbors: list[NeighborOut]
+    fields: list[FieldOut]
+    score_parts: dict[str, float] | None = Field(default=None, description="With explain: the parts of the score.")
+
+
+class QueryReply(Schema):
+    """The answer: bundles, best first, and the same as text."""
+
+    query: str
+    candidates: list[Candidate]
+    summary_text: str
+    explain: dict[str, Any] | None = Field(default=None, description="With explain: milliseconds per stage, and more.")
+
+
+class TopicRow(TopicBase):
+    """A topic as lists and lookups show it."""
+
+    archived: bool
+    pin_reason: str
+    released_at: dt.datetime | None
+    merged_into: str | None
+    provenance: str
+
+
+class DetailField(FieldOut):
+    """A field in a lookup: how many revisions it has, how many are cold, and whether it is detached."""
+
+    revisions: int
+    cold_revisions: int
+    detached: bool
+
+
+class DetailNeighbor(NeighborOut):
+    """A linked topic in a lookup, at whatever rung it stands."""
+
+    rung: RungName
+
+
+class TopicDetail(TopicRow):
+    """A topic with all its fields and links."""
+
+    fields: list[DetailField]
+    neighbors: list[DetailNeighbor]
+
+
+class TopicPage(Schema):
+    """One page; ``next`` is the cursor of the page after it, null on the last."""
+
+    items: list[TopicRow]
+    next: str | None
+
+
+class HistoryRevision(RevisionOut):
+    """A revision in full."""
+
+    field_type: str
+    ref_topic_id: str | None
+    actor: str
+    cold: bool
+
+
+class HistoryPage(Schema):
+    """Revisions, newest first."""
+
+    items: list[HistoryRevision]
+    next: str | None
+
+
+class TopicPatch(Schema):
+    """Members to change; those left out stay. ``salience`` needs an operator key."""
+
+    title: str | None = Field(default=None, max_length=1000)
+    summary: LongText | None = None
+    topic_kind: ShortText | None = None
+    categories: list[Category] | None = Field(default=None, max_length=50)
+    salience: float | None = Field(default=None, ge=0, le=10, allow_inf_nan=False)
+    reason: LongText = ""
+
+
+class Reason(Schema):
+    """Why something is done, for the journal."""
+
+    reason: LongText = ""
+
+
+class Stats(Schema):
+    """Counts for a scope and everything below it; ``backlog`` is of the whole store."""
+
+    scope: str
+    topics: int
+    rungs: dict[str, int]
+    pinned: int
+    retrievals: int
+    fields: int
+    revisions: int
+    links: int
+    scopes: int
+    backlog: dict[str, int]

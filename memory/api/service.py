@@ -1,0 +1,23 @@
+"""GET /v1/stats."""
+
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from memory.api.authentication import principal_of
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.schemas import Stats
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.recall.stats import stats_collect
+
+router = Router(tags=["service"])
+
+
+@router.get("/stats", response={200: Stats, **problems(401, 404, 422, 429, 503)})
+def stats(
+    request: HttpRequest, scope: Annotated[str | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
+) -> HttpResponse:
+    """Counts for a scope and below."""
+    return json_reply(stats_collect(principal_of(request, "reader").scope_chosen(scope)))

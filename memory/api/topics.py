@@ -1,0 +1,130 @@
+"""Explicit lookup and upkeep: /v1/topics and what hangs below it."""
+
+import uuid
+from typing import Annotated, Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+
+from memory.api.authentication import principal_of
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
+from memory.domain.errors import ValueRefused
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
+from memory.ingest.edit import TopicChange, topic_edit
+from memory.recall.lookup import TopicFilter, field_history, topic_detail, topics_list
+from memory.recall.reinforcement import lookup_record
+
+router = Router(tags=["topics"])
+
+Cursor: Any = Query(None, max_length=300, description="The next of the page before.")
+Limit: Any = Query(50, ge=1, description="Rows per page.")
+RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
+
+
+def _limit(limit: int) -> int:
+    if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
+        raise ValueRefused(f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.")
+    return limit
+
+
+def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
+    return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
+
+
+@router.get("/topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
+def topics(
+    request: HttpRequest,
+    scope: Annotated[str | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    kind: Annotated[str | None, Query(max_length=200)] = None,
+    rung: RungFilter | None = None,
+    pinned: bool | None = None,
+    text: Annotated[str | None, Query(max_length=1000)] = None,
+    cursor: str | None = Cursor,
+    limit: int = Limit,
+) -> HttpResponse:
+    """List topics, newest first. Archived ones are shown when rung asks for them; released and merged ones never."""
+    principal = principal_of(request, "reader")
+    wanted = TopicFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
+    page = topics_list(wanted, cursor=cursor, limit=_limit(limit), now=timezone.now())
+    return json_reply({"items": page.items, "next": page.next})
+
+
+@router.get("/topics/{uuid:topic_id}", response={200: TopicDetail, **problems(401, 404, 422, 429, 503)})
+def topic(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Look one topic up, at whatever rung it stands. This raises no salience."""
+    principal = principal_of(request, "reader")
+    now = timezone.now()
+    detail = topic_detail(topic_id, principal=principal, now=now)
+    lookup_record(topic_id, scope=detail["scope"], principal=principal, now=now)
+    return json_reply(detail)
+
+
+@router.get(
+    "/topics/{uuid:topic_id}/fields/{str:name}/history",
+    response={200: HistoryPage, **problems(401, 404, 422, 429, 503)},
+)
+def history(
+    request: HttpRequest, topic_id: uuid.UUID, name: str, cursor: str | None = Cursor, limit: int = Limit
+) -> HttpResponse:
+    """All revisions of a field, newest first, warm and cold."""
+    page = field_history(
+        topic_id, name, principal=principal_of(request, "reader"), cursor=cursor, limit=_limit(limit), now=timezone.now()
+    )
+    return json_reply({"items": page.items, "next": page.next})
+
+
+@router.patch(
+    "/topics/{uuid:topic_id}", response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
+)
+def edit(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
+    """Change what a topic says about itself. What it said before stays on record."""
+    change = TopicChange(
+        title=payload.title,
+        summary=payload.summary,
+        kind=payload.topic_kind,
+        categories=payload.categories,
+        salience=payload.salience,
+    )
+    principal = principal_of(request, "agent")
+    topic_edit(topic_id, change, principal=principal, reason=payload.reason, now=timezone.now())
+    return _detail(request, topic_id)
+
+
+_MOVE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+@router.post("/topics/{uuid:topic_id}/pin", response={200: TopicDetail, **_MOVE})
+def pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Protect a topic from forgetting."""
+    principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
+    topics_pin([topic_id], pinned=True, principal=principal, reason=reason, now=timezone.now())
+    return _detail(request, topic_id)
+
+
+@router.post("/topics/{uuid:topic_id}/unpin", response={200: TopicDetail, **_MOVE})
+def unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """End a topic's protection."""
+    principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
+    topics_pin([topic_id], pinned=False, principal=principal, reason=reason, now=timezone.now())
+    return _detail(request, topic_id)
+
+
+@router.post("/topics/{uuid:topic_id}/archive", response={200: TopicDetail, **_MOVE})
+def archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Take one topic out of retrieval. Operator keys; forgetting as a whole is the policy's work."""
+    principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
+    topics_archive([topic_id], principal=principal, reason=reason, now=timezone.now())
+    return _detail(request, topic_id)
+
+
+@router.post("/topics/{uuid:topic_id}/restore", response={200: TopicDetail, **_MOVE})
+def restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Bring one archived topic back. Operator keys."""
+    principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
+    topics_restore([topic_id], principal=principal, reason=reason, now=timezone.now())
+    return _detail(request, topic_id)

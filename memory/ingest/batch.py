@@ -1,0 +1,67 @@
+"""Many items in one request: each is accepted or refused by itself, and answered in the order sent."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.ingest.items import IngestItem
+from memory.ingest.plan import Outcome
+from memory.ingest.request import ingest_request
+
+MAX_BATCH = 1000
+
+
+def item_parse(raw: object) -> IngestItem | MemoryProblem:
+    """Return the item that parsed JSON stands for, or the problem with it."""
+    try:
+        return IngestItem.model_validate(raw)
+    except ValidationError as problem:
+        return ValueRefused(validation_sentence(problem.errors()))
+
+
+def validation_sentence(errors: Sequence[Any]) -> str:
+    """Return pydantic's findings as one sentence each, naming the member first; at most five."""
+    sentences = []
+    for error in errors[:5]:
+        place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
+        message = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
+        sentences.append(f"{place}: {message}." if place else f"{message}.")
+    if len(errors) > 5:
+        sentences.append(f"And {len(errors) - 5} more.")
+    return " ".join(sentences)
+
+
+def batch_ingest(
+    raw: Sequence[object], *, status_of: Callable[[MemoryProblem], int], idempotency_key: str | None,
+    principal: Principal, now: dt.datetime, defer: bool, on_deferred: Callable[[], None],
+) -> tuple[int, dict[str, Any]]:  # fmt: skip
+    """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
+
+    All accepted items are written in one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and
+    what ``ingest_request`` raises.
+    """
+    if len(raw) > MAX_BATCH:
+        raise ValueRefused(f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.")
+    parsed = [item_parse(item) for item in raw]
+    items = [item for item in parsed if isinstance(item, IngestItem)]
+
+    def render(outcomes: list[Outcome]) -> tuple[int, dict[str, Any]]:
+        following = iter(outcomes)
+        results: list[dict[str, Any]] = []
+        for index, item in enumerate(parsed):
+            outcome = next(following) if isinstance(item, IngestItem) else item
+            if isinstance(outcome, MemoryProblem):
+                results.append({"index": index, "status": status_of(outcome), "detail": outcome.sentence})
+            else:
+                results.append({"index": index, "status": 200, **outcome.as_json()})
+        refused = sum("detail" in result for result in results)
+        return 200, {"results": results, "accepted": len(results) - refused, "refused": refused}
+
+    return ingest_request(
+        items, route="ingest/batch", body=raw, render=render, idempotency_key=idempotency_key, principal=principal,
+        now=now, defer=defer, on_deferred=on_deferred,
+    )  # fmt: skip

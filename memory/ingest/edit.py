@@ -1,0 +1,105 @@
+"""Edits of what a topic says about itself: title, summary, kind, categories, and by operators its salience."""
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.domain.errors import NotVisible, RequestRefused
+from memory.domain.salience import fade_key
+from memory.embedding import embedder_get, text_hash
+from memory.embedding.base import Vectors
+from memory.ingest.load import KnownTopic, known_load
+from memory.ingest.plan import Plan
+from memory.ingest.write import plan_write
+from memory.models import AuditEvent, Topic, TopicEdit, Vitality
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """The members to change; None leaves one as it is."""
+
+    title: str | None = None
+    summary: str | None = None
+    kind: str | None = None
+    categories: list[str] | None = None
+    salience: float | None = None
+
+
+def topic_edit(
+    topic_id: uuid.UUID, change: TopicChange, *, principal: Principal, reason: str, now: dt.datetime
+) -> None:
+    """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
+
+    The new text is embedded before the topic is locked. Raises ``NotVisible`` for a topic unknown to the caller,
+    ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a salience without an operator key,
+    ``EmbeddingFailed``.
+    """
+    if change.salience is not None:
+        principal.require("operator")
+    vectors: dict[str, Vectors] = {}
+    known = known_load(changed=[topic_id], read=[], lock=False)
+    if (change.title is not None or change.summary is not None) and topic_id in known.topics:
+        topic = known.topics[topic_id]
+        _text_change(topic, change)
+        _embed(topic.text().embedded(), vectors)
+    with transaction.atomic():
+        known = known_load(changed=[topic_id], read=[], lock=True)
+        stored = known.topics.get(topic_id)
+        if stored is None or not principal.sees(stored.scope):
+            raise NotVisible(f"There is no topic {topic_id}.")
+        if stored.released or stored.merged:
+            raise RequestRefused(f"Topic {topic_id} has been released or merged; restore it before changing it.")
+        row = Topic.objects.get(pk=topic_id)
+        wanted = {
+            "title": (change.title or "").strip() or "untitled" if change.title is not None else None,
+            "summary": change.summary,
+            "kind": change.kind,
+            "categories": sorted(set(change.categories)) if change.categories is not None else None,
+        }
+        after = {name: value for name, value in wanted.items() if value is not None and getattr(row, name) != value}
+        before = {name: getattr(row, name) for name in after}
+        if after:
+            for name, value in after.items():
+                setattr(row, name, value)
+            row.updated_at = now
+            row.save(update_fields=[*after, "updated_at"])
+            TopicEdit.objects.create(topic_id=topic_id, at=now, before=before, actor=principal.actor)
+        if after.keys() & {"title", "summary"}:
+            _text_change(stored, change)
+            text = stored.text()
+            _embed(text.embedded(), vectors)
+            plan = Plan(texts={topic_id: stored}, scopes={stored.scope})
+            plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)
+        if change.salience is not None:
+            before["salience"], after["salience"] = _salience_write(topic_id, change.salience, now), change.salience
+        if after:
+            AuditEvent.objects.create(
+                at=now, actor=principal.actor, action="edited", topic_id=topic_id, scope=stored.scope, reason=reason,
+                before=before, after=after,
+            )  # fmt: skip
+
+
+def _text_change(topic: KnownTopic, change: TopicChange) -> None:
+    if change.title is not None:
+        topic.title = change.title.strip() or "untitled"
+    if change.summary is not None:
+        topic.summary = change.summary
+
+
+def _embed(text: str, vectors: dict[str, Vectors]) -> None:
+    digest = text_hash(text)
+    if digest not in vectors:
+        vectors[digest] = embedder_get().embed_passages([text])[0]
+
+
+def _salience_write(topic_id: uuid.UUID, salience: float, now: dt.datetime) -> float:
+    row = Vitality.objects.select_for_update(no_key=True).get(pk=topic_id)
+    before = row.salience
+    row.salience, row.reinforced_at = salience, now
+    row.fade = row.fade_floor = fade_key(salience, reinforced_at=now.timestamp(), half_life=row.half_life)
+    row.save(update_fields=["salience", "reinforced_at", "fade", "fade_floor"])
+    return before
+

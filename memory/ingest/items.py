@@ -1,0 +1,83 @@
+"""What a client sends to be remembered. These shapes are the request schemas of the API and of ``manage.py ingest``."""
+
+import datetime as dt
+import uuid
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.domain.values import value_as_text
+
+Placement = Literal["new_topic", "extend_topic", "version_field"]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Category = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+ShortText = Annotated[str, StringConstraints(max_length=200)]
+LongText = Annotated[str, StringConstraints(max_length=20_000)]
+
+# PostgreSQL reaches further than people's memories; beyond these years dates are mistakes.
+EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
+LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
+
+
+class IngestField(BaseModel):
+    """A value for a named field. Unknown members are ignored, so that newer clients keep working."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: Name
+    value: Any = Field(default="", description="Text, or for types other than string also a JSON value of that type.")
+    field_type: Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"] = "string"
+    ref_topic_id: uuid.UUID | None = Field(
+        default=None, description="Topic that the value stands for. Left out keeps the reference, null removes it."
+    )
+    why_changed: LongText | None = None
+    impact_expected: LongText | None = None
+    provenance: ShortText = "api"
+
+    @model_validator(mode="after")
+    def _value_fits_type(self) -> "IngestField":
+        value_as_text(self.value, field_type=self.field_type, name=self.name)
+        return self
+
+    @property
+    def text(self) -> str:
+        """The value as it is stored."""
+        return value_as_text(self.value, field_type=self.field_type, name=self.name)
+
+    @property
+    def keeps_reference(self) -> bool:
+        """Whether the request left ``ref_topic_id`` out."""
+        return "ref_topic_id" not in self.model_fields_set
+
+
+class IngestEdge(BaseModel):
+    """A link from the topic to another."""
+
+    model_config = ConfigDict(frozen=True)
+
+    to_topic_id: uuid.UUID
+    kind: Name = "related"
+
+
+class IngestItem(BaseModel):
+    """One observation and where it belongs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    placement: Placement
+    topic_id: str | None = Field(default=None, max_length=100)
+    title: str = Field(default="", max_length=1000, description="Used by new_topic; empty becomes 'untitled'.")
+    summary: LongText | None = Field(default=None, description="Used by new_topic.")
+    topic_kind: ShortText | None = None
+    salience: float = Field(default=1.0, ge=0, le=10, allow_inf_nan=False)
+    fields: list[IngestField] = Field(default_factory=list, max_length=200)
+    edges: list[IngestEdge] = Field(default_factory=list, max_length=500)
+    suggest_similar: bool = False
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
+    categories: list[Category] = Field(default_factory=list, max_length=50)
+    valid_from: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
+    pinned: bool = False
+    created_at: AwareDatetime | None = Field(
+        default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the moment in the past it was learned."
+    )

@@ -1,0 +1,111 @@
+"""What the store already knows about the topics that a batch touches."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db import connection
+
+from memory.domain.text import TopicText
+from memory.models import Rung
+
+
+@dataclass(slots=True)
+class KnownField:
+    """A field as it stands, with its current revision."""
+
+    id: uuid.UUID
+    name: str
+    last_seq: int
+    cold_through: int
+    value: str
+    field_type: str
+    ref_topic_id: uuid.UUID | None
+    is_new: bool = False
+
+
+@dataclass(slots=True)
+class KnownTopic:
+    """A topic as it stands: stored, or made earlier in the same batch (``is_new``)."""
+
+    id: uuid.UUID
+    scope: str
+    title: str
+    summary: str
+    categories: list[str]
+    rung: int = Rung.ACTIVE
+    released: bool = False
+    merged: bool = False
+    pinned: bool = False
+    is_new: bool = False
+    fields: dict[str, KnownField] = field(default_factory=dict)
+    links: set[tuple[uuid.UUID, str]] = field(default_factory=set)
+
+    @property
+    def live(self) -> bool:
+        """Whether recall may return it."""
+        return self.rung != Rung.ARCHIVED and not self.released and not self.merged
+
+    def text(self) -> TopicText:
+        """What it says."""
+        return TopicText(self.title, self.summary, [known.value for known in self.fields.values()])
+
+
+@dataclass(slots=True)
+class Known:
+    """The topics by id. Those that are not here do not exist."""
+
+    topics: dict[uuid.UUID, KnownTopic]
+
+
+_LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+
+_TOPICS = """
+SELECT t.id, s.path, t.title, t.summary, t.categories, t.rung,
+       t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
+FROM memory_topic t
+JOIN memory_scope s ON s.id = t.scope_id
+JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%s)
+"""
+
+_FIELDS = """
+SELECT f.topic_id, f.id, f.name, f.last_seq, f.cold_through, r.value, r.field_type, r.ref_topic_id
+FROM memory_field f
+JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+WHERE f.topic_id = ANY(%s)
+ORDER BY f.topic_id, f.created_at, f.id
+"""
+
+_LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s)"
+
+
+def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock: bool) -> Known:
+    """Return the stored topics among ``changed`` (with fields and links) and ``read`` (titles only).
+
+    With ``lock``, the changed ones are locked in the order of their ids, so that writers of one topic queue up and two
+    batches cannot deadlock; needs a transaction. Four queries at most, whatever the number of topics.
+    """
+    changed_ids = sorted(set(changed))
+    read_ids = sorted({*changed_ids, *read})
+    known = Known(topics={})
+    if not read_ids:
+        return known
+    with connection.cursor() as cursor:
+        if lock and changed_ids:
+            cursor.execute(_LOCK, [changed_ids])
+        cursor.execute(_TOPICS, [read_ids])
+        for topic_id, scope, title, summary, categories, rung, released, merged, pinned in cursor.fetchall():
+            known.topics[topic_id] = KnownTopic(
+                topic_id, scope, title, summary, categories, rung, released, merged, pinned
+            )
+        if changed_ids:
+            cursor.execute(_FIELDS, [changed_ids])
+            for topic_id, field_id, name, last_seq, cold_through, value, field_type, ref in cursor.fetchall():
+                known.topics[topic_id].fields[name] = KnownField(
+                    field_id, name, last_seq, cold_through, value, field_type, ref
+                )
+            cursor.execute(_LINKS, [changed_ids])
+            for source, target, kind in cursor.fetchall():
+                known.topics[source].links.add((target, kind))
+    return known

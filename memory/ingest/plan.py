@@ -1,0 +1,284 @@
+"""From items to rows: decides what each item does, without touching the database.
+
+Items are taken in their order, each on top of what the ones before it in the batch have done. An item that is refused
+changes nothing, neither in the plan nor for the items after it.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.access.principal import Principal
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
+from memory.domain.identifiers import uuid7
+from memory.domain.salience import fade_key
+from memory.ingest.items import IngestField, IngestItem
+from memory.ingest.load import Known, KnownField, KnownTopic
+from memory.policy.effective import knobs_effective
+
+Row = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Reply:
+    """What one accepted item did."""
+
+    topic_id: uuid.UUID
+    applied: list[str] = field(default_factory=list)
+    version_ids: dict[str, str] = field(default_factory=dict)
+    similar_topic_ids: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members of the wire format."""
+        return {
+            "topic_id": str(self.topic_id),
+            "applied": self.applied,
+            "version_ids": self.version_ids,
+            "similar_topic_ids": self.similar_topic_ids,
+        }
+
+
+Outcome = Reply | MemoryProblem
+
+
+@dataclass(slots=True)
+class Plan:
+    """The rows to write, in the column order of ``write``, and one outcome per item."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    topics: list[Row] = field(default_factory=list)
+    vitalities: list[Row] = field(default_factory=list)
+    fields: list[Row] = field(default_factory=list)
+    revisions: list[Row] = field(default_factory=list)
+    links: list[Row] = field(default_factory=list)
+    audits: list[Row] = field(default_factory=list)
+    # Of stored topics and fields, what they become.
+    touched: dict[uuid.UUID, tuple[list[str], dt.datetime]] = field(default_factory=dict)
+    versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
+    pins: list[uuid.UUID] = field(default_factory=list)
+    # Topics whose text is new or has changed, in order; to be embedded and indexed.
+    texts: dict[uuid.UUID, KnownTopic] = field(default_factory=dict)
+    similar_wanted: list[int] = field(default_factory=list)
+    scopes: set[str] = field(default_factory=set)
+
+
+def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    """Return the ids of stored topics that ``item`` may change, and those it only names."""
+    read = {edge.to_topic_id for edge in item.edges}
+    read |= {entry.ref_topic_id for entry in item.fields if entry.ref_topic_id is not None}
+    topic_id = _topic_id(item)
+    if topic_id is None:
+        return set(), read
+    return (set(), read | {topic_id}) if item.placement == "new_topic" else ({topic_id}, read)
+
+
+def ingest_plan(items: Sequence[IngestItem], *, known: Known, principal: Principal, now: dt.datetime) -> Plan:
+    """Return the rows that ``items`` amount to on top of ``known``, which is changed along the way. No queries."""
+    plan = Plan()
+    for at, item in enumerate(items):
+        try:
+            reply = _Placing(plan, known, principal, item, now).place()
+        except MemoryProblem as problem:
+            plan.outcomes.append(problem)
+        else:
+            plan.outcomes.append(reply)
+            if item.suggest_similar:
+                plan.similar_wanted.append(at)
+    return plan
+
+
+def _topic_id(item: IngestItem) -> uuid.UUID | None:
+    if not item.topic_id:
+        return None
+    try:
+        return uuid.UUID(item.topic_id)
+    except ValueError:
+        return None
+
+
+class _Placing:
+    """One item on its way into the plan. All checks come before the first change."""
+
+    def __init__(self, plan: Plan, known: Known, principal: Principal, item: IngestItem, now: dt.datetime) -> None:
+        self.plan, self.known, self.principal, self.item = plan, known, principal, item
+        if item.created_at is not None:
+            principal.require("operator")
+            if item.created_at > now:
+                raise ValueRefused("created_at must not lie in the future.")
+        self.at = item.created_at or now
+        self.now = now
+
+    def place(self) -> Reply:
+        self._references_check()
+        if self.item.placement == "new_topic":
+            topic, reply = self._new_topic()
+        else:
+            topic = self._stored_topic()
+            if self.item.placement == "version_field" and len(self.item.fields) != 1:
+                raise RequestRefused(f"version_field takes exactly one field; {len(self.item.fields)} were given.")
+            reply = Reply(topic.id)
+        for entry in self.item.fields:
+            self._field(topic, entry, reply)
+        for edge in self.item.edges:
+            self._link(topic, edge.to_topic_id, edge.kind, reply)
+        if not topic.is_new:
+            self._touch(topic)
+        self.plan.scopes.add(topic.scope)
+        self.plan.audits.append(
+            (
+                self.now,
+                self.principal.actor,
+                f"ingest_{self.item.placement}",
+                topic.id,
+                topic.scope,
+                next((entry.why_changed for entry in self.item.fields if entry.why_changed), ""),
+                "{}",
+                _json_strings(reply.applied),
+            )
+        )
+        return reply
+
+    def _references_check(self) -> None:
+        changed, read = item_topic_ids(self.item)
+        own = _topic_id(self.item) if self.item.placement == "new_topic" else None
+        for topic_id in sorted(read - changed - ({own} if own else set())):
+            topic = self.known.topics.get(topic_id)
+            if topic is None or not self.principal.sees(topic.scope):
+                raise self._unknown(topic_id)
+
+    def _unknown(self, topic_id: object) -> MemoryProblem:
+        # A key that sees everything may be told that the topic does not exist. One that is bound to a scope gets the
+        # same answer for a topic that exists elsewhere, so that nothing can be learned from the difference.
+        sentence = f"There is no topic {topic_id}."
+        return RequestRefused(sentence) if self.principal.sees("/") else NotVisible(sentence)
+
+    def _new_topic(self) -> tuple[KnownTopic, Reply]:
+        item = self.item
+        topic_id = _topic_id(item)
+        if item.topic_id and topic_id is None:
+            raise ValueRefused("topic_id must be a UUID.")
+        if topic_id is not None and topic_id in self.known.topics:
+            raise Conflict(f"There is already a topic {topic_id}.")
+        if topic_id is None:
+            topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
+        scope = self.principal.scope_chosen(item.scope)
+        knobs = knobs_effective(scope)
+        topic = KnownTopic(
+            id=topic_id,
+            scope=scope,
+            title=item.title.strip() or "untitled",
+            summary=item.summary or "",
+            categories=sorted(set(item.categories)),
+            pinned=item.pinned,
+            is_new=True,
+        )
+        self.known.topics[topic_id] = topic
+        epoch = self.at.timestamp()
+        fade = fade_key(item.salience, reinforced_at=epoch, half_life=knobs.half_life)
+        self.plan.topics.append(
+            (
+                topic_id,
+                scope,
+                item.topic_kind or "",
+                topic.title,
+                topic.summary,
+                topic.categories,
+                item.fields[0].provenance if item.fields else "api",
+                self.at,
+                self.at,
+            )
+        )
+        reason = "asked for on ingest" if item.pinned else ""
+        self.plan.vitalities.append(
+            (topic_id, scope, item.salience, self.at, knobs.half_life, fade, fade, item.pinned, reason)
+        )
+        self.plan.texts[topic_id] = topic
+        return topic, Reply(topic_id, applied=[f"created_topic:{topic_id}"])
+
+    def _stored_topic(self) -> KnownTopic:
+        item = self.item
+        if not item.topic_id:
+            raise RequestRefused(f"{item.placement} needs a topic_id.")
+        topic = self.known.topics.get(_topic_id(item) or uuid.UUID(int=0))
+        if topic is None or not self.principal.sees(topic.scope):
+            raise self._unknown(item.topic_id)
+        if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:
+            raise RequestRefused(f"Topic {topic.id} lives in scope {topic.scope}; ingest does not move topics.")
+        if topic.released:
+            raise RequestRefused(f"Topic {topic.id} has been released; restore it before writing to it.")
+        if topic.merged:
+            raise RequestRefused(f"Topic {topic.id} has been merged into another; write to that one.")
+        return topic
+
+    def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:
+        present = topic.fields.get(entry.name)
+        knobs = knobs_effective(topic.scope)
+        if present is None:
+            present = KnownField(
+                id=uuid7(now_ms=int(self.now.timestamp() * 1000)),
+                name=entry.name,
+                last_seq=0,
+                cold_through=0,
+                value="",
+                field_type=entry.field_type,
+                ref_topic_id=None,
+                is_new=True,
+            )
+            topic.fields[entry.name] = present
+            fade = fade_key(self.item.salience, reinforced_at=self.at.timestamp(), half_life=knobs.half_life)
+            # last_seq and cold_through are filled in when the plan is written: later items may add revisions.
+            self.plan.fields.append(
+                (present, topic.id, self.item.salience, self.at, self.at, knobs.half_life, fade, fade)
+            )
+            reply.applied.append(f"field:{entry.name}")
+            if self.item.placement == "version_field":
+                reply.applied.append(f"version:{entry.name}")
+        else:
+            reply.applied.append(f"version:{entry.name}")
+        present.last_seq += 1
+        present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
+        present.value, present.field_type = entry.text, entry.field_type
+        if not entry.keeps_reference:
+            present.ref_topic_id = entry.ref_topic_id
+        revision_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
+        self.plan.revisions.append(
+            (
+                revision_id,
+                present.id,
+                present.last_seq,
+                present.value,
+                present.field_type,
+                present.ref_topic_id,
+                self.item.valid_from or self.at,
+                self.at,
+                entry.provenance,
+                entry.why_changed or "",
+                entry.impact_expected or "",
+                self.principal.actor,
+            )
+        )
+        if not present.is_new:
+            self.plan.versioned[present.id] = (present.last_seq, present.cold_through)
+        reply.version_ids[entry.name] = str(revision_id)
+        self.plan.texts.setdefault(topic.id, topic)
+
+    def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: Reply) -> None:
+        reply.applied.append(f"edge:{target}")
+        if (target, kind) in topic.links:
+            return
+        topic.links.add((target, kind))
+        self.plan.links.append((topic.id, target, kind, self.at, self.principal.actor))
+
+    def _touch(self, topic: KnownTopic) -> None:
+        topic.categories = sorted({*topic.categories, *self.item.categories})
+        self.plan.touched[topic.id] = (topic.categories, self.at)
+        if self.item.pinned and not topic.pinned:
+            topic.pinned = True
+            self.plan.pins.append(topic.id)
+
+
+def _json_strings(words: list[str]) -> str:
+    return json.dumps({"applied": words}, ensure_ascii=False)

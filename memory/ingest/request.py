@@ -1,0 +1,54 @@
+"""One ingest request from end to end: replay or prepare, then effect and stored reply in one transaction."""
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.idempotency import (
+    Recorded,
+    idempotency_claim,
+    idempotency_finish,
+    idempotency_replay,
+    request_hash,
+)
+from memory.ingest.items import IngestItem
+from memory.ingest.plan import Outcome
+
+Render = Callable[[list[Outcome]], Recorded]
+
+
+def ingest_request(
+    items: Sequence[IngestItem], *, route: str, body: object, render: Render, idempotency_key: str | None,
+    principal: Principal, now: dt.datetime, defer: bool, on_deferred: Callable[[], None],
+) -> tuple[int, Any]:  # fmt: skip
+    """Ingest ``items`` and return ``(status, reply)`` as ``render`` makes them from the outcomes.
+
+    ``body`` is what the request sent, by which a repeat with the same key is recognised. If ``render`` raises, nothing
+    is written and the key stays free. ``on_deferred`` runs in the transaction when topics are left without a vector.
+    Raises ``Conflict`` or ``ValueRefused`` for a key in use, ``EmbeddingFailed``.
+    """
+    if idempotency_key is None:
+        prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
+        with transaction.atomic():
+            reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
+            if defer:
+                on_deferred()
+        return reply
+    digest = request_hash(f"{route} defer={defer}", body)
+    replay = idempotency_replay(idempotency_key, digest, principal=principal)
+    if replay is not None:
+        return replay
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=defer)
+    with transaction.atomic():
+        replay = idempotency_claim(idempotency_key, digest, principal=principal, now=now)
+        if replay is not None:
+            return replay
+        reply = render(ingest_apply(prepared, principal=principal, now=now, defer=defer))
+        if defer:
+            on_deferred()
+        idempotency_finish(idempotency_key, *reply, principal=principal)
+    return reply

@@ -1,0 +1,213 @@
+"""Writes a plan: a constant number of statements, whatever the number of items."""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.text import TopicText
+from memory.embedding.base import Vectors, text_hash
+from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copy
+from memory.ingest.plan import Plan
+
+TOPIC = (
+    "id", "scope_id", "kind", "title", "summary", "categories", "provenance", "created_at", "updated_at", "rung",
+)  # fmt: skip
+VITALITY = (
+    "topic_id", "scope_id", "salience", "reinforced_at", "half_life", "fade", "fade_floor", "pinned", "pin_reason",
+    "retrieval_count", "rung", "live",
+)  # fmt: skip
+FIELD = (
+    "id", "topic_id", "name", "last_seq", "cold_through", "salience", "reinforced_at", "created_at", "half_life",
+    "fade", "fade_floor", "retrieval_count", "detached",
+)  # fmt: skip
+REVISION = (
+    "id", "field_id", "seq", "value", "field_type", "ref_topic_id", "valid_from", "recorded_at", "provenance",
+    "why_changed", "impact_expected", "actor",
+)  # fmt: skip
+LINK = ("source_id", "target_id", "kind", "created_at", "actor")
+AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "after")
+VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
+VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
+
+_SCOPES = """
+INSERT INTO memory_scope (path) SELECT unnest(%s::varchar[]) ON CONFLICT (path) DO NOTHING
+"""
+
+_TOUCH = """
+UPDATE memory_topic t
+SET categories = ARRAY(SELECT jsonb_array_elements_text(d.categories)), updated_at = greatest(t.updated_at, d.at)
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories)
+WHERE t.id = d.id
+"""
+
+_FIELDS = """
+UPDATE memory_field f SET last_seq = d.last_seq, cold_through = d.cold_through
+FROM unnest(%s::uuid[], %s::int[], %s::int[]) AS d (id, last_seq, cold_through)
+WHERE f.id = d.id
+"""
+
+_PINS = "UPDATE memory_vitality SET pinned = true, pin_reason = 'asked for on ingest' WHERE topic_id = ANY(%s)"
+
+_DOCUMENTS = """
+WITH documents AS (
+    SELECT topic_id, scope_id, live, to_tsvector(%(config)s::regconfig, text) AS document
+    FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[], %(live)s::bool[], %(texts)s::text[])
+         AS d (topic_id, scope_id, live, text)
+)
+INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted, counted_length)
+SELECT topic_id, scope_id, live, document,
+       (SELECT coalesce(sum(cardinality(positions)), 0) FROM unnest(document)), true, 0
+FROM documents
+ON CONFLICT (topic_id) DO UPDATE
+SET document = excluded.document, length = excluded.length, uncounted = true
+"""
+
+_VECTORS_CHANGED = """
+UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %s, text_hash = d.text_hash
+FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
+WHERE v.topic_id = d.id
+"""
+
+_WAKE_UPS = """
+INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
+SELECT id, %(event)s, %(now)s, %(now)s, 1 FROM unnest(%(scopes)s::bigint[]) AS id ORDER BY id
+ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + 1
+"""
+
+
+def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
+    """Return the ids of scopes, making those that do not exist. One query; two when one has to be made."""
+    wanted = sorted(paths)
+    select = "SELECT path, id FROM memory_scope WHERE path = ANY(%s)"
+    cursor.execute(select, [wanted])
+    found: dict[str, int] = dict(cursor.fetchall())
+    if len(found) < len(wanted):
+        cursor.execute(_SCOPES, [[path for path in wanted if path not in found]])
+        cursor.execute(select, [wanted])
+        found = dict(cursor.fetchall())
+    return found
+
+
+def plan_write(
+    plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
+) -> list[int]:
+    """Write all rows of ``plan`` and return the ids of the scopes it touches. Fifteen statements at most.
+
+    Needs a transaction. ``texts`` holds what each new or changed topic says, ``vectors`` the vector of each text by
+    the hash of the text. A topic without a vector is stored as waiting for the worker.
+    """
+    with connection.cursor() as cursor:
+        scopes = scope_ids(cursor, plan.scopes)
+        _topics_write(cursor, plan, scopes)
+        _fields_write(cursor, plan)
+        if plan.links:
+            rows_copy(cursor, "memory_link", LINK, plan.links)
+        if plan.texts:
+            _documents_write(cursor, plan, scopes, texts)
+            _vectors_write(cursor, plan, scopes, texts, model, vectors)
+        if plan.audits:
+            rows_copy(cursor, "memory_auditevent", AUDIT, plan.audits)
+    return sorted(scopes.values())
+
+
+def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> None:
+    """Leave word for the reasoner that ``event`` happened in these scopes. One statement.
+
+    Call it last: the row stays locked until the commit, and every writer of the scope passes by it. The lock is what
+    makes sure that a wake-up which the worker consumes covers all that was committed before.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
+
+
+def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
+    if plan.topics:
+        rows_copy(
+            cursor, "memory_topic", TOPIC,
+            ((row[0], scopes[row[1]], *row[2:], 0) for row in plan.topics),
+        )  # fmt: skip
+        rows_copy(
+            cursor, "memory_vitality", VITALITY,
+            ((row[0], scopes[row[1]], *row[2:], 0, 0, True) for row in plan.vitalities),
+        )  # fmt: skip
+    if plan.touched:
+        cursor.execute(
+            _TOUCH,
+            [
+                list(plan.touched),
+                [at for _categories, at in plan.touched.values()],
+                [_json_array(categories) for categories, _at in plan.touched.values()],
+            ],
+        )
+    if plan.pins:
+        cursor.execute(_PINS, [plan.pins])
+
+
+def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
+    if plan.fields:
+        rows_copy(
+            cursor, "memory_field", FIELD,
+            (
+                (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row, 0, False)
+                for known, topic_id, *row in plan.fields
+            ),
+        )  # fmt: skip
+    if plan.versioned:
+        ids = list(plan.versioned)
+        cursor.execute(
+            _FIELDS, [ids, [seq for seq, _cold in plan.versioned.values()], [cold for _seq, cold in plan.versioned.values()]]
+        )
+    if plan.revisions:
+        rows_copy(cursor, "memory_revision", REVISION, plan.revisions)
+
+
+def _documents_write(
+    cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
+) -> None:
+    cursor.execute(
+        _DOCUMENTS,
+        {
+            "ids": list(plan.texts),
+            "scopes": [scopes[topic.scope] for topic in plan.texts.values()],
+            "live": [topic.live for topic in plan.texts.values()],
+            "texts": [texts[topic_id].document() for topic_id in plan.texts],
+            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+        },
+    )
+
+
+def _vectors_write(
+    cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText], model: str,
+    vectors: Mapping[str, Vectors],
+) -> None:  # fmt: skip
+    new, changed = [], []
+    for topic_id, topic in plan.texts.items():
+        digest = text_hash(texts[topic_id].embedded())
+        (new if topic.is_new else changed).append((topic_id, topic, digest, vectors.get(digest)))
+    if new:
+        vectors_copy(
+            cursor, VECTOR, VECTOR_TYPES,
+            (
+                (topic_id, scopes[topic.scope], True, model, digest, None if vector is None else vector_binary(vector))
+                for topic_id, topic, digest, vector in new
+            ),
+        )  # fmt: skip
+    if changed:
+        cursor.execute(
+            _VECTORS_CHANGED,
+            [
+                model,
+                [topic_id for topic_id, *_rest in changed],
+                [None if vector is None else vector_text(vector) for *_rest, vector in changed],
+                [digest for _id, _topic, digest, _vector in changed],
+            ],
+        )
+
+
+def _json_array(words: Sequence[str]) -> str:
+    return json.dumps(list(words), ensure_ascii=False)

@@ -1,0 +1,109 @@
+"""Every background job and schedule. Arguments are ids and scalars; each job may run twice without harm."""
+
+import threading
+import time
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+from django_q.models import Schedule
+from django_q.tasks import async_task
+
+from memory.ingest.idempotency import KEPT
+from memory.ingest.waiting import waiting_embed
+from memory.models import IdempotencyRecord, WorkerHeartbeat
+from memory.recall.corpus import documents_count
+from memory.recall.fold import accesses_fold
+
+logger = structlog.get_logger(__name__)
+
+# A job stops at a good place after this long, well before the time-out of the cluster would kill it, and asks for
+# another turn if there is more to do.
+TURN_SECONDS = 60.0
+
+SCHEDULES = {
+    # The safety net under the requests' own calls: picks up whatever a killed process left.
+    "memory.jobs.upkeep": 1,
+    "memory.jobs.tidy": 60,
+}
+
+
+def upkeep() -> dict[str, int]:
+    """Fold accesses, embed waiting topics, count words; say that the worker lives. Runs each minute and on request."""
+    WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
+    until = time.monotonic() + TURN_SECONDS
+    done = {"folded": 0, "embedded": 0, "counted": 0}
+    for name, work in (
+        ("folded", lambda: accesses_fold(now=timezone.now())),
+        ("counted", documents_count),
+        ("embedded", waiting_embed),
+    ):
+        while time.monotonic() < until and (step := work()):
+            done[name] += step
+    if time.monotonic() >= until:
+        upkeep_request()
+    return done
+
+
+def tidy() -> int:
+    """Remove idempotency records whose time is over, and return how many. They are receipts, not memories."""
+    removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+    return removed
+
+
+def schedules_ensure() -> None:
+    """Create the schedules that are missing and leave those that an operator has changed. A query each."""
+    for function, minutes in SCHEDULES.items():
+        Schedule.objects.get_or_create(
+            func=function,
+            defaults={"name": function.rsplit(".", 1)[-1], "schedule_type": Schedule.MINUTES, "minutes": minutes},
+        )
+
+
+def upkeep_request() -> None:
+    """Ask the worker for a turn of upkeep, as part of the running transaction if there is one. One query."""
+    async_task("memory.jobs.upkeep")
+
+
+
+class _Nudge:
+    """Calls the worker soon after a query, at most once in a while, from a thread of its own.
+
+    The request itself leaves one row in the access log and no job, so that a retrieval costs one INSERT. If this
+    process dies before it has called, the schedule finds the row within a minute.
+    """
+
+    EVERY_SECONDS = 0.5
+
+    def __init__(self) -> None:
+        self._wanted = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def nudge(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            with self._lock:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._run, name="nudge", daemon=True)
+                    self._thread.start()
+        self._wanted.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                upkeep_request()
+            except DatabaseError as problem:
+                logger.warning("nudge_failed", problem=str(problem))
+            finally:
+                close_old_connections()
+            time.sleep(self.EVERY_SECONDS)
+
+
+_nudge = _Nudge()
+
+
+def upkeep_nudge() -> None:
+    """Have the worker fold what was just retrieved and count what was just written, within about a second. No query."""
+    _nudge.nudge()

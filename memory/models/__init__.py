@@ -1,0 +1,36 @@
+"""The tables, one file per noun. Models hold data and constraints only: verbs live in the rooms that use them."""
+
+from memory.models.access import AccessLog
+from memory.models.audit import AuditEvent
+from memory.models.corpus import CorpusTotals, Lexeme
+from memory.models.fields import Field, FieldSummary, Revision
+from memory.models.idempotency import IdempotencyRecord
+from memory.models.keys import ApiKey
+from memory.models.links import Link
+from memory.models.scopes import Scope
+from memory.models.search import TopicDocument, TopicVector
+from memory.models.topics import Rung, Topic, TopicEdit
+from memory.models.vitality import Vitality
+from memory.models.worker import WakeUp, WorkerHeartbeat
+
+__all__ = [
+    "AccessLog",
+    "ApiKey",
+    "AuditEvent",
+    "CorpusTotals",
+    "Field",
+    "FieldSummary",
+    "IdempotencyRecord",
+    "Lexeme",
+    "Link",
+    "Revision",
+    "Rung",
+    "Scope",
+    "Topic",
+    "TopicDocument",
+    "TopicEdit",
+    "TopicVector",
+    "Vitality",
+    "WakeUp",
+    "WorkerHeartbeat",
+]

@@ -1,0 +1,38 @@
+"""AccessLog: who was given which topics, when and how. Append-only but for the mark that it has been folded."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+class AccessLog(models.Model):
+    """One retrieval. The worker folds it into Vitality and Field once; the row stays, for backtests and why-cards."""
+
+    class Kind(models.TextChoices):
+        """How the topics came to be read."""
+
+        QUERY = "query"
+        LOOKUP = "lookup"
+
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.QUERY)
+    actor = models.CharField(max_length=200, help_text="Who asked: the id of the key, or a user.")
+    scope = models.CharField(max_length=500, help_text="The scope that was asked in.")
+    query = models.TextField(blank=True, default="")
+    query_hash = models.CharField(max_length=64, help_text="SHA-256 over everything that decides the answer.")
+    topic_ids = ArrayField(models.UUIDField(), help_text="In the order returned.")
+    field_ids = ArrayField(models.UUIDField(), default=list)
+    bump = models.FloatField(help_text="Added to the salience of each topic, if the access counts.")
+    field_bump = models.FloatField(help_text="The same for each field.")
+    folded_at = models.DateTimeField(null=True, blank=True)
+    counted = models.BooleanField(null=True, help_text="False for a repeat within reinforce_once_seconds.")
+
+    class Meta:
+        verbose_name_plural = "access log"
+        indexes = [
+            # The worker's list of rows to fold, oldest first.
+            models.Index(fields=["id"], name="accesslog_unfolded", condition=models.Q(folded_at__isnull=True)),
+            # Whether a query repeats one that counted a moment ago.
+            models.Index(fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)),
+            # Charts per day, backtest between two dates.
+            models.Index(fields=["at"], name="accesslog_at"),
+        ]

@@ -1,0 +1,26 @@
+"""Lexeme and CorpusTotals: in how many live topics a word occurs, for BM25. Kept by the worker, a moment behind."""
+
+from django.db import models
+
+
+class Lexeme(models.Model):
+    """A word stem and the number of live topics whose document holds it."""
+
+    word = models.TextField()
+    documents = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            # A constraint rather than a unique field: the field would bring a second index for LIKE, which nobody needs.
+            models.UniqueConstraint(fields=["word"], name="lexeme_unique"),
+        ]
+
+
+class CorpusTotals(models.Model):
+    """The one row of totals over live documents."""
+
+    documents = models.BigIntegerField(default=0)
+    length = models.BigIntegerField(default=0, help_text="Sum of document lengths, in word positions.")
+
+    class Meta:
+        verbose_name_plural = "corpus totals"

@@ -1,0 +1,39 @@
+"""The formulas of ``memory.domain.salience`` as SQL, for statements that work on many rows at once.
+
+``tests/domain/test_salience_equality.py`` proves each equal to its Python twin.
+"""
+
+from memory.domain.salience import FADE_FLOOR_LAG, MAX_HALVINGS
+
+
+def epoch_sql(moment: str) -> str:
+    """Return a timestamp as seconds since 1970, as a double."""
+    return f"extract(epoch from {moment})::float8"
+
+
+def decay_sql(seconds: str, half_life: str) -> str:
+    """Return the factor ``2**(-seconds / half_life)``; negative times count as none, as in ``salience_effective``."""
+    return f"power(2::float8, -least(greatest(0, {seconds}) / {half_life}, {MAX_HALVINGS}))"
+
+
+def salience_effective_sql(row: str, now: str) -> str:
+    """Return the effective salience at ``now`` (a timestamp) of ``row``, an alias of Vitality or Field."""
+    elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+    return f"({row}.salience * {decay_sql(elapsed, f'{row}.half_life')})"
+
+
+def fade_key_sql(salience: str, *, reinforced_at: str, half_life: str) -> str:
+    """Return the fade key, as ``fade_key``: minus infinity for a salience of 0."""
+    return (
+        f"CASE WHEN {salience} <= 0 THEN '-Infinity'::float8 "
+        f"ELSE {epoch_sql(reinforced_at)} + {half_life} * (ln({salience}) / ln(2::float8)) END"
+    )
+
+
+def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
+    """Return the indexed floor after the key has become ``fade``, as ``fade_floor_after``."""
+    # Minus infinity less minus infinity would be an error in PostgreSQL, so equality is asked first.
+    return (
+        f"CASE WHEN {floor} = {fade} THEN {floor} "
+        f"WHEN {floor} < {fade} AND {floor} >= {fade} - {FADE_FLOOR_LAG} * {half_life} THEN {floor} ELSE {fade} END"
+    )

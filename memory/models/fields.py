@@ -1,0 +1,74 @@
+"""Field, Revision, FieldSummary: typed values of a topic with their whole history."""
+
+from django.db import models
+
+from memory.models.vitality import Fading
+
+
+class Field(Fading):
+    """A named value of a topic. The value itself is the revision numbered ``last_seq``."""
+
+    id = models.UUIDField(primary_key=True)
+    topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="fields", db_index=False)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField()
+    last_seq = models.PositiveIntegerField(default=0, help_text="Sequence number of the current revision.")
+    cold_through = models.PositiveIntegerField(
+        default=0,
+        help_text="Revisions up to this number are cold: kept, and left out of bundles unless include_cold asks.",
+    )
+    detached = models.BooleanField(default=False, help_text="Left out of default bundles by the detach rung.")
+
+    class Meta:
+        constraints = [
+            # Also the index by which a topic's fields are fetched.
+            models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name"),
+        ]
+        indexes = [
+            # The detach rung: fields whose own salience is due.
+            models.Index(fields=["half_life", "fade_floor"], name="field_due", condition=models.Q(detached=False)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Revision(models.Model):
+    """One value a field has had. Append-only: no code updates or deletes a row, purge excepted."""
+
+    id = models.UUIDField(primary_key=True)
+    field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="revisions", db_index=False)
+    seq = models.PositiveIntegerField()
+    value = models.TextField(blank=True, default="")
+    field_type = models.CharField(max_length=20, default="string")
+    ref_topic = models.ForeignKey(
+        "memory.Topic", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
+    valid_from = models.DateTimeField(help_text="Since when the value is true; the moment of writing unless given.")
+    recorded_at = models.DateTimeField(help_text="When the store learned it; as_of goes by this.")
+    provenance = models.CharField(max_length=200, default="api")
+    why_changed = models.TextField(blank=True, default="")
+    impact_expected = models.TextField(blank=True, default="")
+    actor = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        constraints = [
+            # Proves that numbers have no doubles, and is the index for current value, history and as_of.
+            models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq"),
+        ]
+        indexes = [
+            # Purge finds the references that point to a topic.
+            models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False)),
+        ]
+
+
+class FieldSummary(models.Model):
+    """What the cold revisions of a field amount to; ``depth`` 2 is a summary of summaries and the last."""
+
+    field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="summaries")
+    from_seq = models.PositiveIntegerField()
+    through_seq = models.PositiveIntegerField()
+    text = models.TextField()
+    method = models.CharField(max_length=20, help_text="extractive or llm")
+    depth = models.PositiveSmallIntegerField(default=1)
+    created_at = models.DateTimeField()

@@ -1,0 +1,34 @@
+"""ApiKey: who may call, in which role and scope. Only a hash of the secret is kept."""
+
+from django.db import models
+
+
+class ApiKey(models.Model):
+    """A key; revoked ones stay, so that what they did keeps its name."""
+
+    class Role(models.TextChoices):
+        """Each role may do what the ones before it may."""
+
+        READER = "reader"
+        AGENT = "agent"
+        OPERATOR = "operator"
+
+    id = models.UUIDField(primary_key=True)
+    name = models.CharField(max_length=200)
+    role = models.CharField(max_length=20, choices=Role.choices)
+    scope = models.CharField(max_length=500, default="/", help_text="Nothing outside this path is visible or writable.")
+    prefix = models.CharField(max_length=20, help_text="The first characters, by which people tell keys apart.")
+    secret_hash = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            # Authentication, once per request.
+            models.UniqueConstraint(fields=["secret_hash"], name="apikey_unique_secret"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

@@ -1,0 +1,47 @@
+"""Vitality: the narrow row that changes with every retrieval, apart from everything that is costly to index."""
+
+from django.db import models
+
+from memory.models.topics import Rung
+
+
+class Fading(models.Model):
+    """Salience and its fade key, on Topic (as Vitality) and on Field; formulas in ``memory.domain.salience``."""
+
+    salience = models.FloatField(default=1.0, help_text="At the last reinforcement.")
+    reinforced_at = models.DateTimeField(help_text="When salience was last written: by creation, retrieval or edit.")
+    half_life = models.FloatField(help_text="Seconds.")
+    fade = models.FloatField(help_text="Epoch in seconds at which salience passes 1.")
+    fade_floor = models.FloatField(
+        help_text="Indexed lower bound of fade; at most a quarter of a half-life behind it, so that most updates of "
+        "this row change no indexed column and stay in place (HOT)."
+    )
+    retrieval_count = models.PositiveIntegerField(default=0)
+    last_retrieved_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class Vitality(Fading):
+    """One row per topic. ``scope``, ``rung`` and ``live`` repeat the topic's, so that a sweep reads this table alone."""
+
+    topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
+    scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
+    rung = models.SmallIntegerField(choices=Rung.choices, default=Rung.ACTIVE)
+    live = models.BooleanField(default=True, help_text="Neither archived nor released nor merged.")
+    pinned = models.BooleanField(default=False)
+    pin_reason = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        verbose_name_plural = "vitality"
+        indexes = [
+            # The candidate query of the forgetting engine: what is due, by half-life and fade key.
+            models.Index(
+                fields=["half_life", "fade_floor"], name="vitality_due", condition=models.Q(live=True, pinned=False)
+            ),
+            # Topic lists and counts by rung, archived ones first of all.
+            models.Index(fields=["rung", "topic"], name="vitality_by_rung", condition=models.Q(rung__gt=0)),
+            # The list of pinned topics, and the token gauge of the pinned tier.
+            models.Index(fields=["topic"], name="vitality_pinned", condition=models.Q(pinned=True)),
+        ]

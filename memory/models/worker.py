@@ -1,0 +1,23 @@
+"""WakeUp and WorkerHeartbeat: what requests leave for the worker, and the sign that it lives."""
+
+from django.db import models
+
+
+class WakeUp(models.Model):
+    """Something happened in a scope that the reasoner should look at; one row per scope and event."""
+
+    scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
+    event = models.CharField(max_length=50)
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    times = models.PositiveBigIntegerField(default=1)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["scope", "event"], name="wakeup_unique")]
+
+
+class WorkerHeartbeat(models.Model):
+    """When the worker last ran a scheduled job, which proves scheduler, queue and worker at once."""
+
+    name = models.CharField(max_length=100, unique=True)
+    seen_at = models.DateTimeField()

@@ -1,0 +1,1 @@
+"""Which values are in force for a scope."""

@@ -1,0 +1,189 @@
+"""Bundles: topics with their fields, histories and neighbours, in one statement whatever their number."""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memory.models import Rung
+from memory.models.expressions import salience_effective_sql
+
+MAX_NEIGHBORS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class BundleOptions:
+    """What a bundle holds. ``scope`` is the caller's: neighbours outside it stay hidden."""
+
+    now: dt.datetime
+    scope: str
+    fields: bool = True
+    field_names: Sequence[str] | None = None
+    history: bool = False
+    include_cold: bool = False
+    include_archived: bool = False
+    as_of: dt.datetime | None = None
+    depth: int = 0
+
+
+_REVISION = """
+jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'provenance', r.provenance,
+                   'why_changed', r.why_changed, 'impact_expected', r.impact_expected,
+                   'recorded_at', r.recorded_at, 'seq', r.seq)
+"""
+
+# A topic's text at a past moment: the first edit after that moment tells what was there before it.
+_PAST = """
+coalesce((SELECT e.before->>'{member}' FROM memory_topicedit e
+          WHERE e.topic_id = t.id AND e.at > %(as_of)s AND e.before ? '{member}' ORDER BY e.at, e.id LIMIT 1), t.{column})
+"""
+
+
+def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[str, Any]]:
+    """Return one bundle for each of ``ids`` that is visible, in their order. One query.
+
+    Visible are topics within ``options.scope`` that are neither released nor merged, and archived ones only if asked
+    for; with ``as_of``, only those that existed then.
+    """
+    if not ids:
+        return []
+    past = options.as_of is not None
+    sql = f"""
+        WITH RECURSIVE asked AS (
+            SELECT id, place FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
+        ), shown AS (
+            SELECT t.id, t.kind, s.path AS scope, t.rung, t.created_at, t.updated_at, t.categories, a.place,
+                   {_PAST.format(member="title", column="title") if past else "t.title"} AS title,
+                   {_PAST.format(member="summary", column="summary") if past else "t.summary"} AS summary
+            FROM asked a
+            JOIN memory_topic t ON t.id = a.id
+            JOIN memory_scope s ON s.id = t.scope_id
+            WHERE {_visible(options)}
+        ){_NEIGHBORS if options.depth else ""}
+        SELECT b.id, b.title, b.summary, b.kind, b.scope, b.rung, b.categories, b.created_at, b.updated_at,
+               {salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.retrieval_count, v.last_retrieved_at,
+               {_fields_sql(options) if options.fields else "NULL"},
+               {_NEIGHBORS_OF if options.depth else "NULL"}
+        FROM shown b
+        JOIN memory_vitality v ON v.topic_id = b.id
+        ORDER BY b.place
+    """
+    parameters = {
+        "ids": list(ids),
+        "now": options.now,
+        "as_of": options.as_of,
+        "scope": options.scope,
+        "below": options.scope.rstrip("/") + "/",
+        "names": list(options.field_names) if options.field_names is not None else None,
+        "depth": options.depth,
+        "most": MAX_NEIGHBORS,
+        "detached": int(Rung.DETACHED),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return [_bundle(row) for row in cursor.fetchall()]
+
+
+def _visible(options: BundleOptions) -> str:
+    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    if not options.include_archived:
+        conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+    if options.scope != "/":
+        conditions.append("(s.path = %(scope)s OR starts_with(s.path, %(below)s))")
+    if options.as_of is not None:
+        conditions.append("t.created_at <= %(as_of)s")
+    return " AND ".join(conditions)
+
+
+def _fields_sql(options: BundleOptions) -> str:
+    cold = "" if options.include_cold else "AND r.seq > f.cold_through"
+    until = "" if options.as_of is None else "AND r.recorded_at <= %(as_of)s"
+    history = "'[]'::jsonb"
+    if options.history:
+        history = f"""
+            (SELECT coalesce(jsonb_agg({_REVISION} ORDER BY r.seq), '[]') FROM memory_revision r
+             WHERE r.field_id = f.id {cold} {until})"""
+    # The current revision by its number; at a past moment, the last one recorded until then.
+    current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
+    # A field that is asked for by name is shown even if forgetting has detached it.
+    chosen = "AND f.name = ANY(%(names)s)" if options.field_names is not None else "AND NOT f.detached"
+    return f"""
+        (SELECT jsonb_agg(jsonb_build_object(
+                    'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', r.ref_topic_id,
+                    'current', {_REVISION}, 'history', {history},
+                    'salience', {salience_effective_sql("f", "%(now)s::timestamptz")}
+                ) ORDER BY f.created_at, f.id)
+         FROM memory_field f
+         CROSS JOIN LATERAL (SELECT r.* FROM memory_revision r WHERE r.field_id = f.id {current}) r
+         WHERE f.topic_id = b.id {chosen})"""
+
+
+# Breadth first along links in both directions. A topic is entered once per root and depth at most, and depth is bounded,
+# so cycles end. Detached and archived topics are not expanded into.
+_NEIGHBORS = """
+, reached (root, topic_id, kind, direction, steps) AS (
+    SELECT id, id, NULL::varchar, NULL::text, 0 FROM shown
+    UNION
+    SELECT from_here.root, next.topic_id, next.kind, next.direction, from_here.steps + 1
+    FROM reached from_here
+    CROSS JOIN LATERAL (
+        (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction, l.created_at FROM memory_link l
+         WHERE l.source_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s)
+         ORDER BY l.id DESC LIMIT %(most)s)
+        UNION ALL
+        (SELECT l.source_id, l.kind, 'in', l.created_at FROM memory_link l
+         WHERE l.target_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s)
+         ORDER BY l.id DESC LIMIT %(most)s)
+    ) next
+    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < %(detached)s
+                       AND n.released_at IS NULL AND n.merged_into_id IS NULL
+    JOIN memory_scope ns ON ns.id = n.scope_id
+                        AND (%(scope)s = '/' OR ns.path = %(scope)s OR starts_with(ns.path, %(below)s))
+    WHERE from_here.steps < %(depth)s AND next.topic_id <> from_here.root
+), nearest AS (
+    SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps
+    FROM reached WHERE steps > 0
+    ORDER BY root, topic_id, steps, direction DESC, kind
+)
+"""
+
+_NEIGHBORS_OF = """
+(SELECT jsonb_agg(to_jsonb(x) ORDER BY x.depth, x.title, x.topic_id)
+ FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, n.title, n.summary, n.kind AS topic_kind
+       FROM nearest e JOIN memory_topic n ON n.id = e.topic_id
+       WHERE e.root = b.id ORDER BY e.steps, n.title LIMIT %(most)s) x)
+"""
+
+
+def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
+    (topic_id, title, summary, kind, scope, rung, categories, created_at, updated_at, salience, pinned, retrievals,
+     last_retrieved_at, fields, neighbors) = row  # fmt: skip
+
+    return {
+        "topic_id": str(topic_id),
+        "title": title,
+        "summary": summary,
+        "topic_kind": kind,
+        "salience": salience,
+        # The published design keeps a second salience for retrievals that failed; nothing raises it there either.
+        "failed_salience": 0.0,
+        "scope": scope,
+        "rung": Rung(rung).label,
+        "categories": categories,
+        "pinned": pinned,
+        "created_at": created_at,
+        "updated_at": updated_at,
+        "retrieval_count": retrievals,
+        "last_retrieved_at": last_retrieved_at,
+        "neighbors": _json(neighbors),
+        "fields": _json(fields),
+    }
+
+
+def _json(text: str | None) -> list[dict[str, Any]]:
+    # Django's cursors hand out jsonb as text: its own JSONField does the decoding.
+    return json.loads(text) if text else []

@@ -1,0 +1,269 @@
+"""Candidates: which topics answer a question, and how well. One statement.
+
+The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over the candidates.
+
+* Meaning is the inner product of the topic's vector with the question's, from which the mean vector of the scope is
+  taken off first: what all topics have in common tells nothing apart, and models of this kind put much into it.
+* Words is BM25 on the presence of words. A word counts fully in the topic itself, half where it stands in a linked
+  topic, a quarter two links away, *before* BM25 saturates: what was said in an exchange belongs to each of its turns,
+  but saying it three times is not three times as much. A topic with many links shares that weight among them.
+
+Candidates are the best of either search, and the topics they are linked with. docs/recall.md gives the reasons and
+docs/benchmarks.md what each part contributes.
+"""
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.domain.knobs import Knobs
+from memory.embedding.base import Vectors
+from memory.ingest.bulk import vector_text
+from memory.recall.prepared import rows_prepared
+from memory.recall.probe import Probe
+
+# The mean of so many topics is as good as the mean of all.
+MEAN_OVER = 64
+# A topic lends to and borrows from so many neighbours at most, the most recent ones.
+LENDERS = 12
+# The lexical search of a large store looks at about so many topics, those with the rarest words of the question.
+LEXICAL_REACH = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFilter:
+    """Which topics may be candidates. ``scope`` is canonical; None stands for all."""
+
+    scope: str
+    kinds: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
+    topic_ids: Sequence[uuid.UUID] | None = None
+    as_of: dt.datetime | None = None
+    include_archived: bool = False
+
+    @property
+    def on_topic(self) -> bool:
+        """Whether the topic's own row has to be looked at."""
+        return (
+            any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
+            or self.include_archived
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One candidate. ``similarity`` is the plain cosine; the other parts sum up to the score."""
+
+    topic_id: uuid.UUID
+    similarity: float | None
+    score: float
+    meaning: float
+    own_words: float
+    neighbor_words: float
+
+
+def candidates_rank(
+    vector: Vectors, probe: Probe, wanted: CandidateFilter, *, limit: int, knobs: Knobs, model: str
+) -> list[Ranked]:
+    """Return the best ``limit`` topics for a question, best first. One query.
+
+    ``vector`` is the question's, ``probe`` what ``question_probe`` found. In a small scope every topic is compared; in
+    a large one the cost is bounded by ``recall_candidates`` and ``LEXICAL_REACH``, not by the size of the store.
+    """
+    words, weights = list(probe.words), _idf(probe)
+    parameters = {
+        "q": vector_text(vector),
+        "model": model,
+        "scope": wanted.scope,
+        "below": wanted.scope.rstrip("/") + "/",
+        "kinds": list(wanted.kinds) if wanted.kinds is not None else None,
+        "categories": list(wanted.categories) if wanted.categories is not None else None,
+        "topic_ids": list(wanted.topic_ids) if wanted.topic_ids is not None else None,
+        "as_of": wanted.as_of,
+        "words": [_tsquery(word) for word in words],
+        "idf": weights,
+        "any_word": " | ".join(_tsquery(word) for word in words),
+        "rare": " | ".join(_tsquery(word) for word in _rare_words(probe)),
+        "pool": max(knobs.recall_candidates, limit),
+        "limit": limit,
+        "center": knobs.recall_center,
+        "ws": knobs.recall_semantic_weight,
+        "wl": knobs.recall_lexical_weight,
+        "share": knobs.recall_neighbor_share,
+        "k1": knobs.bm25_k1,
+        "b": knobs.bm25_b,
+    }
+    rows = rows_prepared(_statement(probe.small, wanted), parameters)
+    return [Ranked(*row) for row in rows]
+
+
+def _idf(probe: Probe) -> list[float]:
+    return [math.log(1 + (probe.total - count + 0.5) / (count + 0.5)) for count in probe.documents]
+
+
+def _rare_words(probe: Probe) -> list[str]:
+    """Return the rarest words that together stand in about ``LEXICAL_REACH`` topics at most.
+
+    A word that stands in more topics than that alone is left to the semantic search: it tells too little apart. It
+    still counts in the score of every candidate.
+    """
+    chosen, reach = [], 0
+    for count, word in sorted(zip(probe.documents, probe.words, strict=True)):
+        reach += count
+        if reach > LEXICAL_REACH:
+            break
+        chosen.append(word)
+    return chosen
+
+
+def _tsquery(word: str) -> str:
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _within(row: str, wanted: CandidateFilter) -> str:
+    """Return the conditions on a vector or document row: its scope, and that recall may return it."""
+    conditions = [] if wanted.scope == "/" else [
+        f"{row}.scope_id = ANY(ARRAY(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s)))"
+    ]  # fmt: skip
+    if not wanted.include_archived:
+        conditions.append(f"{row}.live")
+    return " AND ".join(conditions) or "true"
+
+
+def _joined(row: str, wanted: CandidateFilter) -> tuple[str, str]:
+    """Return a join to the topic's row and the conditions on it, both empty if nothing asks for them."""
+    if not wanted.on_topic:
+        return "", ""
+    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    if wanted.kinds is not None:
+        conditions.append("t.kind = ANY(%(kinds)s::text[])")
+    if wanted.categories is not None:
+        conditions.append("t.categories && %(categories)s::varchar[]")
+    if wanted.topic_ids is not None:
+        conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
+    if wanted.as_of is not None:
+        conditions.append("t.created_at <= %(as_of)s::timestamptz")
+    return f"JOIN memory_topic t ON t.id = {row}.topic_id", " AND " + " AND ".join(conditions)
+
+
+_LINKED = f"""
+    (SELECT l.target_id AS topic_id FROM memory_link l WHERE l.source_id = {{topic}} AND l.target_id <> {{topic}}
+     ORDER BY l.target_id DESC LIMIT {LENDERS})
+    UNION
+    (SELECT l.source_id FROM memory_link l WHERE l.target_id = {{topic}} AND l.source_id <> {{topic}}
+     ORDER BY l.source_id DESC LIMIT {LENDERS})
+"""
+
+_BM25 = (
+    "{times} * (%(k1)s::float8 + 1) / nullif({times} + %(k1)s::float8"
+    " * (1 - %(b)s::float8 + %(b)s::float8 * s.length / nullif(s.usual, 0)), 0)"
+)
+
+
+def _statement(small: bool, wanted: CandidateFilter) -> str:
+    vectors, documents = _within("v", wanted), _within("d", wanted)
+    vector_join, vector_topics = _joined("v", wanted)
+    document_join, document_topics = _joined("d", wanted)
+    # A small scope counts its own words, so that what is common there weighs little; a large one knows the counts of
+    # the store from the worker. The "+ 0" keeps the planner from walking the vector index for a handful of rows.
+    order = "(v.embedding <#> (SELECT vector FROM question)) + 0" if small else "v.embedding <#> (SELECT vector FROM question)"
+    matching = f"d.document @@ (%(any_word)s::text)::tsquery AND {documents}" if small else (
+        f"d.document @@ (%(rare)s::text)::tsquery AND {documents}"
+    )  # fmt: skip
+    idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
+    counts = f"""
+    , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {documents})
+    , c AS (SELECT place, count(*)::float8 AS documents FROM hits GROUP BY place)
+    , terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w JOIN c USING (place) CROSS JOIN n)
+    """ if small else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"  # fmt: skip
+    return f"""
+WITH mean AS MATERIALIZED (
+    SELECT avg(s.embedding) AS vector FROM (
+        SELECT v.embedding FROM memory_topicvector v
+        WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL LIMIT {MEAN_OVER}
+    ) s
+), question AS MATERIALIZED (
+    SELECT coalesce(
+               (%(q)s::text)::vector
+               - vector * array_fill(%(center)s::real, ARRAY[vector_dims(vector)])::vector,
+               (%(q)s::text)::vector
+           ) AS vector
+    FROM mean
+), words AS MATERIALIZED (
+    SELECT place, word::tsquery AS word, idf
+    FROM unnest(%(words)s::text[], %(idf)s::float8[]) WITH ORDINALITY AS w (word, idf, place)
+), by_meaning AS MATERIALIZED (
+    SELECT v.topic_id FROM memory_topicvector v {vector_join}
+    WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
+    ORDER BY {order} LIMIT %(pool)s::int
+), matched AS MATERIALIZED (
+    SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
+    WHERE {matching} {document_topics}
+), hits AS MATERIALIZED (
+    SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word
+){counts}
+, by_word AS MATERIALIZED (
+    SELECT h.topic_id FROM hits h JOIN terms USING (place)
+    GROUP BY h.topic_id, h.length ORDER BY sum(terms.idf) DESC, h.length, h.topic_id LIMIT %(pool)s::int
+), core AS MATERIALIZED (
+    SELECT topic_id FROM by_meaning UNION SELECT topic_id FROM by_word
+), core_links AS MATERIALIZED (
+    SELECT core.topic_id AS from_id, x.topic_id FROM core CROSS JOIN LATERAL ({_LINKED.format(topic="core.topic_id")}) x
+), pool AS MATERIALIZED (
+    SELECT p.topic_id, -(v.embedding <#> question.vector) AS meaning,
+           -(v.embedding <#> (%(q)s::text)::vector) AS similarity
+    FROM (SELECT topic_id FROM core UNION SELECT topic_id FROM core_links) p
+    JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {vectors}
+                             AND v.model = %(model)s::text
+    {vector_join}
+    CROSS JOIN question
+    WHERE true {vector_topics}
+), links AS MATERIALIZED (
+    SELECT from_id, topic_id FROM core_links
+    UNION
+    SELECT p.topic_id, x.topic_id
+    FROM (SELECT topic_id FROM pool EXCEPT SELECT topic_id FROM core) p
+    CROSS JOIN LATERAL ({_LINKED.format(topic="p.topic_id")}) x
+), degree AS (
+    SELECT from_id, count(*) AS links FROM links GROUP BY from_id
+), near AS (
+    SELECT topic_id AS for_id, topic_id, 1::float8 AS share FROM pool
+    UNION ALL
+    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2.0) FROM links JOIN degree USING (from_id)
+    UNION ALL
+    SELECT a.from_id, b.topic_id,
+           %(share)s::float8 ^ 2 / greatest(1, da.links / 2.0) / greatest(1, db.links / 2.0)
+    FROM links a JOIN links b ON b.from_id = a.topic_id AND b.topic_id <> a.from_id
+    JOIN degree da ON da.from_id = a.from_id JOIN degree db ON db.from_id = b.from_id
+), lent AS MATERIALIZED (
+    SELECT for_id, topic_id, max(share) AS share FROM near WHERE share > 0 GROUP BY for_id, topic_id
+), speaking AS MATERIALIZED (
+    SELECT d.topic_id, d.document, d.length FROM (SELECT DISTINCT topic_id FROM lent) x
+    JOIN memory_topicdocument d ON d.topic_id = x.topic_id AND {documents}
+), said AS MATERIALIZED (
+    SELECT s.topic_id, terms.place, terms.idf FROM speaking s JOIN terms ON s.document @@ terms.word
+), sizes AS MATERIALIZED (
+    SELECT lent.for_id, sum(lent.share * s.length) AS length, avg(sum(lent.share * s.length)) OVER () AS usual
+    FROM lent JOIN speaking s USING (topic_id) GROUP BY lent.for_id
+), counted AS (
+    SELECT lent.for_id, said.place, said.idf, sum(lent.share) AS times,
+           sum(lent.share) FILTER (WHERE lent.topic_id = lent.for_id) AS own
+    FROM lent JOIN said USING (topic_id) GROUP BY lent.for_id, said.place, said.idf
+), worded AS (
+    SELECT c.for_id AS topic_id,
+           sum(c.idf * {_BM25.format(times="c.times")}) AS words,
+           sum(c.idf * {_BM25.format(times="coalesce(c.own, 0)")}) AS own
+    FROM counted c JOIN sizes s USING (for_id) GROUP BY c.for_id
+), scaled AS (
+    SELECT p.topic_id, p.similarity,
+           %(ws)s::float8 * coalesce((p.meaning - min(p.meaning) OVER ())
+               / nullif(max(p.meaning) OVER () - min(p.meaning) OVER (), 0), 0) AS meaning,
+           %(wl)s::float8 * coalesce(w.own / nullif(max(w.words) OVER (), 0), 0) AS own,
+           %(wl)s::float8 * coalesce(w.words / nullif(max(w.words) OVER (), 0), 0) AS words
+    FROM pool p LEFT JOIN worded w USING (topic_id)
+)
+SELECT topic_id, similarity, meaning + words, meaning, own, words - own
+FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT %(limit)s::int
+"""

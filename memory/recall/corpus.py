@@ -1,0 +1,49 @@
+"""Keeps Lexeme and CorpusTotals: how many live topics hold a word. A moment behind, which BM25 does not mind."""
+
+from django.db import connection, transaction
+
+DOCUMENTS_PER_TURN = 500
+_LOCK = 0x6D656D6C
+
+# What each document adds and what its last counted version takes away, summed per word before it touches the table.
+_COUNT = """
+WITH taken AS (
+    SELECT topic_id, CASE WHEN live THEN document END AS document, counted, length, counted_length
+    FROM memory_topicdocument WHERE uncounted ORDER BY topic_id LIMIT %(limit)s FOR NO KEY UPDATE
+), change AS (
+    SELECT word, sum(sign) AS documents FROM (
+        SELECT unnest(tsvector_to_array(document)) AS word, 1 AS sign FROM taken
+        UNION ALL
+        SELECT unnest(tsvector_to_array(counted)), -1 FROM taken
+    ) x GROUP BY word HAVING sum(sign) <> 0
+), words AS (
+    INSERT INTO memory_lexeme (word, documents) SELECT word, documents FROM change ORDER BY word
+    ON CONFLICT (word) DO UPDATE SET documents = memory_lexeme.documents + excluded.documents
+), totals AS (
+    INSERT INTO memory_corpustotals (id, documents, length)
+    SELECT 1,
+           coalesce(sum((document IS NOT NULL)::int - (counted IS NOT NULL)::int), 0),
+           coalesce(sum(CASE WHEN document IS NOT NULL THEN length ELSE 0 END - counted_length), 0)
+    FROM taken
+    ON CONFLICT (id) DO UPDATE SET documents = memory_corpustotals.documents + excluded.documents,
+                                   length = memory_corpustotals.length + excluded.length
+)
+UPDATE memory_topicdocument d
+SET uncounted = false, counted = t.document,
+    counted_length = CASE WHEN t.document IS NOT NULL THEN t.length ELSE 0 END
+FROM taken t WHERE d.topic_id = t.topic_id
+"""
+
+
+def documents_count() -> int:
+    """Count up to ``DOCUMENTS_PER_TURN`` new or changed documents and return how many. Two queries, one transaction.
+
+    A document is marked in the commit that counts it, so that a kill cannot count it twice. Returns 0 at once while
+    another process is counting.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute(_COUNT, {"limit": DOCUMENTS_PER_TURN})
+        return int(cursor.rowcount)

@@ -1,0 +1,130 @@
+"""Folds the access log into salience: in bulk, each row exactly once, whatever is killed in between."""
+
+import datetime as dt
+
+from django.db import connection, transaction
+
+from memory.domain.repeats import Asked, repeats_dropped
+from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql
+from memory.policy.effective import knobs_effective
+
+ROWS_PER_FOLD = 1000
+# One folder at a time: whether an access counts depends on those before it. Any constant will do.
+_LOCK = 0x6D656D66
+
+_CLAIM = """
+SELECT id, at, actor, query_hash, scope FROM memory_accesslog
+WHERE folded_at IS NULL ORDER BY id LIMIT %s FOR UPDATE
+"""
+
+_COUNTED_BEFORE = """
+SELECT DISTINCT ON (a.actor, a.query_hash) a.actor, a.query_hash, a.at
+FROM memory_accesslog a
+JOIN unnest(%s::text[], %s::text[]) AS asked (actor, query_hash)
+  ON a.actor = asked.actor AND a.query_hash = asked.query_hash
+WHERE a.counted AND a.at >= %s
+ORDER BY a.actor, a.query_hash, a.at DESC
+"""
+
+
+def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
+    """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
+
+    Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
+    ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
+    least of the uncapped sum and of every ``cap * w_i + S_i``. So a window function does in one pass what looks like a
+    loop. An access older than the last reinforcement counts at that moment with what is left of its bump.
+    """
+    late = decay_sql(f"{epoch_sql('row.reinforced_at')} - {epoch_sql('a.at')}", "row.half_life")
+    to_last = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('at')}", "half_life")
+    return f"""
+        WITH access AS (
+            SELECT row.{key} AS id, row.salience, row.reinforced_at, row.half_life,
+                   greatest(%(cap)s::float8, row.salience) AS ceiling,
+                   greatest(a.at, row.reinforced_at) AS at, a.{bump} * {late} AS bump, a.at AS seen_at, a.id AS access_id
+            FROM memory_accesslog a
+            CROSS JOIN LATERAL unnest(a.{ids}) AS hit (id)
+            JOIN {table} row ON row.{key} = hit.id
+            WHERE a.id = ANY(%(counted)s)
+        ), last AS (
+            SELECT *, max(at) OVER (PARTITION BY id) AS last_at FROM access
+        ), weighed AS (
+            SELECT *, {to_last} AS weight FROM last
+        ), after AS (
+            SELECT *, coalesce(sum(bump * weight) OVER (
+                       PARTITION BY id ORDER BY at, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+                   ), 0) AS later
+            FROM weighed
+        ), outcome AS (
+            SELECT id, min(last_at) AS at, max(seen_at) AS seen_at, count(*) AS times, min(half_life) AS half_life,
+                   least(
+                       min(salience * {decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")})
+                           + sum(bump * weight),
+                       min(ceiling * weight + later)
+                   ) AS salience
+            FROM after GROUP BY id
+        ), keyed AS (
+            SELECT *, {fade_key_sql("salience", reinforced_at="at", half_life="half_life")} AS fade FROM outcome
+        )
+        UPDATE {table} row
+        SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
+            fade_floor = {fade_floor_sql("row.fade_floor", fade="k.fade", half_life="k.half_life")},
+            retrieval_count = row.retrieval_count + k.times,
+            last_retrieved_at = greatest(row.last_retrieved_at, k.seen_at)
+        FROM keyed k
+        WHERE row.{key} = k.id
+    """
+
+
+_FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", "topic_ids", "bump")
+_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump")
+
+_MARK = """
+UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
+"""
+
+# Queries leave no wake-up of their own: the access row is one, and the request stays at a single INSERT.
+_WAKE_UPS = """
+INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
+SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
+FROM memory_accesslog a
+CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
+JOIN memory_topic t ON t.id = hit.id
+WHERE a.id = ANY(%(ids)s)
+GROUP BY t.scope_id ORDER BY t.scope_id
+ON CONFLICT (scope_id, event)
+DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded.times
+"""
+
+
+def accesses_fold(*, now: dt.datetime) -> int:
+    """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
+
+    One transaction of eight statements: the rows are marked in the commit that raises the salience, so a kill at any
+    moment leaves either both or neither. Returns 0 at once while another process is folding.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute(_CLAIM, [ROWS_PER_FOLD])
+        rows = cursor.fetchall()
+        if not rows:
+            return 0
+        window = max(knobs_effective(scope).reinforce_once_seconds for *_rest, scope in rows)
+        earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=window)
+        asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
+        cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
+        before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
+        counted = repeats_dropped(
+            [(access_id, (actor, digest), at.timestamp()) for access_id, at, actor, digest, _scope in rows],
+            window=window,
+            counted_before=before,
+        )
+        cap = knobs_effective("/").field_salience_max
+        cursor.execute(_FOLD_TOPICS, {"counted": counted, "cap": cap})
+        cursor.execute(_FOLD_FIELDS, {"counted": counted, "cap": cap})
+        ids = [row[0] for row in rows]
+        cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
+        cursor.execute(_WAKE_UPS, {"now": now, "ids": ids})
+        return len(rows)

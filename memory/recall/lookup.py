@@ -1,0 +1,262 @@
+"""Explicit lookup: lists, one topic at any rung, the history of a field. Nothing here raises salience."""
+
+import base64
+import binascii
+import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.domain.errors import NotVisible, ValueRefused
+from memory.models import Rung
+from memory.models.expressions import salience_effective_sql
+
+RUNGS = {rung.label: int(rung) for rung in Rung}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFilter:
+    """Which topics a list shows; None stands for all. Without a rung, archived topics are left out."""
+
+    scope: str
+    kind: str | None = None
+    rung: str | None = None
+    pinned: bool | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows, and where the next ones begin (None after the last)."""
+
+    items: list[dict[str, Any]]
+    next: str | None
+
+
+_COLUMNS = f"""
+t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.created_at, t.updated_at,
+{salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.pin_reason, v.retrieval_count, v.last_retrieved_at,
+t.released_at, t.merged_into_id, t.provenance
+"""
+
+_FROM = """
+FROM memory_topic t
+JOIN memory_scope s ON s.id = t.scope_id
+JOIN memory_vitality v ON v.topic_id = t.id
+"""
+
+
+def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
+    """Return topics, newest first. One query, whose cost follows the page and not the store.
+
+    Raises ``ValueRefused`` for an unknown rung or a cursor that this function did not hand out.
+    """
+    conditions, parameters = _conditions(wanted, now)
+    if cursor is not None:
+        conditions.append("(t.created_at, t.id) < (%(at)s, %(id)s)")
+        parameters["at"], parameters["id"] = _cursor_parse(cursor)
+    parameters["limit"] = limit + 1
+    sql = f"""
+        SELECT {_COLUMNS} {_FROM} WHERE {" AND ".join(conditions)}
+        ORDER BY t.created_at DESC, t.id DESC LIMIT %(limit)s
+    """
+    with connection.cursor() as database:
+        database.execute(sql, parameters)
+        rows = [_topic(row) for row in database.fetchall()]
+    more = len(rows) > limit
+    last = rows[limit - 1] if more else None
+    return Page(rows[:limit], _cursor_make(last["created_at"], last["topic_id"]) if last else None)
+
+
+def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+    """Return one topic at whatever rung it stands, released or merged ones included. One query.
+
+    Raises ``NotVisible`` if it does not exist or lies outside the caller's scope.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_COLUMNS} {_FROM} WHERE t.id = %(id)s", {"id": topic_id, "now": now})
+        row = cursor.fetchone()
+    if row is None or not principal.sees(row[4]):
+        raise NotVisible(f"There is no topic {topic_id}.")
+    return _topic(row)
+
+
+_DETAIL_FIELDS = f"""
+SELECT f.id, f.name, r.field_type, r.ref_topic_id, r.id, r.value, r.valid_from, r.provenance, r.why_changed,
+       r.impact_expected, r.recorded_at, r.seq, f.last_seq, f.cold_through, f.detached,
+       {salience_effective_sql("f", "%(now)s::timestamptz")}
+FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
+"""
+
+_DETAIL_LINKS = """
+SELECT x.direction, x.kind, t.id, t.title, t.summary, t.kind, t.rung, s.path FROM (
+    (SELECT 'out' AS direction, kind, target_id AS topic_id, id FROM memory_link WHERE source_id = %(id)s
+     ORDER BY id DESC LIMIT %(most)s)
+    UNION ALL
+    (SELECT 'in', kind, source_id, id FROM memory_link WHERE target_id = %(id)s ORDER BY id DESC LIMIT %(most)s)
+) x
+JOIN memory_topic t ON t.id = x.topic_id AND t.released_at IS NULL AND t.merged_into_id IS NULL
+JOIN memory_scope s ON s.id = t.scope_id
+ORDER BY x.direction DESC, x.id
+"""
+
+MOST_LINKS = 200
+
+
+def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+    """Return one topic with its fields (detached ones too) and its links. Three queries. Raises ``NotVisible``.
+
+    Links lead to topics within the caller's scope, at any rung, the newest ``MOST_LINKS`` in each direction.
+    """
+    topic = topic_get(topic_id, principal=principal, now=now)
+    with connection.cursor() as cursor:
+        cursor.execute(_DETAIL_FIELDS, {"id": topic_id, "now": now})
+        topic["fields"] = [_field(row) for row in cursor.fetchall()]
+        cursor.execute(_DETAIL_LINKS, {"id": topic_id, "most": MOST_LINKS})
+        topic["neighbors"] = [
+            {
+                "topic_id": str(other), "kind": kind, "direction": direction, "depth": 1, "title": title,
+                "summary": summary, "topic_kind": topic_kind, "rung": Rung(rung).label,
+            }
+            for direction, kind, other, title, summary, topic_kind, rung, scope in cursor.fetchall()
+            if principal.sees(scope)
+        ]  # fmt: skip
+    return topic
+
+
+_HISTORY = """
+SELECT r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.seq,
+       r.field_type, r.ref_topic_id, r.actor, r.seq <= f.cold_through
+FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
+WHERE f.topic_id = %(id)s AND f.name = %(name)s AND r.seq < %(before)s
+ORDER BY r.seq DESC LIMIT %(limit)s
+"""
+
+
+def field_history(
+    topic_id: uuid.UUID, name: str, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
+) -> Page:
+    """Return all revisions of a field, warm and cold, newest first. Two queries.
+
+    Raises ``NotVisible`` if the caller sees no such topic or it has no such field, ``ValueRefused`` for a bad cursor.
+    """
+    topic_get(topic_id, principal=principal, now=now)
+    before = 2**31 - 1 if cursor is None else _number_parse(cursor)
+    with connection.cursor() as database:
+        database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
+        rows = [_revision(row) for row in database.fetchall()]
+    if not rows and cursor is None:
+        raise NotVisible(f"Topic {topic_id} has no field {name!r}.")
+    return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
+
+
+def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
+    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    parameters: dict[str, Any] = {"now": now}
+    if wanted.scope != "/":
+        conditions.append(
+            "t.scope_id = ANY(ARRAY(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s)))"
+        )
+        parameters |= {"scope": wanted.scope, "below": wanted.scope + "/"}
+    if wanted.rung is None:
+        conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
+    elif wanted.rung in RUNGS:
+        conditions.append("v.rung = %(rung)s")
+        parameters["rung"] = RUNGS[wanted.rung]
+    elif wanted.rung != "any":
+        raise ValueRefused(f"There is no rung {wanted.rung!r}; rungs are {', '.join(RUNGS)}, or any for all of them.")
+    if wanted.kind is not None:
+        conditions.append("t.kind = %(kind)s")
+        parameters["kind"] = wanted.kind
+    if wanted.pinned is not None:
+        conditions.append("v.pinned" if wanted.pinned else "NOT v.pinned")
+    if wanted.text:
+        conditions.append(
+            "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "
+            "AND d.document @@ websearch_to_tsquery(%(config)s::regconfig, %(text)s))"
+        )
+        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "text": wanted.text}
+    return conditions, parameters
+
+
+def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
+    (topic_id, title, summary, kind, scope, rung, categories, created_at, updated_at, salience, pinned, pin_reason,
+     retrievals, last_retrieved_at, released_at, merged_into, provenance) = row  # fmt: skip
+    return {
+        "topic_id": str(topic_id),
+        "title": title,
+        "summary": summary,
+        "topic_kind": kind,
+        "scope": scope,
+        "rung": Rung(rung).label,
+        "archived": rung == Rung.ARCHIVED,
+        "categories": categories,
+        "created_at": created_at,
+        "updated_at": updated_at,
+        "salience": salience,
+        "failed_salience": 0.0,
+        "pinned": pinned,
+        "pin_reason": pin_reason,
+        "retrieval_count": retrievals,
+        "last_retrieved_at": last_retrieved_at,
+        "released_at": released_at,
+        "merged_into": str(merged_into) if merged_into else None,
+        "provenance": provenance,
+    }
+
+
+def _field(row: tuple[Any, ...]) -> dict[str, Any]:
+    (field_id, name, field_type, ref, revision_id, value, valid_from, provenance, why, impact, recorded_at, seq,
+     last_seq, cold_through, detached, salience) = row  # fmt: skip
+    return {
+        "id": str(field_id),
+        "name": name,
+        "field_type": field_type,
+        "ref_topic_id": str(ref) if ref else None,
+        "current": {
+            "id": str(revision_id), "value": value, "valid_from": valid_from, "provenance": provenance,
+            "why_changed": why, "impact_expected": impact, "recorded_at": recorded_at, "seq": seq,
+        },
+        "history": [],
+        "revisions": last_seq,
+        "cold_revisions": cold_through,
+        "detached": detached,
+        "salience": salience,
+    }  # fmt: skip
+
+
+def _revision(row: Sequence[Any]) -> dict[str, Any]:
+    names = (
+        "id", "value", "valid_from", "provenance", "why_changed", "impact_expected", "recorded_at", "seq",
+        "field_type", "ref_topic_id", "actor", "cold",
+    )  # fmt: skip
+    revision = dict(zip(names, row, strict=True))
+    revision["id"] = str(revision["id"])
+    revision["ref_topic_id"] = str(revision["ref_topic_id"]) if revision["ref_topic_id"] else None
+    return revision
+
+
+def _cursor_make(at: dt.datetime, topic_id: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), topic_id]).encode()).decode()
+
+
+def _cursor_parse(cursor: str) -> tuple[dt.datetime, uuid.UUID]:
+    try:
+        at, topic_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        moment = dt.datetime.fromisoformat(at)
+        return moment.replace(tzinfo=moment.tzinfo or dt.UTC), uuid.UUID(topic_id)
+    except (ValueError, TypeError, AttributeError, binascii.Error) as problem:
+        raise ValueRefused("This cursor was not handed out here; start again without one.") from problem
+
+
+def _number_parse(cursor: str) -> int:
+    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
+        raise ValueRefused("This cursor was not handed out here; start again without one.")
+    return int(cursor)

@@ -1,0 +1,61 @@
+"""What has to be known before candidates are gathered: the words of the question, and whether the scope is small."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from memory.recall.prepared import rows_prepared
+
+# Beyond this many words a question says nothing more; the rarest are kept.
+MAX_WORDS = 32
+
+_PROBE = """
+SELECT (SELECT count(*) FROM (
+            SELECT 1 FROM memory_topicdocument d
+            WHERE d.live AND (%(scope)s::text = '/' OR d.scope_id = ANY(ARRAY(
+                SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))))
+            LIMIT %(limit)s::int + 1) small),
+       (SELECT coalesce(array_agg(w.word ORDER BY w.word), '{}')
+        FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)),
+       (SELECT coalesce(array_agg(coalesce(l.documents, 0) ORDER BY w.word), '{}')
+        FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)
+        LEFT JOIN memory_lexeme l ON l.word = w.word),
+       coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
+       set_config('hnsw.iterative_scan', 'strict_order', true),
+       set_config('hnsw.ef_search', %(ef_search)s, true),
+       set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('synchronous_commit', 'off', true)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """``words`` are the stems of the question; ``documents`` tells in how many live topics each occurs."""
+
+    small: bool
+    words: Sequence[str]
+    documents: Sequence[int]
+    total: int
+
+
+def question_probe(q: str, *, scope: str, exact_below: int, candidates: int) -> Probe:
+    """Look at a question and its scope. One statement, whose cost does not grow with the store.
+
+    It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be reused,
+    and the commit not to wait for the disk. Nothing that a query writes has been promised to anyone: a crash may lose
+    the traces of the last fraction of a second of retrievals, and nothing else.
+    """
+    parameters = {
+        "scope": scope,
+        "below": scope.rstrip("/") + "/",
+        "limit": exact_below,
+        "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+        "q": q,
+        "ef_search": str(min(1000, max(40, candidates))),
+    }
+    count, words, documents, total, *_settings = rows_prepared(_PROBE, parameters)[0]
+    if len(words) > MAX_WORDS:
+        rarest = sorted(zip(documents, words, strict=True))[:MAX_WORDS]
+        documents, words = [number for number, _word in rarest], [word for _number, word in rarest]
+    return Probe(count <= exact_below, words, documents, max(total, *documents) if documents else total)

@@ -1,0 +1,127 @@
+"""The door of the read path: a question in, bundles out, and one row as the trace of it."""
+
+import datetime as dt
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.domain.knobs import Knobs
+from memory.embedding import embedder_get
+from memory.policy.effective import knobs_effective
+from memory.recall.bundles import BundleOptions, bundles_load
+from memory.recall.candidates import CandidateFilter, Ranked, candidates_rank
+from memory.recall.probe import question_probe
+from memory.recall.reinforcement import retrieval_record
+from memory.recall.request import QueryRequest
+from memory.recall.tokens import budget_apply, bundle_line
+
+
+@dataclass(slots=True)
+class Answer:
+    """The reply as plain values, and what each stage took in milliseconds."""
+
+    body: dict[str, Any]
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime) -> Answer:
+    """Answer a question and record what was retrieved.
+
+    Four statements in one transaction with the semantic stage (probe, candidates, bundles, access log), two without,
+    whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,
+    ``ValueRefused`` for a malformed one, ``EmbeddingFailed``.
+    """
+    scope = principal.scope_chosen(request.scope)
+    knobs = knobs_effective(scope)
+    answer = Answer({})
+    semantic = "semantic" in request.stages
+    vector = None
+    if semantic:
+        with _timed(answer, "embedding"):
+            vector = embedder_get().embed_query(request.q)
+    with transaction.atomic():
+        ranked: dict[uuid.UUID, Ranked] = {}
+        if vector is not None:
+            with _timed(answer, "semantic"):
+                ranked = _rank(request, vector, scope, knobs)
+            ids = list(ranked)
+        else:
+            ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
+        with _timed(answer, "structural" if "structural" in request.stages else "bundles"):
+            bundles = bundles_load(ids, _options(request, scope, now))
+        for bundle in bundles:
+            found = ranked.get(uuid.UUID(bundle["topic_id"]))
+            if found is not None:
+                bundle["similarity"], bundle["score"] = found.similarity, found.score
+                if request.explain:
+                    bundle["score_parts"] = {
+                        "meaning": found.meaning,
+                        "own_words": found.own_words,
+                        "neighbor_words": found.neighbor_words,
+                    }
+        bundles = budget_apply(bundles, request.token_budget)
+        with _timed(answer, "record"):
+            retrieval_record(
+                [uuid.UUID(bundle["topic_id"]) for bundle in bundles],
+                field_ids=[uuid.UUID(entry["id"]) for bundle in bundles for entry in bundle["fields"]],
+                query=request.q,
+                query_hash=request.digest(scope),
+                scope=scope,
+                principal=principal,
+                knobs=knobs,
+                now=now,
+            )
+    answer.body = {
+        "query": request.q,
+        "candidates": bundles,
+        "summary_text": "\n".join(f"- {bundle_line(bundle)}" for bundle in bundles),
+    }
+    if request.explain:
+        answer.body["explain"] = {"milliseconds": answer.timings, "scope": scope, "stages": request.stages}
+    return answer
+
+
+def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[uuid.UUID, Ranked]:
+    probe = question_probe(
+        request.q, scope=scope, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+    )
+    wanted = CandidateFilter(
+        scope=scope,
+        kinds=request.kinds,
+        categories=request.categories,
+        topic_ids=request.topic_ids,
+        as_of=request.as_of,
+        include_archived=request.include_archived,
+    )
+    found = candidates_rank(
+        vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name
+    )
+    return {candidate.topic_id: candidate for candidate in found}
+
+
+def _options(request: QueryRequest, scope: str, now: dt.datetime) -> BundleOptions:
+    return BundleOptions(
+        now=now,
+        scope=scope,
+        field_names=request.field_names,
+        history="temporal" in request.stages and request.explain,
+        include_cold=request.include_cold,
+        include_archived=request.include_archived,
+        as_of=request.as_of,
+        depth=request.depth if "structural" in request.stages else 0,
+    )
+
+
+@contextmanager
+def _timed(answer: Answer, stage: str) -> Iterator[None]:
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        answer.timings[stage] = (time.perf_counter() - started) * 1000

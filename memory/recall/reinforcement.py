@@ -1,0 +1,42 @@
+"""The trace of a retrieval: one row now, folded into salience by the worker a moment later."""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.domain.knobs import Knobs
+
+_APPEND = """
+INSERT INTO memory_accesslog
+    (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+def retrieval_record(
+    topic_ids: Sequence[uuid.UUID], *, field_ids: Sequence[uuid.UUID], query: str, query_hash: str, scope: str,
+    principal: Principal, knobs: Knobs, now: dt.datetime,
+) -> None:  # fmt: skip
+    """Append what a query returned, best first. One INSERT; none if it returned nothing."""
+    if not topic_ids:
+        return
+    row = [
+        now, "query", principal.identity, scope, query, query_hash, list(topic_ids), list(field_ids),
+        knobs.query_salience_bump, knobs.query_field_salience_bump, None, None,
+    ]  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(_APPEND, row)
+
+
+def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
+    """Append that somebody looked a topic up by its id. One INSERT.
+
+    It raises no salience, so it is born folded; regret asks the log whether archived topics were looked up.
+    """
+    row = [now, "lookup", principal.identity, scope, "", "", [topic_id], [], 0.0, 0.0, now, False]
+    with connection.cursor() as cursor:
+        cursor.execute(_APPEND, row)
+

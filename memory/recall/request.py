@@ -1,0 +1,50 @@
+"""What a client asks for. This shape is the request schema of ``POST /v1/query``."""
+
+import hashlib
+import json
+import uuid
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
+
+MAX_TOP_K = 200
+MAX_DEPTH = 3
+Stage = Literal["semantic", "structural", "temporal"]
+QueryText = Annotated[str, StringConstraints(max_length=8000)]
+
+
+class QueryRequest(BaseModel):
+    """A question and what the answer should hold."""
+
+    model_config = ConfigDict(frozen=True)
+
+    q: QueryText
+    stages: list[Stage] = Field(default=["semantic", "structural", "temporal"], max_length=10)
+    explain: bool = False
+    top_k: int = Field(default=8, ge=1, le=MAX_TOP_K)
+    topic_ids: list[uuid.UUID] | None = Field(
+        default=None, max_length=MAX_TOP_K, description="Without the semantic stage these are the answer, in this order."
+    )
+    field_names: list[Name] | None = Field(default=None, max_length=200)
+    scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)
+    kinds: list[ShortText] | None = Field(default=None, max_length=50)
+    categories: list[Category] | None = Field(default=None, max_length=50)
+    include_archived: bool = False
+    include_cold: bool = False
+    as_of: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
+    depth: int = Field(default=1, ge=0, le=MAX_DEPTH, description="How far neighbours are followed.")
+    token_budget: int | None = Field(default=None, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def _question_is_there(self) -> "QueryRequest":
+        if "semantic" in self.stages and not self.q.strip():
+            raise ValueError("q must not be empty when the semantic stage is asked for.")
+        return self
+
+    def digest(self, scope: str) -> str:
+        """Return the hash by which a repeat of this query in ``scope`` is recognised."""
+        members = self.model_dump(mode="json", exclude={"explain", "scope"})
+        return hashlib.sha256(json.dumps([scope, members], sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,54 @@
+"""Counts that tell how a store is doing."""
+
+from typing import Any
+
+from django.db import connection
+
+from memory.models import Rung
+
+_RUNGS = """
+SELECT v.rung, count(*), count(*) FILTER (WHERE v.pinned), sum(v.retrieval_count)
+FROM memory_vitality v
+WHERE %(scope)s = '/' OR v.scope_id IN (SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))
+GROUP BY v.rung
+"""
+
+_CONTENT = """
+SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {within}),
+       (SELECT coalesce(sum(f.last_seq), 0) FROM memory_field f
+        JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {within}),
+       (SELECT count(*) FROM memory_link l JOIN memory_vitality v ON v.topic_id = l.source_id WHERE {within}),
+       (SELECT count(*) FROM memory_scope WHERE %(scope)s = '/' OR path = %(scope)s OR starts_with(path, %(below)s)),
+       (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
+       (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL)
+""".format(
+    within="%(scope)s = '/' OR v.scope_id IN "
+    "(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))"
+)
+
+
+def stats_collect(scope: str) -> dict[str, Any]:
+    """Return counts for ``scope`` and below, and the worker's backlog. Two queries; they read whole narrow tables."""
+    parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
+    rungs = {rung.label: 0 for rung in Rung}
+    pinned = retrievals = 0
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNGS, parameters)
+        for rung, count, pinned_here, retrieved in cursor.fetchall():
+            rungs[Rung(rung).label] = count
+            pinned += pinned_here
+            retrievals += int(retrieved or 0)
+        cursor.execute(_CONTENT, parameters)
+        fields, revisions, links, scopes, unfolded, waiting = cursor.fetchone()
+    return {
+        "scope": scope,
+        "topics": sum(rungs.values()),
+        "rungs": rungs,
+        "pinned": pinned,
+        "retrievals": retrievals,
+        "fields": fields,
+        "revisions": revisions,
+        "links": links,
+        "scopes": scopes,
+        "backlog": {"unfolded_accesses": unfolded, "topics_without_vector": waiting},
+    }
