@@ -1,0 +1,106 @@
+"""The records a story consists of, and the identifier of a topic.
+
+Everything here is plain data in the order in which it happened; how it reaches a store is not this room's business.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID, uuid5
+
+FieldType = Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"]
+ChangeAction = Literal["archive", "restore", "pin", "unpin"]
+
+KINDS: Final[tuple[str, ...]] = (
+    "identity", "preference", "decision", "active_decision", "finding", "gotcha", "observation", "tool_output",
+    "session_state", "project_status", "utterance", "event", "person", "place",
+)  # fmt: skip
+LINK_KINDS: Final[tuple[str, ...]] = ("follows", "about", "part_of", "depends_on", "contradicts", "mentions")
+
+NAMESPACE: Final[UUID] = UUID("6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944")
+
+
+def topic_id(key: str) -> UUID:
+    """The identifier of the topic with this key: the same story always yields the same identifiers."""
+    return uuid5(NAMESPACE, key)
+
+
+@dataclass(frozen=True, slots=True)
+class StoryField:
+    """The first value of a typed field; `ref_key` names the topic that the value stands for."""
+
+    name: str
+    value: str
+    field_type: FieldType
+    ref_key: str | None
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryLink:
+    """A typed link to a topic that already existed."""
+
+    to_key: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryTopic:
+    """One thing the assistant came to know, at the moment it did."""
+
+    key: str
+    at: datetime
+    scope: str
+    kind: str
+    title: str
+    summary: str
+    salience: float
+    categories: tuple[str, ...]
+    pinned: bool
+    pin_reason: str
+    fields: tuple[StoryField, ...]
+    links: tuple[StoryLink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRevision:
+    """A later value of a field that an earlier topic brought along."""
+
+    at: datetime
+    key: str
+    name: str
+    value: str
+    field_type: FieldType
+    why_changed: str
+    impact_expected: str
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRetrieval:
+    """One query and what it returned, best first."""
+
+    at: datetime
+    query: str
+    keys: tuple[str, ...]
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoryChange:
+    """Something a person did to a topic by hand."""
+
+    at: datetime
+    key: str
+    action: ChangeAction
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The whole half year, each part in order of time."""
+
+    topics: tuple[StoryTopic, ...]
+    revisions: tuple[StoryRevision, ...]
+    retrievals: tuple[StoryRetrieval, ...]
+    changes: tuple[StoryChange, ...]
