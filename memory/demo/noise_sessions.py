@@ -26,7 +26,7 @@ WORK_SESSIONS: Final = """
 : Interrupted at {now} while {do} {it}. {stop}.
 : {stop}. She was {do} {it}, wants to {next}.
 : {#15-80} minutes on {it}, mostly {do} it. {stop}; then {next}.
-* s-atlas-launch | session_state | /session | 133-166 | 34 | session, atlas, launch
+* s-atlas-launch | session_state | /session | 133-151 | 28 | session, atlas, launch
 > atlas-deadline, atlas
 # do: going through the checklist; sorting blockers; reading crash reports; answering the desk; rehearsing the morning
 # do: rewriting store texts; comparing builds; preparing words for an outage; collecting screenshots
@@ -41,7 +41,7 @@ WORK_SESSIONS: Final = """
 : {do} {with}; {stop}.
 : {stop}. Was {do} {with} until {now}.
 : {with}: {do}. Left open: {stop}.
-* s-lantern | session_state | /session | 4-176 | 56 | session, lantern
+* s-lantern | session_state | /session | 4-183 | 56 | session, lantern
 > lantern, lantern-large-type
 # do: drawing; rewriting; testing; translating; shortening; printing; reordering; comparing; proofreading; explaining
 # it: the appointment page; the drops page; the results sheet; helper access; the reception strip; the letter
@@ -60,7 +60,7 @@ WORK_SESSIONS: Final = """
 : {do} {it}; {stop}. Next: {next}.
 : {stop}. She stopped {do} {it} at {now}.
 : Half done: {do} {it}. To do: {next}; {stop}.
-* s-pebble | session_state | /session | 2-176 | 24 | session, pebble
+* s-pebble | session_state | /session | 2-183 | 24 | session, pebble
 > pebble, pebble-contrib
 # do: splitting; naming; documenting; retiring; testing in Lantern; drawing three sizes of; arguing about
 # it: the table; the notice; the list row; the badge; dim colours; focus rings; the date field; spacing steps; the strip
@@ -83,7 +83,7 @@ WORK_SESSIONS: Final = """
 - {it}, where we stopped
 : {do} {it}; {stop}.
 : {stop}. Stopped {do} {it} at {now}.
-* s-lead | session_state | /session | 112-178 | 24 | session, work
+* s-lead | session_state | /session | 112-183 | 24 | session, work
 > studio-lead-duties
 # it: one-to-one with {who}; the advert; a reply to Viktor; the budget sheet; feedback for {who}; the team page
 # it: the case study; salary notes, private; who decides what; the talk; craft morning, defended
@@ -133,7 +133,7 @@ HOME_SESSIONS: Final = """
 : {do} {it}; {stop}.
 : {stop}. We were {do} {it} until {now}.
 : {#2-9} open points on {it}. {stop}.
-* s-dinner | session_state | /session | 0-182 | 40 | session, food
+* s-dinner | session_state | /session | 0-183 | 40 | session, food
 > no-hazelnut-rule, budget-food
 # eve: 17.15; 17.30; 17.45; 18.00; 18.15; 18.30; 19.00
 # dish: fish cakes; orange soup; tacos; dal; risotto; leftovers with eggs; pea soup; curry cubes; shakshuka
@@ -166,7 +166,7 @@ HOME_SESSIONS: Final = """
 : {do} {it}; {stop}.
 : {stop}. Left while {do} {it}.
 : {it}: {#2-9} options down to {#1-2}; {stop}.
-* s-children | session_state | /session | 0-182 | 36 | session, children
+* s-children | session_state | /session | 0-183 | 36 | session, children
 # it: spelling words; the lighthouse twins; a rain trap; the multiplication of {#6-9}; swimming, and why
 # it: a map of the street
 # it: tram lines; party guests; loose tooth; the excavator voice; a letter to Birgit; gym bag; the cat's diary; lanterns
@@ -181,7 +181,7 @@ HOME_SESSIONS: Final = """
 : {it} with {who}; {stop}.
 : {stop}. {who}, {it}, {#5-40} minutes.
 : Stopped at {now}: {it}. {stop}.
-* s-house | session_state | /session | 69-182 | 34 | session, home
+* s-house | session_state | /session | 69-183 | 34 | session, home
 > home, roof-fund
 # do: finding out about; drawing a plan of; asking Gunilla about; measuring; ordering for; putting off
 # do: comparing prices for
@@ -198,7 +198,7 @@ HOME_SESSIONS: Final = """
 : {do} {it}; {stop}.
 : {stop}. Evening spent {do} {it}.
 : {it}: {#2-5} things to buy, {#1-3} to borrow. {stop}.
-* s-self | session_state | /session | 2-182 | 36 | session, personal
+* s-self | session_state | /session | 2-183 | 36 | session, personal
 # it: run before breakfast; conversation with Inês; a drawing of {thing}; book club chapter; glaze notes; step-downs
 # it: next race, perhaps; linocut, second colour; letter to Henrik; tablets before coffee; the sweater
 # it: quiet evening, no plans
@@ -214,7 +214,7 @@ HOME_SESSIONS: Final = """
 : {it}; {stop}.
 : {stop}. {it}, until {now}.
 : A quarter of an hour for {it}; {stop}.
-* s-care | session_state | /session | 6-176 | 24 | session, family
+* s-care | session_state | /session | 6-183 | 24 | session, family
 # who: Birgit; Tofu; Ivo; Elsa; Jonas after nights; Solveig; Nadia; Henrik
 # it: call at {clock}; questions for the doctor; how last night was; what to bring; medicine list; who drives; a present
 # stop: no answer, try after choir; written on paper for her; temperature {~36.4-38.9}; better than yesterday
@@ -226,7 +226,7 @@ HOME_SESSIONS: Final = """
 : {it} for {who}; {stop}.
 : {stop}. About {who}: {it}.
 : {who}: {it}, noted at {now}. {stop}.
-* asked | utterance | /session | 0-182 | 60 | request
+* asked | utterance | /session | 0-183 | 60 | request
 # ask: when must we leave for {place}; is there milk; what did I promise {who}; how long is the {thing}
 # ask: where is the {thing}
 # ask: who has the {thing}; remind me of the {thing} after pick-up; when does the {shop} close; is {who} back

@@ -26,7 +26,7 @@ HOME_TOOLS: Final = """
 : {line} in {#1-14} minutes, next in {#9-30}; {what}.
 : {#4-38} minutes late according to the feed; {what}.
 : {#14-72} minutes door to door with {line}; {what}.
-* receipts | tool_output | /user/mara/money | 1-182 | 26 | receipts, money
+* receipts | tool_output | /user/mara/money | 1-183 | 26 | receipts, money
 > budget-food, reimbursement
 # sum: {#29-890}
 # shop: grocery at Linné; hardware shop; pharmacy; bookshop; florist
@@ -41,7 +41,7 @@ HOME_TOOLS: Final = """
 : Total {sum} kr, VAT included; {what}.
 : Photograph slightly skewed, total {sum} kr; {what}.
 = total_sek int {sum}
-* house-receipts | tool_output | /user/mara/money | 69-182 | 22 | receipts, money
+* house-receipts | tool_output | /user/mara/money | 69-183 | 22 | receipts, money
 > budget-food, roof-fund
 # sum: {#35-1450}
 # shop: fish van; farm shop; Bageri Tallen; paint shop; supermarket at Mölndal torg; garden centre; builders' merchant
@@ -55,7 +55,7 @@ HOME_TOOLS: Final = """
 : {what}; total {sum} kr.
 : Read from a crumpled photograph: {sum} kr. {what}.
 = total_sek int {sum}
-* parcels | tool_output | /home | 3-180 | 34 | deliveries
+* parcels | tool_output | /home | 3-183 | 34 | deliveries
 > mara-address
 # what: cat food; running shoes; curtain rail; lenses; knife from repair; library book by post; paint; soap; lamp
 # what: school photographs; spare part E15; bulbs; keeper's gloves; ink; coffee; linocut paper; dehumidifier filter
@@ -66,7 +66,7 @@ HOME_TOOLS: Final = """
 : At {where} since {now}; expected {soon}.
 : Handed to {where}, code {#1000-9899}, kept for {#5-14} days.
 : {what} delayed, now {soon}; last seen at {where}.
-* bank | tool_output | /user/mara/money | 2-182 | 28 | bank, money
+* bank | tool_output | /user/mara/money | 2-183 | 28 | bank, money
 # way: above; below
 # what: groceries; children; house; eating out; transport; subscriptions; shoes; gifts; repairs; travel
 # odd: one charge twice, {#49-390} kr; gym card counted as food; refund of {#90-900} kr arrived; nothing unusual
@@ -78,7 +78,7 @@ HOME_TOOLS: Final = """
 : {#900-9800} kr on {what} so far, {#2-38} % {way} last month; {odd}.
 : {#11-64} rows since payday; {odd}.
 : Largest: {what}, {#400-6400} kr; {odd}.
-* cooking | tool_output | /home/kitchen | 1-182 | 34 | food
+* cooking | tool_output | /home/kitchen | 1-183 | 34 | food
 > no-hazelnut-rule
 # dish: lentil soup for {#5-14}; fish cakes; cardamom buns; dal from the freezer; risotto; granola; plum jam; crispbread
 # dish: lemon sponge; bean chilli; yellow curry; octopus rice; sourdough at {#71-80} %; pea soup; salmon at low heat
@@ -91,7 +91,7 @@ HOME_TOOLS: Final = """
 : {#3-14} ingredients, {#2-6} in the house; {what}.
 : {#9-75} minutes, second alarm after {#4-30}; {what}.
 : For {#2-14} portions: {what}. Hazelnut check passed.
-* school-menu | tool_output | /user/mara/family | 1-180 | 22 | school, food
+* school-menu | tool_output | /user/mara/family | 1-183 | 22 | school, food
 # food: fish gratin; pancakes; vegetable patties; pasta with pesto, nut-free; sausage stew; tacos; potato soup; curry
 # what: gym bag; library books; signed slip about the outing; warm socks; swap for Ivo agreed with the kitchen
 # what: teacher away, substitute; photograph day
@@ -101,7 +101,7 @@ HOME_TOOLS: Final = """
 : {food}; also to bring: {what}.
 : {food} on {soon}. Message of the week: {what}.
 : {#2-6} new messages, one matters: {what}. Lunch is {food}.
-* house-readings | tool_output | /home/devices | 70-182 | 40 | house, sensors
+* house-readings | tool_output | /home/devices | 70-183 | 40 | house, sensors
 > cellar-damp, house-boiler
 # what: living room; cellar corner; bathroom floor; study; freezer; heat pump; porch; children's room; fridge; hall
 # odd: door open for {#4-40} minutes; battery low; as usual; clock lost again; Tofu on the sensor; drier than last week
@@ -113,7 +113,7 @@ HOME_TOOLS: Final = """
 : {what} {~4.0-23.0} degrees, humidity {#38-79} %; {odd}.
 : {#2-19} kWh since midnight; {what}: {odd}.
 : Between {~3.0-16.0} and {~17.0-24.0} degrees in a day; {odd}.
-* prices | tool_output | /home | 4-178 | 30 | shopping, prices
+* prices | tool_output | /home | 4-183 | 30 | shopping, prices
 # n: {#3-9}
 # thing: curtain fabric; a push mower; trail shoes; a dehumidifier; bunk beds; hand plane; e-reader cover; wall paint
 # thing: cat fountain; a child's cello, rejected; roof tiles, 20 pieces; ladder hire; second-hand desk; kettle
@@ -149,7 +149,7 @@ HOME_TOOLS: Final = """
 : {what} informed on {today}; {odd}.
 : Valid from moving day; {odd}.
 : Confirmation {#10000-99999} arrived at {now}; {odd}.
-* health-logs | tool_output | /user/mara/health | 2-182 | 34 | health, watch
+* health-logs | tool_output | /user/mara/health | 2-183 | 34 | health, watch
 > running-plan, mara-knee
 # km: {~2.5-9.0}
 # run: river path; round the lake; hill behind the school; treadmill, rain; park with Elsa on the bicycle; from the tram
@@ -162,7 +162,7 @@ HOME_TOOLS: Final = """
 : {km} km at {#5-6}.{#10-55} a kilometre, pulse {#128-164}; {what}.
 : {~5.6-8.4} h asleep, {#0-4} times awake; resting pulse {#52-63}; {km} km the day before, {what}.
 : {#3100-14900} steps, {km} km of them running; {what}.
-* translate | tool_output | /session | 96-172 | 18 | language
+* translate | tool_output | /session | 96-183 | 18 | language
 # what: washing machine label; letter from the clinic in Ponta Delgada; menu; German manual; parents' letter for Teresa
 # what: whale folder; fare rules; reading list for Inês; sign on the tea plantation; Ulla's joke
 # to: English; Swedish; Portuguese
@@ -201,7 +201,7 @@ HOME_TOOLS: Final = """
 : Asked for by voice at {now}, for {soon}.
 : Third time this month; she said it may stay.
 : Moved to {soon}, {clock}, because of {#2-4} meetings.
-* web-house | tool_output | /session | 72-182 | 16 | web search
+* web-house | tool_output | /session | 72-183 | 16 | web search
 > house-boiler, bees
 # q: heat pump curve / lower by one, wait three days
 # q: bee-safe distance for lawns / three metres on warm days
@@ -220,7 +220,7 @@ HOME_TOOLS: Final = """
 : {q.1}. {#2-14} pages read, two agree.
 : {q.1}; source a forum, {#3-90} answers, treat with care.
 : {q.1}, according to the best of {#3-20} videos.
-* web-home | tool_output | /session | 1-182 | 28 | web search
+* web-home | tool_output | /session | 1-183 | 28 | web search
 # q: paint smell how long / two to four weeks, open windows at both ends
 # q: dogs on the Styrsö boat / on deck, leash, free
 # q: first loose tooth at five / early but ordinary

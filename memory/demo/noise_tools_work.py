@@ -55,7 +55,7 @@ WORK_TOOLS: Final = """
 : {what}, {#2-9} calls in a row. Compared with the sandbox: {#0-6} differences.
 : Called from the studio at {now}: {what}; {ms} ms.
 = milliseconds int {ms}
-* test-run | tool_output | /project/atlas/app | 5-172 | 52 | tests
+* test-run | tool_output | /project/atlas/app | 5-183 | 52 | tests
 > app-build, app-repo
 # fail: {#0-9}
 # took: {~0.8-14.5}
@@ -85,7 +85,7 @@ WORK_TOOLS: Final = """
 : {~0.1-6.8} % of pixels differ on {#2-14} devices: {what}.
 : {#1-11} of 14 devices differ, {what}; accepted {#0-9}.
 : Only the {screen} changed: {what}. Baseline kept.
-* access-scan | tool_output | /project/lantern | 60-175 | 34 | accessibility
+* access-scan | tool_output | /project/lantern | 60-183 | 34 | accessibility
 > lantern-contrast, lantern-large-type
 # n: {#0-3}
 # page: appointments; results; helper access; drops today; messages; sign-in; print view; reception strip; letter code
@@ -115,7 +115,7 @@ WORK_TOOLS: Final = """
 : {#2-19} places inaudible; on {about} at {#0-2}.{#10-59} by the recorder's clock.
 : Names replaced {#1-14} times. Mostly about {about}; one passage for the readout.
 = minutes int {min}
-* pilot-talk | tool_output | /project/lantern/research | 142-174 | 16 | research, transcript
+* pilot-talk | tool_output | /project/lantern/research | 142-183 | 16 | research, transcript
 > lantern-pilot-start, research-w2
 # who: pilot patient {#3-40}; reception, Lerum; reception, Kungälv; diary {#1-12}; a helper; the Wednesday group
 # about: the letter with the code; where the messages are; drops at nine in the evening; printing for the fridge
@@ -150,7 +150,7 @@ WORK_TOOLS: Final = """
 : {q.1}. {#4-38} results, {#2-6} opened, one worth keeping.
 : {q.1}; the rest is marketing. {#2-9} minutes.
 : best source is {#1-14} years old: {q.1}.
-* spreadsheet | tool_output | /session | 3-180 | 24 | numbers
+* spreadsheet | tool_output | /session | 3-183 | 24 | numbers
 # sheet: hours by project; ticket types by sales; calls by topic
 # sheet: redirects; bugs by screen; food per week; interview slots; route colours; taxi rides
 # what: one row counted twice; the sum is right, the column is not; a blank month; orange rows left out
@@ -161,7 +161,7 @@ WORK_TOOLS: Final = """
 : {#12-640} rows, total {#40-9800}; {what}.
 : Largest group holds {#18-71} %, smallest {#1-6} %; {what}.
 : Compared with last time: {#1-40} rows more; {what}.
-* commits | tool_output | /project/pebble | 2-180 | 26 | code
+* commits | tool_output | /project/pebble | 2-183 | 26 | code
 > pebble, rasmus
 # what: button variants by night; the notice grows a close mark; spacing scale applied; six retired components removed
 # what: focus ring in two tones; token names; table split begun and reverted; Arabic mirrored except pictures
@@ -173,7 +173,7 @@ WORK_TOOLS: Final = """
 : {#2-17} commits, {#20-940} lines in, {#10-700} out: {what}.
 : {what}; last one at {#0-4}.{#10-59} in the morning.
 : {#1-4} changes touch Lantern as well: {what}.
-* crash-reports | tool_output | /project/atlas/app | 106-172 | 32 | crash, operations
+* crash-reports | tool_output | /project/atlas/app | 106-183 | 32 | crash, operations
 > atlas-beta, atlas-crash
 # n: {#2-64}
 # where: map; wallet; search; start; alerts; receipt; QR screen
@@ -233,7 +233,7 @@ WORK_TOOLS: Final = """
 : {#14-188} signed in, {#3-40} today; {what}.
 : {#2-31} printed a result, {#1-12} wrote a message; {what}.
 : Calls to reception {#8-40}, last week {#11-52}; {what}.
-* words-check | tool_output | /session | 90-178 | 24 | writing
+* words-check | tool_output | /session | 90-183 | 24 | writing
 > mara-spelling, ana
 # text: store description; error texts; letter to patients; sticker for the signs; case study, page {#1-4}; talk notes
 # text: advert for content designer; fare rules; consent form; reminder by text message; retrospective summary
@@ -245,7 +245,7 @@ WORK_TOOLS: Final = """
 : Reading age {#8-14}; {what}.
 : {#0-12} remarks in {#90-900} words: {what}.
 : {what}. Ana's table of names applied, {#1-20} replaced.
-* images | tool_output | /session | 37-175 | 20 | files, design
+* images | tool_output | /session | 37-183 | 20 | files, design
 # what: route pictures; vessel silhouettes; slides; photographs from the bridge; drawings by Elsa; interview room
 # what: sign mock-ups; tiles from the kiln; napkin from the lawyer
 - Converted {what}
@@ -254,7 +254,7 @@ WORK_TOOLS: Final = """
 : {#3-64} files from {~4.1-88.0} to {~0.6-4.0} MB.
 : {#2-30} images, {#0-4} refused for their colour profile.
 : Sorted by time; {#2-9} doubles set aside, faces of children blurred in {#0-6}.
-* papers | tool_output | /session | 4-176 | 20 | documents
+* papers | tool_output | /session | 4-183 | 20 | documents
 # doc: surveyor's report; host's security form; fare regulation; sofa contract; clinic contract; insurance terms
 # doc: workshop notes; preschool form; heat pump manual, in German; tide almanac; employment contract; tile licence
 - Text of the {doc}
