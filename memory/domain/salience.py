@@ -1,7 +1,7 @@
 """Salience: how present a topic or field is, how it fades, and how use renews it.
 
 Every formula here exists a second time as a database expression (``memory/models/expressions.py`` and the SQL of
-``memory/recall/fold.py``); ``tests/domain/test_salience_equality.py`` proves the two equal. The definitions are those
+``memory/recall/fold.py``); ``tests/properties/test_salience_equality.py`` proves the two equal. The definitions are those
 of the published importance-decay design: exponential decay with a half-life, renewed by access.
 
 Units: salience is a plain number, 0..10 by default; half-lives and epochs are seconds; epochs count from 1970 UTC.
@@ -16,9 +16,19 @@ SECONDS_PER_DAY = 86_400.0
 # 2**-1000 is still a normal double, 2**-1100 is not, and PostgreSQL raises an error on underflow where Python returns
 # 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for a thousand half-lives.
 MAX_HALVINGS = 1000.0
+# For the same reason less than this, which no threshold and no rank can tell from nothing, fades to nothing at once:
+# its product with 2**-1000 would be too small for a double.
+LEAST_SALIENCE = 1e-20
 
 # The indexed floor of the fade key may lag behind the key by this share of a half-life: see ``fade_floor_after``.
 FADE_FLOOR_LAG = 0.25
+
+
+def decayed(value: float, *, seconds: float, half_life: float) -> float:
+    """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times count as none."""
+    if value < LEAST_SALIENCE:
+        return 0.0
+    return value * 2.0 ** -min(max(0.0, seconds) / half_life, MAX_HALVINGS)
 
 
 def salience_effective(salience: float, *, reinforced_at: float, half_life: float, now: float) -> float:
@@ -27,8 +37,7 @@ def salience_effective(salience: float, *, reinforced_at: float, half_life: floa
     ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before the
     last reinforcement counts as that moment: salience never exceeds what was last written.
     """
-    halvings = min(max(0.0, now - reinforced_at) / half_life, MAX_HALVINGS)
-    return salience * 2.0**-halvings
+    return decayed(salience, seconds=now - reinforced_at, half_life=half_life)
 
 
 def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> float:
@@ -89,6 +98,6 @@ def salience_reinforced(
             faded = salience_effective(salience, reinforced_at=reinforced_at, half_life=half_life, now=access.at)
             salience, reinforced_at = min(ceiling, faded + access.bump), access.at
         else:
-            left = salience_effective(access.bump, reinforced_at=access.at, half_life=half_life, now=reinforced_at)
+            left = decayed(access.bump, seconds=reinforced_at - access.at, half_life=half_life)
             salience = min(ceiling, salience + left)
     return salience, reinforced_at

@@ -17,7 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible
 from memory.models import Rung
-from memory.models.expressions import fade_key_sql, salience_effective_sql
+from memory.models.expressions import fade_key_sql, faded_sql, salience_effective_sql
 
 ARCHIVE_ATTENUATION = 0.5
 # A topic that somebody brings back is wanted: it starts again with the salience of a new one, or with what it had.
@@ -30,7 +30,7 @@ FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
-ORDER BY t.id FOR NO KEY UPDATE OF t
+ORDER BY t.id FOR NO KEY UPDATE OF t, v
 """
 
 _RUNG = "UPDATE memory_topic SET rung = %(rung)s, updated_at = %(now)s WHERE id = ANY(%(ids)s)"
@@ -41,11 +41,12 @@ _LIVE = (
 )
 
 # Halving the salience at the last reinforcement halves it at every moment; the clock keeps telling of the last use.
-_ATTENUATE = """
+_HALVED = faded_sql("salience", "%(factor)s")
+_ATTENUATE = f"""
 UPDATE memory_vitality
-SET rung = %(rung)s, live = false, salience = salience * %(factor)s,
-    fade = fade + half_life * (ln(%(factor)s::float8) / ln(2::float8)),
-    fade_floor = fade + half_life * (ln(%(factor)s::float8) / ln(2::float8))
+SET rung = %(rung)s, live = false, salience = {_HALVED},
+    fade = {fade_key_sql(_HALVED, reinforced_at="reinforced_at", half_life="half_life")},
+    fade_floor = {fade_key_sql(_HALVED, reinforced_at="reinforced_at", half_life="half_life")}
 WHERE topic_id = ANY(%(ids)s)
 """
 

@@ -45,13 +45,24 @@ FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories
 WHERE t.id = d.id
 """
 
+# The worker folds accesses into the same rows without holding the topic, so both lock them in the order of their ids.
 _FIELDS = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
+)
 UPDATE memory_field f SET last_seq = d.last_seq, cold_through = d.cold_through
-FROM unnest(%s::uuid[], %s::int[], %s::int[]) AS d (id, last_seq, cold_through)
+FROM unnest(%(ids)s::uuid[], %(last)s::int[], %(cold)s::int[]) AS d (id, last_seq, cold_through)
+JOIN held USING (id)
 WHERE f.id = d.id
 """
 
-_PINS = "UPDATE memory_vitality SET pinned = true, pin_reason = 'asked for on ingest' WHERE topic_id = ANY(%s)"
+_PINS = """
+WITH held AS MATERIALIZED (
+    SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR NO KEY UPDATE
+)
+UPDATE memory_vitality v SET pinned = true, pin_reason = 'asked for on ingest'
+FROM held WHERE v.topic_id = held.topic_id
+"""
 
 _DOCUMENTS = """
 WITH documents AS (
@@ -127,9 +138,10 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
 
 def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
+        # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
         rows_copy(
             cursor, "memory_topic", TOPIC,
-            ((row[0], scopes[row[1]], *row[2:], 0) for row in plan.topics),
+            ((row[0], scopes[row[1]], *row[2:], 0) for row in sorted(plan.topics, key=lambda row: row[0])),
         )  # fmt: skip
         rows_copy(
             cursor, "memory_vitality", VITALITY,
@@ -145,7 +157,7 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
             ],
         )
     if plan.pins:
-        cursor.execute(_PINS, [plan.pins])
+        cursor.execute(_PINS, {"ids": plan.pins})
 
 
 def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
@@ -158,9 +170,13 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
             ),
         )  # fmt: skip
     if plan.versioned:
-        ids = list(plan.versioned)
         cursor.execute(
-            _FIELDS, [ids, [seq for seq, _cold in plan.versioned.values()], [cold for _seq, cold in plan.versioned.values()]]
+            _FIELDS,
+            {
+                "ids": list(plan.versioned),
+                "last": [seq for seq, _cold in plan.versioned.values()],
+                "cold": [cold for _seq, cold in plan.versioned.values()],
+            },
         )
     if plan.revisions:
         rows_copy(cursor, "memory_revision", REVISION, plan.revisions)

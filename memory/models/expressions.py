@@ -1,9 +1,9 @@
 """The formulas of ``memory.domain.salience`` as SQL, for statements that work on many rows at once.
 
-``tests/domain/test_salience_equality.py`` proves each equal to its Python twin.
+``tests/properties/test_salience_equality.py`` proves each equal to its Python twin.
 """
 
-from memory.domain.salience import FADE_FLOOR_LAG, MAX_HALVINGS
+from memory.domain.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS
 
 
 def epoch_sql(moment: str) -> str:
@@ -12,14 +12,19 @@ def epoch_sql(moment: str) -> str:
 
 
 def decay_sql(seconds: str, half_life: str) -> str:
-    """Return the factor ``2**(-seconds / half_life)``; negative times count as none, as in ``salience_effective``."""
+    """Return the factor ``2**(-seconds / half_life)``; negative times count as none, as in ``decayed``."""
     return f"power(2::float8, -least(greatest(0, {seconds}) / {half_life}, {MAX_HALVINGS}))"
+
+
+def faded_sql(value: str, factor: str) -> str:
+    """Return ``value`` times ``factor``, a decay; too little to fade further is nothing, as in ``decayed``."""
+    return f"(CASE WHEN {value} < {LEAST_SALIENCE} THEN 0 ELSE {value} * {factor} END)"
 
 
 def salience_effective_sql(row: str, now: str) -> str:
     """Return the effective salience at ``now`` (a timestamp) of ``row``, an alias of Vitality or Field."""
     elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
-    return f"({row}.salience * {decay_sql(elapsed, f'{row}.half_life')})"
+    return faded_sql(f"{row}.salience", decay_sql(elapsed, f"{row}.half_life"))
 
 
 def fade_key_sql(salience: str, *, reinforced_at: str, half_life: str) -> str:

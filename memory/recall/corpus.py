@@ -6,10 +6,11 @@ DOCUMENTS_PER_TURN = 500
 _LOCK = 0x6D656D6C
 
 # What each document adds and what its last counted version takes away, summed per word before it touches the table.
+# Documents that are being written are left to the next turn: waiting for two writers could have them wait for us.
 _COUNT = """
 WITH taken AS (
     SELECT topic_id, CASE WHEN live THEN document END AS document, counted, length, counted_length
-    FROM memory_topicdocument WHERE uncounted ORDER BY topic_id LIMIT %(limit)s FOR NO KEY UPDATE
+    FROM memory_topicdocument WHERE uncounted ORDER BY topic_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 ), change AS (
     SELECT word, sum(sign) AS documents FROM (
         SELECT unnest(tsvector_to_array(document)) AS word, 1 AS sign FROM taken

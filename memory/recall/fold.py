@@ -5,7 +5,7 @@ import datetime as dt
 from django.db import connection, transaction
 
 from memory.domain.repeats import Asked, repeats_dropped
-from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql
+from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
 from memory.policy.effective import knobs_effective
 
 ROWS_PER_FOLD = 1000
@@ -34,32 +34,41 @@ def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
     least of the uncapped sum and of every ``cap * w_i + S_i``. So a window function does in one pass what looks like a
     loop. An access older than the last reinforcement counts at that moment with what is left of its bump.
+
+    The rows are locked before they are read, in the order of their ids: what somebody else changes meanwhile (an archive,
+    an edited salience) is neither overwritten nor waited for in a circle.
     """
-    late = decay_sql(f"{epoch_sql('row.reinforced_at')} - {epoch_sql('a.at')}", "row.half_life")
+    late = decay_sql(f"{epoch_sql('held.reinforced_at')} - {epoch_sql('hit.at')}", "held.half_life")
+    from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")
     to_last = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('at')}", "half_life")
     return f"""
-        WITH access AS (
-            SELECT row.{key} AS id, row.salience, row.reinforced_at, row.half_life,
-                   greatest(%(cap)s::float8, row.salience) AS ceiling,
-                   greatest(a.at, row.reinforced_at) AS at, a.{bump} * {late} AS bump, a.at AS seen_at, a.id AS access_id
-            FROM memory_accesslog a
-            CROSS JOIN LATERAL unnest(a.{ids}) AS hit (id)
-            JOIN {table} row ON row.{key} = hit.id
+        WITH hit AS MATERIALIZED (
+            SELECT x.id, a.id AS access_id, a.at, a.{bump} AS bump
+            FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.{ids}) AS x (id)
             WHERE a.id = ANY(%(counted)s)
+        ), held AS MATERIALIZED (
+            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life FROM {table} h
+            WHERE h.{key} = ANY(ARRAY(SELECT DISTINCT id FROM hit)) ORDER BY h.{key} FOR NO KEY UPDATE
+        ), access AS (
+            SELECT id, held.salience, held.reinforced_at, held.half_life,
+                   greatest(%(cap)s::float8, held.salience) AS ceiling,
+                   greatest(hit.at, held.reinforced_at) AS at, {faded_sql("hit.bump", late)} AS bump,
+                   hit.at AS seen_at, hit.access_id
+            FROM hit JOIN held USING (id)
         ), last AS (
             SELECT *, max(at) OVER (PARTITION BY id) AS last_at FROM access
         ), weighed AS (
-            SELECT *, {to_last} AS weight FROM last
+            SELECT *, {faded_sql("bump", "weight")} AS left_over
+            FROM (SELECT *, {to_last} AS weight FROM last) x
         ), after AS (
-            SELECT *, coalesce(sum(bump * weight) OVER (
+            SELECT *, coalesce(sum(left_over) OVER (
                        PARTITION BY id ORDER BY at, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
                    ), 0) AS later
             FROM weighed
         ), outcome AS (
             SELECT id, min(last_at) AS at, max(seen_at) AS seen_at, count(*) AS times, min(half_life) AS half_life,
                    least(
-                       min(salience * {decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")})
-                           + sum(bump * weight),
+                       min({faded_sql("salience", from_start)}) + sum(left_over),
                        min(ceiling * weight + later)
                    ) AS salience
             FROM after GROUP BY id
