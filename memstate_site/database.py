@@ -35,6 +35,8 @@ def database_settings(
     except psycopg.ProgrammingError as problem:
         # The driver's message quotes the address, and with it the password; only what it says first is safe to show.
         raise SettingError(f"{variable} is not an address that PostgreSQL understands ({_cause(problem)}).") from None
+    if not all(port.isdigit() for port in str(parts.get("port", "5432")).split(",")):
+        raise SettingError(f"{variable} names a port that is not a number.")
     if not parts.get("dbname"):
         raise SettingError(
             f"{variable} does not name a database; write it after the host, as in postgresql://host/name."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 
 from memstate_site.env import SettingError, envpath
@@ -37,16 +36,15 @@ def data_folder_ensure() -> Path:
     return folder
 
 
-def secret_ensure(name: str, make: Callable[[], str] = lambda: secrets.token_urlsafe(48)) -> str:
-    """The secret kept in the file `name` of the data folder, made on first use.
+def secret_ensure(path: Path) -> str:
+    """The secret kept in a file of its own, made on first use.
 
     Several processes may ask at once on a first start: the file appears complete, by one link, and the first one wins.
     """
-    path = data_folder_ensure() / name
     existing = private_file_read(path)
     if existing is not None:
         return existing
-    value = make()
+    value = secrets.token_urlsafe(48)
     if private_file_create(path, value):
         return value
     made_by_another = private_file_read(path)

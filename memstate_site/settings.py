@@ -13,7 +13,7 @@ from csp.constants import NONE, SELF
 
 from memstate_site.database import database_settings
 from memstate_site.env import SettingError, envbool, envfloat, envint, envlist, envsecret, envstr
-from memstate_site.folder import CHECKOUT, data_folder, secret_ensure
+from memstate_site.folder import CHECKOUT, data_folder, data_folder_ensure, secret_ensure
 from memstate_site.knobs import envknobs
 from memstate_site.logs import LOG_FORMATS, LOG_LEVELS, logging_settings
 from memstate_site.postgres.address import embedded_address
@@ -56,7 +56,7 @@ MEMSTATE_MAX_PAGE_SIZE = envint("MEMSTATE_MAX_PAGE_SIZE", 200, minimum=1, maximu
 
 DEBUG = envbool("MEMSTATE_DEBUG", False)
 # Several hosts that serve one store share the key through the environment; a single host keeps its own in a file.
-SECRET_KEY = envsecret("MEMSTATE_SECRET_KEY", minimum_length=32) or secret_ensure("secret-key")
+SECRET_KEY = envsecret("MEMSTATE_SECRET_KEY", minimum_length=32) or secret_ensure(data_folder_ensure() / "secret-key")
 
 # The address we listen on is always a name we answer to; a wildcard address is no name, so then the names are given.
 ALLOWED_HOSTS = envlist(

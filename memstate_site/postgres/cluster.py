@@ -89,7 +89,7 @@ def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, carele
     _check_version(path, binaries)
     if private_file_read(folder / PASSWORD_FILE) is None:
         # Whoever removed the file locked everyone out; a new password is as good as the old one.
-        _single_user(place, binaries, "postgres", [_password_statement(secret_ensure(PASSWORD_FILE))])
+        _single_user(place, binaries, "postgres", [_password_statement(secret_ensure(folder / PASSWORD_FILE))])
     if private_file_read(folder / RELEASE_FILE) != binaries.release:
         # The package changed: its extension may be newer than the one inside the database.
         for database in ("template1", DATABASE):
@@ -110,7 +110,7 @@ def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, car
         _initdb(place, binaries, careless=careless)
         # Made without any way in: the superuser has no password and never gets one, so only the single-user mode,
         # which needs the server's own account, can act as it. The application's role owns its database, no more.
-        password = secret_ensure(PASSWORD_FILE)
+        password = secret_ensure(folder / PASSWORD_FILE)
         _single_user(
             place,
             binaries,

@@ -76,7 +76,9 @@ class EmbeddedServer:
     def address(self) -> str:
         """The connection address; the socket stays where it is through every restart by the same owner."""
         assert self._account is not None
-        return socket_address(socket_folder_ensure(self.folder, self._account), secret_ensure(PASSWORD_FILE))
+        return socket_address(
+            socket_folder_ensure(self.folder, self._account), secret_ensure(self.folder / PASSWORD_FILE)
+        )
 
     def start(self) -> str:
         """Start the server, wait until it answers, and return its address. Raises PostgresError with a sentence."""

@@ -1,0 +1,126 @@
+"""The administrator and the first keys: generated or given, shown once, never undone by a restart."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from memory.access.keys import KeyRefused, key_authenticate
+from memory.models import ApiKey
+from memstate_site.env import SettingError
+from memstate_site.prepare import credentials_ensure
+
+pytestmark = pytest.mark.django_db
+
+PASSWORD = "a password somebody chose"
+AGENT = "an agent key somebody chose"
+OPERATOR = "an operator key somebody chose"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "credentials.json"
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTATE_ADMIN_PASSWORD", PASSWORD)
+    monkeypatch.setenv("MEMSTATE_API_KEY", AGENT)
+    monkeypatch.setenv("MEMSTATE_ADMIN_KEY", OPERATOR)
+
+
+def role_of(secret: str) -> str:
+    return key_authenticate(secret, now=dt.datetime.now(dt.UTC)).role
+
+
+def test_without_given_secrets_they_are_generated_and_work(path: Path) -> None:
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    assert User.objects.get(username="admin").check_password(kept["admin_password"])
+    assert role_of(kept["agent_key"]) == "agent"
+    assert role_of(kept["operator_key"]) == "operator"
+
+
+def test_given_secrets_are_used_and_neither_shown_nor_kept(
+    path: Path, given: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    credentials_ensure(path)
+    assert User.objects.get(username="admin").check_password(PASSWORD)
+    assert (role_of(AGENT), role_of(OPERATOR)) == ("agent", "operator")
+    for secret in (PASSWORD, AGENT, OPERATOR):
+        assert secret not in capsys.readouterr().out
+        assert secret not in path.read_text()
+
+
+def test_what_is_not_given_is_generated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTATE_API_KEY", AGENT)
+    credentials_ensure(path)
+    kept = json.loads(path.read_text())
+    assert "agent_key" not in kept
+    assert role_of(AGENT) == "agent"
+    assert role_of(kept["operator_key"]) == "operator"
+
+
+def test_a_second_start_changes_and_shows_nothing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    credentials_ensure(path)
+    before = path.read_text(), User.objects.get().password, ApiKey.objects.count()
+    capsys.readouterr()
+    credentials_ensure(path)
+    assert (path.read_text(), User.objects.get().password, ApiKey.objects.count()) == before
+    kept = json.loads(before[0])
+    said = capsys.readouterr().out
+    assert str(path) in said
+    assert not any(kept[name] in said for name in ("admin_password", "agent_key", "operator_key"))
+
+
+def test_a_password_given_later_counts_and_one_set_since_is_not_undone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials_ensure(path)
+    monkeypatch.setenv("MEMSTATE_ADMIN_PASSWORD", PASSWORD)
+    credentials_ensure(path)
+    administrator = User.objects.get()
+    assert administrator.check_password(PASSWORD)
+    assert "admin_password" not in json.loads(path.read_text()), "it no longer opens anything"
+    administrator.set_password("changed in the console since")
+    administrator.save()
+    credentials_ensure(path)
+    assert User.objects.get().check_password("changed in the console since")
+
+
+def test_a_revoked_key_stays_revoked(path: Path) -> None:
+    credentials_ensure(path)
+    ApiKey.objects.update(revoked_at=timezone.now())
+    credentials_ensure(path)
+    with pytest.raises(KeyRefused):
+        role_of(json.loads(path.read_text())["agent_key"])
+    assert ApiKey.objects.count() == 2
+
+
+def test_another_host_of_the_same_store_makes_no_secrets_of_its_own(path: Path, tmp_path: Path) -> None:
+    credentials_ensure(path)
+    credentials_ensure(tmp_path / "elsewhere.json")
+    assert ApiKey.objects.count() == 2
+    assert "agent_key" not in (tmp_path / "elsewhere.json").read_text()
+
+
+def test_a_folder_that_outlived_its_database_brings_its_secrets_along(path: Path) -> None:
+    credentials_ensure(path)
+    kept = path.read_text()
+    User.objects.all().delete()
+    ApiKey.objects.all().delete()
+    credentials_ensure(path)
+    assert path.read_text() == kept
+    assert role_of(json.loads(kept)["agent_key"]) == "agent"
+    assert User.objects.get().check_password(json.loads(kept)["admin_password"])
+
+
+def test_a_key_that_is_easily_guessed_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTATE_API_KEY", "1234")
+    with pytest.raises(SettingError, match="MEMSTATE_API_KEY has 4 characters, but it needs at least 16"):
+        credentials_ensure(path)
