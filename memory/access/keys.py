@@ -4,15 +4,18 @@ import datetime as dt
 import hashlib
 import secrets
 
+from django.db import transaction
 from django.utils import timezone
 
 from memory.access.principal import ROLES, Principal
-from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.errors import MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
 
 PREFIX_LENGTH = 8
+# Journals hold "key:" and the name in 200 characters.
+MAX_NAME_LENGTH = 100
 # last_used_at is for people who tidy up keys; a minute is exact enough and spares an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
 
@@ -41,7 +44,12 @@ def key_create(
     actor: str = "system",
     reason: str = "",
 ) -> ApiKey:
-    """Store a new key and journal it. Two queries. Raises ``ValueRefused`` for an unknown role or a malformed scope."""
+    """Store a new key and journal it. Two queries.
+
+    Raises ``ValueRefused`` for an unknown role, a malformed scope, and a name that is empty or too long.
+    """
+    if not 1 <= len(name) <= MAX_NAME_LENGTH:
+        raise ValueRefused(f"The name of a key has 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.")
     if role not in ROLES:
         raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.")
     now = timezone.now()
@@ -87,8 +95,29 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
         raise KeyRefused("This key is not known here.")
     if key.revoked_at is not None:
         raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.")
-    if key.expires_at is not None and key.expires_at <= now:
+    if key.expires_at is not None and key.is_expired(now):
         raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.")
     if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
     return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)
+
+
+def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
+    """Make the key that begins with ``prefix`` useless and journal it. Three queries.
+
+    Raises ``NotVisible`` if no valid key begins so, ``RequestRefused`` if more than one does.
+    """
+    with transaction.atomic():
+        keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])
+        if not keys:
+            raise NotVisible(f"No key that is valid begins with {prefix!r}.")
+        if len(keys) > 1:
+            raise RequestRefused(f"More than one key begins with {prefix!r}; revoke it in the console.")
+        key = keys[0]
+        key.revoked_at = now
+        key.save(update_fields=["revoked_at"])
+        AuditEvent.objects.create(
+            at=now, actor=actor, action="key_revoked", scope=key.scope, reason=reason,
+            before={"name": key.name, "role": key.role, "prefix": key.prefix},
+        )  # fmt: skip
+    return key

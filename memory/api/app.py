@@ -1,20 +1,76 @@
 """The API as one object: routers, authentication, parser, errors, and the OpenAPI document."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import re_path
+from django.urls.resolvers import URLPattern, URLResolver
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
 from memory.api import ingest, query, service, topics
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
-from memory.api.problems import problems_register
+from memory.api.problems import problem_response, problems_register
+from memory.api.responses import REFUSALS
 
-DESCRIPTION = "A memory store for language-model agents that forgets on purpose."
+DESCRIPTION = """A memory store for language-model agents that forgets on purpose.
+
+Every route needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role (`reader`, `agent`,
+`operator`; each may do what those before it may) and a scope outside which nothing is visible. Refusals are problem
+documents after RFC 9457; their `detail` is a sentence to show. Unknown members of a request are ignored, and replies
+may gain members, so that clients and servers of different ages understand each other.
+"""
+
+TAGS = [
+    {"name": "ingest", "description": "Remembering."},
+    {"name": "query", "description": "Asking for context."},
+    {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
+    {"name": "service", "description": "How the store is doing."},
+]
+
+
+def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Return ``view`` with the refusals that Ninja writes as plain text turned into problem documents."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            response = view(request, *args, **kwargs)
+        except Http404:
+            return _nothing_here(request)
+        if response.status_code != 405:
+            return response
+        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        sentence = f"{request.method} is not possible at this address; possible is {allowed}."
+        return problem_response(405, sentence, {"Allow": allowed})
+
+    return answer
+
+
+def _nothing_here(_request: HttpRequest, **_parts: str) -> HttpResponseBase:
+    return problem_response(404, "There is nothing at this address.")
 
 
 class MemoryAPI(NinjaAPI):
-    """NinjaAPI, with problem documents described as what they are."""
+    """NinjaAPI, with problem documents for every refusal, described as what they are."""
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the operation, from which client generators make the names of functions."""
+        return operation.view_func.__name__
+
+    @property
+    def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
+        """Return the routes, and after them a last one that answers for every other address below them."""
+        patterns, app_name, namespace = super().urls
+        for pattern in patterns:
+            if isinstance(pattern, URLPattern):
+                pattern.callback = _problems_only(pattern.callback)
+        return [*patterns, re_path("", _nothing_here)], app_name, namespace
 
     def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
         """Return the OpenAPI document; refusals have the content type of RFC 9457."""
@@ -25,6 +81,7 @@ class MemoryAPI(NinjaAPI):
                     content = response.get("content", {})
                     if int(status) >= 400 and "application/json" in content:
                         content["application/problem+json"] = content.pop("application/json")
+                        response["description"] = REFUSALS[int(status)]
         return schema
 
 
@@ -32,6 +89,7 @@ api = MemoryAPI(
     title="MemState",
     version="1",
     description=DESCRIPTION,
+    openapi_extra={"tags": TAGS},
     auth=[ApiKeyAuth(), BearerAuth()],
     parser=GuardedParser(),
     docs_url="/docs",

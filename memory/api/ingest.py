@@ -1,6 +1,6 @@
 """POST /v1/ingest and /v1/ingest/batch."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -8,30 +8,44 @@ from ninja import Header, Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.parsing import batch_parse
+from memory.api.parsing import AddressText, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import BatchReply, IngestReply
 from memory.domain.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
+from memory.ingest.idempotency import MAX_KEY_LENGTH
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Outcome
 from memory.ingest.request import ingest_request
 
 router = Router(tags=["ingest"])
 
-IDEMPOTENCY_KEY: Any = Header(
-    None, alias="Idempotency-Key", description="A request sent again with the same key has its effect once."
+IdempotencyKey = Annotated[
+    AddressText | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=MAX_KEY_LENGTH,
+        description="A request sent again with the same key has its effect once.",
+    ),
+]
+Defer = Annotated[bool, Query(description="Answer before the topic can be found by meaning; the worker embeds it.")]
+
+
+@router.post(
+    "/ingest",
+    summary="Ingest one item",
+    response={200: IngestReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
-DEFER: Any = Query(False, description="Answer before the topic can be found by meaning; the worker embeds it.")
-
-
-@router.post("/ingest", response={200: IngestReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)})
 def ingest(
-    request: HttpRequest, payload: IngestItem, defer: bool = DEFER, idempotency_key: str | None = IDEMPOTENCY_KEY
+    request: HttpRequest, payload: IngestItem, defer: Defer = False, idempotency_key: IdempotencyKey = None
 ) -> HttpResponse:
-    """Remember one observation: a new topic, more about a topic, or a new version of one field."""
+    """Remember one observation: a new topic, more about a topic, or a new version of one field.
+
+    All of it is written or nothing is. Once this has answered, the next query finds the topic, by word and by meaning.
+    """
     principal = principal_of(request, "agent")
 
     def render(outcomes: list[Outcome]) -> tuple[int, Any]:
@@ -57,6 +71,7 @@ def ingest(
 
 @router.post(
     "/ingest/batch",
+    summary="Ingest up to 1,000 items",
     response={200: BatchReply, **problems(400, 401, 403, 413, 422, 429, 503)},
     openapi_extra={
         "requestBody": {
@@ -66,7 +81,10 @@ def ingest(
                     "schema": {
                         "type": "array",
                         "maxItems": MAX_BATCH,
-                        "items": {"type": "object", "description": "An item as for POST /v1/ingest."},
+                        "items": {
+                            "description": "An item as for POST /v1/ingest. What is none is refused by itself.",
+                            "anyOf": [{"$ref": "#/components/schemas/IngestItem"}, {}],
+                        },
                     }
                 },
                 "application/x-ndjson": {
@@ -76,10 +94,12 @@ def ingest(
         }
     },
 )
-def ingest_batch(
-    request: HttpRequest, defer: bool = DEFER, idempotency_key: str | None = IDEMPOTENCY_KEY
-) -> HttpResponse:
-    """Remember up to 1,000 observations at once. Each is accepted or refused by itself; later ones may name earlier."""
+def ingest_batch(request: HttpRequest, defer: Defer = False, idempotency_key: IdempotencyKey = None) -> HttpResponse:
+    """Remember many observations at once, given as a list or as JSON Lines.
+
+    Each is accepted or refused by itself and answered in its place, with the status that it would have had alone. Later
+    ones may name topics that earlier ones create.
+    """
     principal = principal_of(request, "agent")
     status, body = batch_ingest(
         batch_parse(request),

@@ -1,16 +1,27 @@
 """Request bodies: bounded in size and depth before anything looks at them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from ninja.parser import Parser
 from ninja.types import DictStrAny
+from pydantic import AfterValidator
 
 from memory.domain.errors import MemoryProblem, RequestRefused
 from memory.domain.jsonguard import json_guarded
 
 JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not contain a NUL character, which nothing stored can hold")
+    return text
+
+
+# Text from an address or a header, where the guard of the bodies does not look.
+AddressText = Annotated[str, AfterValidator(_without_nul)]
 
 
 class BodyTooLarge(MemoryProblem):
@@ -19,6 +30,8 @@ class BodyTooLarge(MemoryProblem):
 
 def body_read(request: HttpRequest, *, limit: int) -> bytes:
     """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
+    if request.headers.get("Transfer-Encoding", "").lower() == "chunked":
+        raise RequestRefused("The body was sent in chunks; send it in one piece, with a Content-Length.")
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > limit:
         raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
@@ -38,13 +51,21 @@ class GuardedParser(Parser):
 def batch_parse(request: HttpRequest) -> list[Any]:
     """Return the items of a batch: a JSON list, or JSON Lines if the content type says so.
 
-    Raises as ``GuardedParser`` does, with the larger limit of batches.
+    A line that cannot be read is its own problem and not that of the others, so it comes back as a problem in its
+    place. Raises as ``GuardedParser`` does, with the larger limit of batches.
     """
     raw = body_read(request, limit=settings.MEMSTATE_MAX_BATCH_BYTES)
     depth = settings.MEMSTATE_MAX_JSON_DEPTH
     if (request.content_type or "").lower() in JSON_LINES_TYPES:
-        return [json_guarded(line, max_depth=depth) for line in raw.splitlines() if line.strip()]
+        return [_line_parse(line, depth) for line in raw.splitlines() if line.strip()]
     body = json_guarded(raw, max_depth=depth)
     if not isinstance(body, list):
         raise RequestRefused("A batch is a JSON list of items, or JSON Lines with one item per line.")
     return body
+
+
+def _line_parse(line: bytes, depth: int) -> Any:
+    try:
+        return json_guarded(line, max_depth=depth)
+    except MemoryProblem as problem:
+        return problem

@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problem documents: one place where a problem becomes a status."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import structlog
@@ -34,6 +34,10 @@ STATUSES: dict[type[MemoryProblem], int] = {
 }
 
 
+# Where versions of Python have different phrases for a status.
+TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+
+
 def problem_status(problem: MemoryProblem) -> int:
     """Return the status that a problem is answered with."""
     return next(status for kind, status in STATUSES.items() if isinstance(problem, kind))
@@ -41,7 +45,8 @@ def problem_status(problem: MemoryProblem) -> int:
 
 def problem_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """Return a problem document with ``sentence`` as its detail."""
-    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": sentence}
+    title = TITLES.get(status) or HTTPStatus(status).phrase
+    body = {"type": "about:blank", "title": title, "status": status, "detail": sentence}
     return HttpResponse(
         json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
         status=status,
@@ -90,10 +95,14 @@ def problems_register(api: NinjaAPI) -> None:
         logger.error("request_failed", exc_info=problem)
         return problem_response(500, "Something went wrong here; the log of the server says what.")
 
-    api.add_exception_handler(MemoryProblem, on_problem)
-    api.add_exception_handler(ValidationError, on_validation)
-    api.add_exception_handler(HttpError, on_http)
-    api.add_exception_handler(Http404, on_missing)
-    api.add_exception_handler(RequestDataTooBig, on_too_big)
-    api.add_exception_handler(OperationalError, on_database)
-    api.add_exception_handler(Exception, on_anything)
+    handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
+        MemoryProblem: on_problem,
+        ValidationError: on_validation,
+        HttpError: on_http,
+        Http404: on_missing,
+        RequestDataTooBig: on_too_big,
+        OperationalError: on_database,
+        Exception: on_anything,
+    }
+    for kind, handler in handlers.items():
+        api.add_exception_handler(kind, handler)

@@ -15,9 +15,15 @@ from memory.recall.request import QueryRequest
 router = Router(tags=["query"])
 
 
-@router.post("/query", response={200: QueryReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)})
+@router.post(
+    "/query", summary="Ask for context", response={200: QueryReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
+)
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
-    """Ask for context. What is returned gains salience a moment later."""
+    """Return the topics that answer a question, best first, each with its fields and neighbours.
+
+    What is returned gains salience a moment later. Without the semantic stage nothing is searched; ``topic_ids``
+    choose.
+    """
     principal = principal_of(request, "reader")
     answer = query_answer(payload, principal=principal, now=timezone.now())
     jobs.upkeep_nudge()

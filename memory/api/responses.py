@@ -2,6 +2,20 @@
 
 from memory.api.schemas import Problem
 
+# What each refusal means, in the words of the OpenAPI document.
+REFUSALS = {
+    400: "The request is not JSON, contradicts itself, or names a topic that does not exist.",
+    401: "The key is missing, unknown, revoked or expired.",
+    403: "The role of the key does not cover this.",
+    404: "What the request names does not exist, or lies outside the scope of the key.",
+    409: "The request collides with the present state, or with one that is still in progress.",
+    413: "The body is larger than the limit that the answer names.",
+    422: "A member is missing, of the wrong type or out of range, or the Idempotency-Key belongs to another request.",
+    429: "The key has used up its requests of this minute; Retry-After says how many seconds are left.",
+    500: "Something went wrong in the server, whose log says what.",
+    503: "The database or the embedder cannot answer at present; nothing has been written.",
+}
+
 
 def problems(*statuses: int) -> dict[int, type[Problem]]:
     """Return the entries of ``response=`` for refusals; every route may also fail with 500."""

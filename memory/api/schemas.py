@@ -2,10 +2,10 @@
 ``recall.request``."""
 
 import datetime as dt
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from memory.ingest.items import Category, LongText, ShortText
 
@@ -193,7 +193,7 @@ class TopicPatch(Schema):
 class Reason(Schema):
     """Why something is done, for the journal."""
 
-    reason: LongText = ""
+    reason: Annotated[str, StringConstraints(max_length=500)] = ""
 
 
 class Stats(Schema):

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import Stats
@@ -15,9 +16,9 @@ from memory.recall.stats import stats_collect
 router = Router(tags=["service"])
 
 
-@router.get("/stats", response={200: Stats, **problems(401, 404, 422, 429, 503)})
+@router.get("/stats", summary="Count what is there", response={200: Stats, **problems(401, 404, 422, 429, 503)})
 def stats(
-    request: HttpRequest, scope: Annotated[str | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
+    request: HttpRequest, scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None
 ) -> HttpResponse:
-    """Counts for a scope and below."""
+    """Count the topics, fields, revisions and links of a scope and of everything below it."""
     return json_reply(stats_collect(principal_of(request, "reader").scope_chosen(scope)))

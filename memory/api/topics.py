@@ -1,14 +1,16 @@
 """Explicit lookup and upkeep: /v1/topics and what hangs below it."""
 
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import register_converter
 from django.utils import timezone
-from ninja import Query, Router
+from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
@@ -21,8 +23,25 @@ from memory.recall.reinforcement import lookup_record
 
 router = Router(tags=["topics"])
 
-Cursor: Any = Query(None, max_length=300, description="The next of the page before.")
-Limit: Any = Query(50, ge=1, description="Rows per page.")
+
+class FieldNameConverter:
+    """A field name in an address: any text, slashes and line breaks included, since a name may hold them."""
+
+    regex = r"[\s\S]+"
+
+    def to_python(self, value: str) -> str:
+        """Return the name."""
+        return value
+
+    def to_url(self, value: str) -> str:
+        """Return the name; Django quotes it."""
+        return value
+
+
+register_converter(FieldNameConverter, "fieldname")
+
+Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
+Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
@@ -36,26 +55,33 @@ def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 
-@router.get("/topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
-def topics(
+@router.get("/topics", summary="List topics", response={200: TopicPage, **problems(401, 404, 422, 429, 503)})
+def topic_list(
     request: HttpRequest,
-    scope: Annotated[str | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
-    kind: Annotated[str | None, Query(max_length=200)] = None,
+    scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    kind: Annotated[AddressText | None, Query(max_length=200)] = None,
     rung: RungFilter | None = None,
     pinned: bool | None = None,
-    text: Annotated[str | None, Query(max_length=1000)] = None,
-    cursor: str | None = Cursor,
-    limit: int = Limit,
+    text: Annotated[AddressText | None, Query(max_length=1000)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
-    """List topics, newest first. Archived ones are shown when rung asks for them; released and merged ones never."""
+    """List topics, newest first.
+
+    Archived ones are shown when ``rung`` asks for them; released and merged ones never.
+    """
     principal = principal_of(request, "reader")
     wanted = TopicFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
     page = topics_list(wanted, cursor=cursor, limit=_limit(limit), now=timezone.now())
     return json_reply({"items": page.items, "next": page.next})
 
 
-@router.get("/topics/{uuid:topic_id}", response={200: TopicDetail, **problems(401, 404, 422, 429, 503)})
-def topic(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
+@router.get(
+    "/topics/{uuid:topic_id}",
+    summary="Look one topic up",
+    response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
+)
+def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Look one topic up, at whatever rung it stands. This raises no salience."""
     principal = principal_of(request, "reader")
     now = timezone.now()
@@ -65,24 +91,36 @@ def topic(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 @router.get(
-    "/topics/{uuid:topic_id}/fields/{str:name}/history",
+    "/topics/{uuid:topic_id}/fields/{fieldname:name}/history",
+    summary="Read the history of a field",
     response={200: HistoryPage, **problems(401, 404, 422, 429, 503)},
 )
-def history(
-    request: HttpRequest, topic_id: uuid.UUID, name: str, cursor: str | None = Cursor, limit: int = Limit
+def field_history_page(
+    request: HttpRequest,
+    topic_id: uuid.UUID,
+    name: Annotated[AddressText, Path()],
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
     """All revisions of a field, newest first, warm and cold."""
     page = field_history(
-        topic_id, name, principal=principal_of(request, "reader"), cursor=cursor, limit=_limit(limit), now=timezone.now()
+        topic_id,
+        name,
+        principal=principal_of(request, "reader"),
+        cursor=cursor,
+        limit=_limit(limit),
+        now=timezone.now(),
     )
     return json_reply({"items": page.items, "next": page.next})
 
 
 @router.patch(
-    "/topics/{uuid:topic_id}", response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)}
+    "/topics/{uuid:topic_id}",
+    summary="Edit a topic",
+    response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
-def edit(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Change what a topic says about itself. What it said before stays on record."""
+def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
+    """Change what a topic says about itself. What it said before stays on record, and ``as_of`` still shows it."""
     change = TopicChange(
         title=payload.title,
         summary=payload.summary,
@@ -98,32 +136,32 @@ def edit(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> Http
 _MOVE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-@router.post("/topics/{uuid:topic_id}/pin", response={200: TopicDetail, **_MOVE})
-def pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+@router.post("/topics/{uuid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **_MOVE})
+def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Protect a topic from forgetting."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
     topics_pin([topic_id], pinned=True, principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/unpin", response={200: TopicDetail, **_MOVE})
-def unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+@router.post("/topics/{uuid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
+def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """End a topic's protection."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
     topics_pin([topic_id], pinned=False, principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/archive", response={200: TopicDetail, **_MOVE})
-def archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+@router.post("/topics/{uuid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **_MOVE})
+def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Take one topic out of retrieval. Operator keys; forgetting as a whole is the policy's work."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
     topics_archive([topic_id], principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/restore", response={200: TopicDetail, **_MOVE})
-def restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+@router.post("/topics/{uuid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **_MOVE})
+def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Bring one archived topic back. Operator keys."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
     topics_restore([topic_id], principal=principal, reason=reason, now=timezone.now())

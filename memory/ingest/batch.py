@@ -16,11 +16,16 @@ MAX_BATCH = 1000
 
 
 def item_parse(raw: object) -> IngestItem | MemoryProblem:
-    """Return the item that parsed JSON stands for, or the problem with it."""
+    """Return the item that parsed JSON stands for, or the problem with it; a problem met before is handed on."""
+    if isinstance(raw, MemoryProblem):
+        return raw
     try:
         return IngestItem.model_validate(raw)
     except ValidationError as problem:
         return ValueRefused(validation_sentence(problem.errors()))
+    except MemoryProblem as problem:
+        # A value that does not fit its type speaks for itself and is no error of pydantic's.
+        return problem
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:
@@ -41,7 +46,7 @@ def batch_ingest(
 ) -> tuple[int, dict[str, Any]]:  # fmt: skip
     """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
 
-    All accepted items are written in one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and
+    An item that could not be parsed is given as its problem, and is refused with it. All accepted items are written in one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and
     what ``ingest_request`` raises.
     """
     if len(raw) > MAX_BATCH:

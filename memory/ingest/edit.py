@@ -3,6 +3,7 @@
 import datetime as dt
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
@@ -53,7 +54,7 @@ def topic_edit(
         if stored.released or stored.merged:
             raise RequestRefused(f"Topic {topic_id} has been released or merged; restore it before changing it.")
         row = Topic.objects.get(pk=topic_id)
-        wanted = {
+        wanted: dict[str, Any] = {
             "title": (change.title or "").strip() or "untitled" if change.title is not None else None,
             "summary": change.summary,
             "kind": change.kind,
@@ -102,4 +103,3 @@ def _salience_write(topic_id: uuid.UUID, salience: float, now: dt.datetime) -> f
     row.fade = row.fade_floor = fade_key(salience, reinforced_at=now.timestamp(), half_life=row.half_life)
     row.save(update_fields=["salience", "reinforced_at", "fade", "fade_floor"])
     return before
-

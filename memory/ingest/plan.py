@@ -202,7 +202,8 @@ class _Placing:
         item = self.item
         if not item.topic_id:
             raise RequestRefused(f"{item.placement} needs a topic_id.")
-        topic = self.known.topics.get(_topic_id(item) or uuid.UUID(int=0))
+        topic_id = _topic_id(item)
+        topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if topic is None or not self.principal.sees(topic.scope):
             raise self._unknown(item.topic_id)
         if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:

@@ -1,6 +1,6 @@
 """Topics that wait for a vector: written with ``?defer=1``, or set back by ``reembed``. The worker's side of embedding."""
 
-from django.db import connection
+from django.db import connection, transaction
 
 from memory.embedding import embedder_get, text_hash
 from memory.ingest.bulk import vector_text
@@ -10,10 +10,16 @@ TOPICS_PER_TURN = 64
 
 _WAITING = "SELECT topic_id, text_hash FROM memory_topicvector WHERE embedding IS NULL ORDER BY topic_id LIMIT %s"
 
-# A topic whose text has changed since it was read keeps waiting: its hash is another one by now.
+# A topic whose text has changed since it was read keeps waiting: its hash is another one by now. So does one that is
+# being written; waiting for two writers could have them wait for us.
 _GIVE = """
-UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %s, text_hash = d.new_hash
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[]) AS d (id, embedding, old_hash, new_hash)
+WITH held AS MATERIALIZED (
+    SELECT topic_id FROM memory_topicvector
+    WHERE topic_id = ANY(%(ids)s) AND embedding IS NULL ORDER BY topic_id FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %(model)s, text_hash = d.new_hash
+FROM unnest(%(ids)s::uuid[], %(vectors)s::text[], %(old)s::text[], %(new)s::text[]) AS d (id, embedding, old_hash, new_hash)
+JOIN held ON held.topic_id = d.id
 WHERE v.topic_id = d.id AND v.text_hash = d.old_hash AND v.embedding IS NULL
 """
 
@@ -43,13 +49,13 @@ def waiting_embed() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             _GIVE,
-            [
-                embedder.model_name,
-                list(texts),
-                [vector_text(vector) for vector in vectors],
-                list(hashes.values()),
-                [text_hash(text) for text in texts.values()],
-            ],
+            {
+                "model": embedder.model_name,
+                "ids": list(texts),
+                "vectors": [vector_text(vector) for vector in vectors],
+                "old": list(hashes.values()),
+                "new": [text_hash(text) for text in texts.values()],
+            },
         )
     return len(texts)
 
@@ -67,3 +73,26 @@ def foreign_set_back(limit: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_SET_BACK, [embedder_get().model_name, limit])
         return int(cursor.rowcount)
+
+
+_WIDTH = """
+SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'
+"""
+
+
+def vectors_resize(dimension: int) -> int | None:
+    """Make the vector column hold vectors of ``dimension`` numbers; return what it held, or None if nothing changed.
+
+    Vectors of another length cannot be kept: every topic then waits for a new one. The index is made anew, empty.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_WIDTH)
+        held: int = cursor.fetchone()[0]
+        if held == dimension:
+            return None
+        cursor.execute("SELECT pg_get_indexdef('topicvector_hnsw'::regclass)")
+        definition = cursor.fetchone()[0]
+        cursor.execute("DROP INDEX topicvector_hnsw")
+        cursor.execute(f"ALTER TABLE memory_topicvector ALTER embedding TYPE vector({dimension:d}) USING NULL")
+        cursor.execute(definition)
+    return held

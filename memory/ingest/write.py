@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.text import TopicText
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copy
+from memory.ingest.load import KnownTopic
 from memory.ingest.plan import Plan
 
 TOPIC = (
@@ -201,7 +202,8 @@ def _vectors_write(
     cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText], model: str,
     vectors: Mapping[str, Vectors],
 ) -> None:  # fmt: skip
-    new, changed = [], []
+    new: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
+    changed: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     for topic_id, topic in plan.texts.items():
         digest = text_hash(texts[topic_id].embedded())
         (new if topic.is_new else changed).append((topic_id, topic, digest, vectors.get(digest)))
