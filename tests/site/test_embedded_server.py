@@ -175,7 +175,7 @@ def test_no_folder_that_was_there_before_changes(made_once: Path) -> None:
         shutil.rmtree(top)
 
 
-def test_a_new_database_below_a_closed_folder_works(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_database_below_a_closed_folder_works(workplace: Path) -> None:
     closed = workplace / "closed"
     closed.mkdir(mode=0o700)
     data = closed / "data"
@@ -199,7 +199,7 @@ def test_a_closed_folder_is_named_where_it_cannot_be_passed(folder: Path, monkey
     assert "Set MEMSTATE_DATA_DIR" in sentence
 
 
-def test_a_path_too_long_for_a_socket_works(made_once: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_too_long_for_a_socket_works(made_once: Path, workplace: Path) -> None:
     parent = workplace / ("long" * 20) / ("longer" * 20)
     parent.mkdir(parents=True)
     data = parent / "data"
@@ -364,7 +364,6 @@ def test_data_that_belongs_to_another_account_is_left_alone(folder: Path) -> Non
 
 
 def test_a_full_disk_is_noticed_before_a_database_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMSTATE_DATA_DIR", str(tmp_path))
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1024))
     with pytest.raises(PostgresError, match=r"The disk that holds .* is full"):
