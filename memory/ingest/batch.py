@@ -28,12 +28,21 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
         return problem
 
 
+# Where pydantic speaks of Python and its classes.
+_SENTENCES = {
+    "missing": "This member is missing",
+    "model_type": "This should be an object",
+    "model_attributes_type": "This should be an object",
+    "dict_type": "This should be an object",
+}
+
+
 def validation_sentence(errors: Sequence[Any]) -> str:
     """Return pydantic's findings as one sentence each, naming the member first; at most five."""
     sentences = []
     for error in errors[:5]:
         place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
-        message = str(error["msg"]).removeprefix("Value error, ").rstrip(".")
+        message = _SENTENCES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ").rstrip(".")
         sentences.append(f"{place}: {message}." if place else f"{message}.")
     if len(errors) > 5:
         sentences.append(f"And {len(errors) - 5} more.")

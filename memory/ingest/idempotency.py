@@ -43,7 +43,7 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
         return None
     if row[0] != digest:
         raise ValueRefused("This Idempotency-Key has been used for a request with another body.")
-    return row[1], json.loads(row[2]) if isinstance(row[2], str) else row[2]
+    return row[1], json.loads(json.loads(row[2]))
 
 
 def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.datetime) -> Recorded | None:
@@ -65,6 +65,10 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
 
 
 def idempotency_finish(key: str, status: int, reply: object, *, principal: Principal) -> None:
-    """Store the reply with the effect; they are committed together. One query."""
+    """Store the reply with the effect; they are committed together. One query.
+
+    It is stored as a text within the JSON column: jsonb would bring its members into another order, and a replay is to
+    be the same reply to the last byte.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_FINISH, [status, json.dumps(reply), principal.identity, key])
+        cursor.execute(_FINISH, [status, json.dumps(json.dumps(reply)), principal.identity, key])
