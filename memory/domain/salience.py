@@ -1,8 +1,8 @@
 """Salience: how present a topic or field is, how it fades, and how use renews it.
 
 Every formula here exists a second time as a database expression (``memory/models/expressions.py`` and the SQL of
-``memory/recall/fold.py``); ``tests/properties/test_salience_equality.py`` proves the two equal. The definitions are those
-of the published importance-decay design: exponential decay with a half-life, renewed by access.
+``memory/recall/fold.py``); ``tests/properties`` proves the two equal. The definitions are those of the published
+importance-decay design: exponential decay with a half-life, renewed by access.
 
 Units: salience is a plain number, 0..10 by default; half-lives and epochs are seconds; epochs count from 1970 UTC.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 SECONDS_PER_DAY = 86_400.0
 
 # 2**-1000 is still a normal double, 2**-1100 is not, and PostgreSQL raises an error on underflow where Python returns
-# 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for a thousand half-lives.
+# 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for 1,000 half-lives.
 MAX_HALVINGS = 1000.0
 # For the same reason less than this, which no threshold and no rank can tell from nothing, fades to nothing at once:
 # its product with 2**-1000 would be too small for a double.
@@ -25,7 +25,7 @@ FADE_FLOOR_LAG = 0.25
 
 
 def decayed(value: float, *, seconds: float, half_life: float) -> float:
-    """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times count as none."""
+    """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times are none."""
     if value < LEAST_SALIENCE:
         return 0.0
     return value * 2.0 ** -min(max(0.0, seconds) / half_life, MAX_HALVINGS)

@@ -1,5 +1,7 @@
 """ApiKey: who may call, in which role and scope. Only a hash of the secret is kept."""
 
+import datetime as dt
+
 from django.db import models
 
 
@@ -32,3 +34,7 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    def is_expired(self, now: dt.datetime) -> bool:
+        """Tell whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now

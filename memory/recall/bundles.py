@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
-
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
+from memory.recall.prepared import rows_prepared
 
 MAX_NEIGHBORS = 50
 
@@ -39,7 +38,7 @@ jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'pr
 # A topic's text at a past moment: the first edit after that moment tells what was there before it.
 _PAST = """
 coalesce((SELECT e.before->>'{member}' FROM memory_topicedit e
-          WHERE e.topic_id = t.id AND e.at > %(as_of)s AND e.before ? '{member}' ORDER BY e.at, e.id LIMIT 1), t.{column})
+          WHERE e.topic_id = t.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}' ORDER BY e.at, e.id LIMIT 1), t.{column})
 """
 
 
@@ -80,12 +79,8 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
         "below": options.scope.rstrip("/") + "/",
         "names": list(options.field_names) if options.field_names is not None else None,
         "depth": options.depth,
-        "most": MAX_NEIGHBORS,
-        "detached": int(Rung.DETACHED),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return [_bundle(row) for row in cursor.fetchall()]
+    return [_bundle(row) for row in rows_prepared(sql, parameters)]
 
 
 def _visible(options: BundleOptions) -> str:
@@ -93,15 +88,15 @@ def _visible(options: BundleOptions) -> str:
     if not options.include_archived:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
     if options.scope != "/":
-        conditions.append("(s.path = %(scope)s OR starts_with(s.path, %(below)s))")
+        conditions.append("(s.path = %(scope)s::text OR starts_with(s.path, %(below)s::text))")
     if options.as_of is not None:
-        conditions.append("t.created_at <= %(as_of)s")
+        conditions.append("t.created_at <= %(as_of)s::timestamptz")
     return " AND ".join(conditions)
 
 
 def _fields_sql(options: BundleOptions) -> str:
     cold = "" if options.include_cold else "AND r.seq > f.cold_through"
-    until = "" if options.as_of is None else "AND r.recorded_at <= %(as_of)s"
+    until = "" if options.as_of is None else "AND r.recorded_at <= %(as_of)s::timestamptz"
     history = "'[]'::jsonb"
     if options.history:
         history = f"""
@@ -110,7 +105,7 @@ def _fields_sql(options: BundleOptions) -> str:
     # The current revision by its number; at a past moment, the last one recorded until then.
     current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
     # A field that is asked for by name is shown even if forgetting has detached it.
-    chosen = "AND f.name = ANY(%(names)s)" if options.field_names is not None else "AND NOT f.detached"
+    chosen = "AND f.name = ANY(%(names)s::text[])" if options.field_names is not None else "AND NOT f.detached"
     return f"""
         (SELECT jsonb_agg(jsonb_build_object(
                     'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', r.ref_topic_id,
@@ -124,7 +119,7 @@ def _fields_sql(options: BundleOptions) -> str:
 
 # Breadth first along links in both directions. A topic is entered once per root and depth at most, and depth is bounded,
 # so cycles end. Detached and archived topics are not expanded into.
-_NEIGHBORS = """
+_NEIGHBORS = f"""
 , reached (root, topic_id, kind, direction, steps) AS (
     SELECT id, id, NULL::varchar, NULL::text, 0 FROM shown
     UNION
@@ -132,18 +127,18 @@ _NEIGHBORS = """
     FROM reached from_here
     CROSS JOIN LATERAL (
         (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction, l.created_at FROM memory_link l
-         WHERE l.source_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s)
-         ORDER BY l.id DESC LIMIT %(most)s)
+         WHERE l.source_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
+         ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
         UNION ALL
         (SELECT l.source_id, l.kind, 'in', l.created_at FROM memory_link l
-         WHERE l.target_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s)
-         ORDER BY l.id DESC LIMIT %(most)s)
+         WHERE l.target_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
+         ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
     ) next
-    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < %(detached)s
+    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < {int(Rung.DETACHED)}
                        AND n.released_at IS NULL AND n.merged_into_id IS NULL
     JOIN memory_scope ns ON ns.id = n.scope_id
-                        AND (%(scope)s = '/' OR ns.path = %(scope)s OR starts_with(ns.path, %(below)s))
-    WHERE from_here.steps < %(depth)s AND next.topic_id <> from_here.root
+                        AND (%(scope)s::text = '/' OR ns.path = %(scope)s::text OR starts_with(ns.path, %(below)s::text))
+    WHERE from_here.steps < %(depth)s::int AND next.topic_id <> from_here.root
 ), nearest AS (
     SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps
     FROM reached WHERE steps > 0
@@ -151,11 +146,11 @@ _NEIGHBORS = """
 )
 """
 
-_NEIGHBORS_OF = """
+_NEIGHBORS_OF = f"""
 (SELECT jsonb_agg(to_jsonb(x) ORDER BY x.depth, x.title, x.topic_id)
  FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, n.title, n.summary, n.kind AS topic_kind
        FROM nearest e JOIN memory_topic n ON n.id = e.topic_id
-       WHERE e.root = b.id ORDER BY e.steps, n.title LIMIT %(most)s) x)
+       WHERE e.root = b.id ORDER BY e.steps, n.title LIMIT {MAX_NEIGHBORS}) x)
 """
 
 

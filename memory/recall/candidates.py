@@ -29,7 +29,7 @@ MEAN_OVER = 64
 # A topic lends to and borrows from so many neighbours at most, the most recent ones.
 LENDERS = 12
 # The lexical search of a large store looks at about so many topics, those with the rarest words of the question.
-LEXICAL_REACH = 2000
+LEXICAL_REACH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def candidates_rank(
     ``vector`` is the question's, ``probe`` what ``question_probe`` found. In a small scope every topic is compared; in
     a large one the cost is bounded by ``recall_candidates`` and ``LEXICAL_REACH``, not by the size of the store.
     """
-    words, weights = list(probe.words), _idf(probe)
+    words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
     parameters = {
         "q": vector_text(vector),
         "model": model,
@@ -84,10 +84,8 @@ def candidates_rank(
         "as_of": wanted.as_of,
         "words": [_tsquery(word) for word in words],
         "idf": weights,
+        "rare": [word in rare for word in words],
         "any_word": " | ".join(_tsquery(word) for word in words),
-        "rare": " | ".join(_tsquery(word) for word in _rare_words(probe)),
-        "pool": max(knobs.recall_candidates, limit),
-        "limit": limit,
         "center": knobs.recall_center,
         "ws": knobs.recall_semantic_weight,
         "wl": knobs.recall_lexical_weight,
@@ -95,26 +93,27 @@ def candidates_rank(
         "k1": knobs.bm25_k1,
         "b": knobs.bm25_b,
     }
-    rows = rows_prepared(_statement(probe.small, wanted), parameters)
-    return [Ranked(*row) for row in rows]
+    sql = _statement(probe.small, wanted, pool=max(knobs.recall_candidates, limit), limit=limit)
+    return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
 
 def _idf(probe: Probe) -> list[float]:
     return [math.log(1 + (probe.total - count + 0.5) / (count + 0.5)) for count in probe.documents]
 
 
-def _rare_words(probe: Probe) -> list[str]:
+def _rare_words(probe: Probe) -> set[str]:
     """Return the rarest words that together stand in about ``LEXICAL_REACH`` topics at most.
 
     A word that stands in more topics than that alone is left to the semantic search: it tells too little apart. It
     still counts in the score of every candidate.
     """
-    chosen, reach = [], 0
+    chosen: set[str] = set()
+    reach = 0
     for count, word in sorted(zip(probe.documents, probe.words, strict=True)):
         reach += count
         if reach > LEXICAL_REACH:
             break
-        chosen.append(word)
+        chosen.add(word)
     return chosen
 
 
@@ -151,7 +150,7 @@ def _joined(row: str, wanted: CandidateFilter) -> tuple[str, str]:
 _LINKED = f"""
     (SELECT l.target_id AS topic_id FROM memory_link l WHERE l.source_id = {{topic}} AND l.target_id <> {{topic}}
      ORDER BY l.target_id DESC LIMIT {LENDERS})
-    UNION
+    UNION ALL
     (SELECT l.source_id FROM memory_link l WHERE l.target_id = {{topic}} AND l.source_id <> {{topic}}
      ORDER BY l.source_id DESC LIMIT {LENDERS})
 """
@@ -162,16 +161,25 @@ _BM25 = (
 )
 
 
-def _statement(small: bool, wanted: CandidateFilter) -> str:
+def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int) -> str:
     vectors, documents = _within("v", wanted), _within("d", wanted)
     vector_join, vector_topics = _joined("v", wanted)
     document_join, document_topics = _joined("d", wanted)
     # A small scope counts its own words, so that what is common there weighs little; a large one knows the counts of
     # the store from the worker. The "+ 0" keeps the planner from walking the vector index for a handful of rows.
     order = "(v.embedding <#> (SELECT vector FROM question)) + 0" if small else "v.embedding <#> (SELECT vector FROM question)"
-    matching = f"d.document @@ (%(any_word)s::text)::tsquery AND {documents}" if small else (
-        f"d.document @@ (%(rare)s::text)::tsquery AND {documents}"
-    )  # fmt: skip
+    hits = f"""matched AS MATERIALIZED (
+    SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
+    WHERE d.document @@ (%(any_word)s::text)::tsquery AND {documents} {document_topics}
+), hits AS MATERIALIZED (
+    SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word
+)""" if small else f"""hits AS MATERIALIZED (
+    SELECT x.topic_id, w.place, x.length FROM words w CROSS JOIN LATERAL (
+        SELECT d.topic_id, d.length FROM memory_topicdocument d {document_join}
+        WHERE d.document @@ w.word AND {documents} {document_topics}
+    ) x
+    WHERE w.rare
+)"""  # fmt: skip
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
     counts = f"""
     , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {documents})
@@ -185,35 +193,28 @@ WITH mean AS MATERIALIZED (
         WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL LIMIT {MEAN_OVER}
     ) s
 ), question AS MATERIALIZED (
-    SELECT coalesce(
-               (%(q)s::text)::vector
-               - vector * array_fill(%(center)s::real, ARRAY[vector_dims(vector)])::vector,
-               (%(q)s::text)::vector
+    SELECT asked, coalesce(
+               asked - mean.vector * array_fill(%(center)s::real, ARRAY[vector_dims(asked)])::vector, asked
            ) AS vector
-    FROM mean
+    FROM mean, (SELECT (%(q)s::text)::vector AS asked OFFSET 0) q
 ), words AS MATERIALIZED (
-    SELECT place, word::tsquery AS word, idf
-    FROM unnest(%(words)s::text[], %(idf)s::float8[]) WITH ORDINALITY AS w (word, idf, place)
+    SELECT place, word::tsquery AS word, idf, rare
+    FROM unnest(%(words)s::text[], %(idf)s::float8[], %(rare)s::bool[]) WITH ORDINALITY AS w (word, idf, rare, place)
 ), by_meaning AS MATERIALIZED (
     SELECT v.topic_id FROM memory_topicvector v {vector_join}
     WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
-    ORDER BY {order} LIMIT %(pool)s::int
-), matched AS MATERIALIZED (
-    SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
-    WHERE {matching} {document_topics}
-), hits AS MATERIALIZED (
-    SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word
-){counts}
+    ORDER BY {order} LIMIT {pool:d}
+), {hits}{counts}
 , by_word AS MATERIALIZED (
     SELECT h.topic_id FROM hits h JOIN terms USING (place)
-    GROUP BY h.topic_id, h.length ORDER BY sum(terms.idf) DESC, h.length, h.topic_id LIMIT %(pool)s::int
+    GROUP BY h.topic_id, h.length ORDER BY sum(terms.idf) DESC, h.length, h.topic_id LIMIT {pool:d}
 ), core AS MATERIALIZED (
     SELECT topic_id FROM by_meaning UNION SELECT topic_id FROM by_word
 ), core_links AS MATERIALIZED (
     SELECT core.topic_id AS from_id, x.topic_id FROM core CROSS JOIN LATERAL ({_LINKED.format(topic="core.topic_id")}) x
 ), pool AS MATERIALIZED (
     SELECT p.topic_id, -(v.embedding <#> question.vector) AS meaning,
-           -(v.embedding <#> (%(q)s::text)::vector) AS similarity
+           -(v.embedding <#> question.asked) AS similarity
     FROM (SELECT topic_id FROM core UNION SELECT topic_id FROM core_links) p
     JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {vectors}
                              AND v.model = %(model)s::text
@@ -227,14 +228,14 @@ WITH mean AS MATERIALIZED (
     FROM (SELECT topic_id FROM pool EXCEPT SELECT topic_id FROM core) p
     CROSS JOIN LATERAL ({_LINKED.format(topic="p.topic_id")}) x
 ), degree AS (
-    SELECT from_id, count(*) AS links FROM links GROUP BY from_id
+    SELECT from_id, count(*)::float8 AS links FROM links GROUP BY from_id
 ), near AS (
     SELECT topic_id AS for_id, topic_id, 1::float8 AS share FROM pool
     UNION ALL
-    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2.0) FROM links JOIN degree USING (from_id)
+    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2) FROM links JOIN degree USING (from_id)
     UNION ALL
     SELECT a.from_id, b.topic_id,
-           %(share)s::float8 ^ 2 / greatest(1, da.links / 2.0) / greatest(1, db.links / 2.0)
+           %(share)s::float8 ^ 2 / greatest(1, da.links / 2) / greatest(1, db.links / 2)
     FROM links a JOIN links b ON b.from_id = a.topic_id AND b.topic_id <> a.from_id
     JOIN degree da ON da.from_id = a.from_id JOIN degree db ON db.from_id = b.from_id
 ), lent AS MATERIALIZED (
@@ -265,5 +266,5 @@ WITH mean AS MATERIALIZED (
     FROM pool p LEFT JOIN worded w USING (topic_id)
 )
 SELECT topic_id, similarity, meaning + words, meaning, own, words - own
-FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT %(limit)s::int
+FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT {limit:d}
 """

@@ -35,8 +35,8 @@ def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
     least of the uncapped sum and of every ``cap * w_i + S_i``. So a window function does in one pass what looks like a
     loop. An access older than the last reinforcement counts at that moment with what is left of its bump.
 
-    The rows are locked before they are read, in the order of their ids: what somebody else changes meanwhile (an archive,
-    an edited salience) is neither overwritten nor waited for in a circle.
+    The rows are locked before they are read, in the order of their ids: what somebody else changes meanwhile (an
+    archive, an edited salience) is neither overwritten nor waited for in a circle.
     """
     late = decay_sql(f"{epoch_sql('held.reinforced_at')} - {epoch_sql('hit.at')}", "held.half_life")
     from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")

@@ -10,9 +10,9 @@ from django.db import connection
 def rows_prepared(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run ``sql`` as a prepared statement on Django's connection, within its transaction, and return all rows.
 
-    Planning the statements of recall takes longer than running them. Django's own cursors bind parameters into the
-    text, so no plan can be kept; this one sends them apart.
+    The statements of recall are long, and parsing and planning one takes about as long as running it. Django's own
+    cursors bind parameters into the text, so that no plan can be kept; this one sends them apart.
     """
     connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor:
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         return cursor.execute(sql, parameters, prepare=True).fetchall()

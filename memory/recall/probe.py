@@ -7,6 +7,7 @@ from django.conf import settings
 
 from memory.recall.prepared import rows_prepared
 
+
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32
 
@@ -42,8 +43,8 @@ class Probe:
 def question_probe(q: str, *, scope: str, exact_below: int, candidates: int) -> Probe:
     """Look at a question and its scope. One statement, whose cost does not grow with the store.
 
-    It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be reused,
-    and the commit not to wait for the disk. Nothing that a query writes has been promised to anyone: a crash may lose
+    It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be kept
+    (they do not depend on the parameters), and the commit not to wait for the disk. Nothing that a query writes has been promised to anyone: a crash may lose
     the traces of the last fraction of a second of retrievals, and nothing else.
     """
     parameters = {

@@ -1,0 +1,146 @@
+"""Puts a story into the store through the ordinary write path, with every event at its own time."""
+
+import datetime as dt
+import hashlib
+import itertools
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.utils import timezone
+
+from memory.access.principal import Principal
+from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
+from memory.domain.errors import Conflict, MemoryProblem
+from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.models import AccessLog, Field, Topic
+from memory.policy.effective import knobs_effective
+from memory.recall.corpus import documents_count
+from memory.recall.fold import accesses_fold
+
+DEMO = Principal(identity="demo", actor="demo", role="operator")
+Progress = Callable[[int], object]
+
+
+def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
+    """Write ``story`` into the store; ``progress`` is told how many events each step has dealt with.
+
+    A day is one batch of ingest, so that the journal spreads over the half year as well. Retrievals are folded in the
+    order of time, up to each change an operator made, so that salience is what it would have been.
+    Raises ``Conflict`` if the store already holds a topic of the story.
+    """
+    if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
+        raise Conflict("The demo is in this store already.")
+    written: list[StoryTopic | StoryRevision] = sorted([*story.topics, *story.revisions], key=lambda event: event.at)
+    for day, events in itertools.groupby(written, key=lambda event: event.at.date()):
+        batch = list(events)
+        _day_ingest(batch, now=min(now, dt.datetime.combine(day, dt.time.max, tzinfo=dt.UTC)))
+        progress(len(batch))
+    _usage_load(story, progress)
+    while documents_count():
+        pass
+
+
+def story_size(story: Story) -> int:
+    """Return how many events ``story_load`` reports in all."""
+    return len(story.topics) + len(story.revisions) + len(story.retrievals) + len(story.changes)
+
+
+def _day_ingest(events: Iterable[StoryTopic | StoryRevision], *, now: dt.datetime) -> None:
+    items = [_topic_item(event) if isinstance(event, StoryTopic) else _revision_item(event) for event in events]
+    prepared = ingest_prepare(items, principal=DEMO, now=now, defer=False)
+    for outcome in ingest_apply(prepared, principal=DEMO, now=now):
+        if isinstance(outcome, MemoryProblem):
+            raise outcome
+
+
+def _topic_item(topic: StoryTopic) -> IngestItem:
+    return IngestItem(
+        placement="new_topic",
+        topic_id=str(topic_id(topic.key)),
+        title=topic.title,
+        summary=topic.summary,
+        topic_kind=topic.kind,
+        salience=topic.salience,
+        scope=topic.scope,
+        categories=list(topic.categories),
+        pinned=topic.pinned,
+        created_at=topic.at,
+        fields=[
+            IngestField(
+                name=entry.name, value=entry.value, field_type=entry.field_type, provenance=entry.provenance,
+                ref_topic_id=topic_id(entry.ref_key) if entry.ref_key else None,
+            )
+            for entry in topic.fields
+        ],
+        edges=[IngestEdge(to_topic_id=topic_id(link.to_key), kind=link.kind) for link in topic.links],
+    )  # fmt: skip
+
+
+def _revision_item(revision: StoryRevision) -> IngestItem:
+    return IngestItem(
+        placement="version_field",
+        topic_id=str(topic_id(revision.key)),
+        created_at=revision.at,
+        fields=[
+            IngestField(
+                name=revision.name, value=revision.value, field_type=revision.field_type,
+                provenance=revision.provenance, why_changed=revision.why_changed or None,
+                impact_expected=revision.impact_expected or None,
+            )
+        ],
+    )  # fmt: skip
+
+
+def _usage_load(story: Story, progress: Progress) -> None:
+    fields: dict[uuid.UUID, list[tuple[dt.datetime, uuid.UUID]]] = {}
+    for field_id, of_topic, created_at in Field.objects.values_list("id", "topic_id", "created_at"):
+        fields.setdefault(of_topic, []).append((created_at, field_id))
+    retrievals = iter(story.retrievals)
+    waiting = next(retrievals, None)
+    for change in [*story.changes, None]:
+        rows = []
+        while waiting is not None and (change is None or waiting.at <= change.at):
+            rows.append(_access(waiting, fields))
+            waiting = next(retrievals, None)
+        AccessLog.objects.bulk_create(rows, batch_size=500)
+        while accesses_fold(now=rows[-1].at if rows else timezone.now()):
+            pass
+        progress(len(rows))
+        if change is not None:
+            _change_apply(change)
+            progress(1)
+
+
+def _access(retrieval: StoryRetrieval, fields: dict[uuid.UUID, list[tuple[dt.datetime, uuid.UUID]]]) -> AccessLog:
+    ids = [topic_id(key) for key in retrieval.keys]
+    knobs = knobs_effective("/")
+    return AccessLog(
+        at=retrieval.at,
+        actor=retrieval.actor,
+        scope="/",
+        query=retrieval.query,
+        query_hash=hashlib.sha256(retrieval.query.encode()).hexdigest(),
+        topic_ids=ids,
+        field_ids=[
+            field_id for of_topic in ids for created_at, field_id in fields.get(of_topic, ()) if created_at <= retrieval.at
+        ],
+        bump=knobs.query_salience_bump,
+        field_bump=knobs.query_field_salience_bump,
+    )
+
+
+def _change_apply(change: StoryChange) -> None:
+    told: dict[str, Any] = {"principal": DEMO, "reason": change.reason, "now": change.at}
+    ids = [topic_id(change.key)]
+    match change.action:
+        case "archive":
+            topics_archive(ids, **told)
+        case "restore":
+            topics_restore(ids, **told)
+        case "pin":
+            topics_pin(ids, pinned=True, **told)
+        case "unpin":
+            topics_pin(ids, pinned=False, **told)

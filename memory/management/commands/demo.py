@@ -1,0 +1,39 @@
+"""manage.py demo: half a year of one assistant's memory, so that every page and query has something to show."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from memory.demo.load import story_load, story_size
+from memory.demo.story import story_build
+from memory.domain.errors import MemoryProblem
+
+
+class Command(BaseCommand):
+    """Fills the store; the same arguments always give the same topics."""
+
+    help = "Fill the store with a believable half year of one assistant's memory."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the size and the seed of the story."""
+        parser.add_argument("--topics", type=int, default=2000, help="how many topics (default 2000)")
+        parser.add_argument("--seed", type=int, default=7, help="another seed gives another half year")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Load the story with a progress bar."""
+        now = timezone.now()
+        if not 1 <= options["topics"] <= 4000:
+            raise CommandError("--topics must lie between 1 and 4000.")
+        story = story_build(now=now, seed=options["seed"], topics=options["topics"])
+        with tqdm(total=story_size(story), unit="event", desc="Half a year", dynamic_ncols=True) as bar:
+            try:
+                story_load(story, now=now, progress=bar.update)
+            except MemoryProblem as problem:
+                bar.disable = True
+                raise CommandError(problem.sentence) from problem
+        self.stdout.write(
+            f"The store now holds {len(story.topics)} topics with {len(story.revisions)} later revisions, "
+            f"{len(story.retrievals)} retrievals and {len(story.changes)} changes by operators."
+        )

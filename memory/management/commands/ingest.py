@@ -1,0 +1,98 @@
+"""manage.py ingest FILE.jsonl: what POST /v1/ingest/batch does, from a file, with a progress bar, going on where it was
+stopped."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from memory.access.principal import Principal
+from memory.api.problems import problem_status
+from memory.domain.errors import MemoryProblem
+from memory.domain.jsonguard import json_guarded
+from memory.domain.scopes import scope_normalize
+from memory.ingest.batch import batch_ingest
+from memory.jobs import upkeep_request
+
+# Small enough that little is lost when it is stopped, large enough to keep the embedder busy.
+LINES_PER_BATCH = 200
+
+
+class Command(BaseCommand):
+    """Each batch carries an idempotency key made of the file's content and its lines, so that a batch that was written
+    before a kill is replayed and not written twice."""
+
+    help = "Ingest a file of JSON Lines, one item as for POST /v1/ingest on each line."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the file and where its topics go."""
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--scope", default="/", help="scope of items that name none; nothing is written outside it")
+        parser.add_argument("--defer", action="store_true", help="leave the embedding to the worker")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Ingest the file and say what was refused; exit status 1 if anything was."""
+        path: Path = options["file"]
+        try:
+            scope = scope_normalize(options["scope"])
+            with path.open("rb") as file:
+                accepted, refused = self._ingest(file, scope=scope, defer=options["defer"])
+        except OSError as problem:
+            raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+        self.stdout.write(f"{accepted} items are in the store.")
+        if refused:
+            raise CommandError(f"{refused} items were refused, each for the reason given above.")
+
+    def _ingest(self, file: IO[bytes], *, scope: str, defer: bool) -> tuple[int, int]:
+        principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
+        accepted = refused = 0
+        digest = hashlib.sha256()
+        size = os.fstat(file.fileno()).st_size
+        with tqdm(total=size, unit="B", unit_scale=True, desc="Ingesting", dynamic_ncols=True) as bar:
+            for first, lines in _batches(file):
+                raw, bad = self._parse(first, lines)
+                refused += bad
+                # The hash of everything up to here: the same lines at another place of the file are another batch.
+                digest.update(b"".join(lines))
+                _status, reply = batch_ingest(
+                    raw, status_of=problem_status, idempotency_key=f"file:{digest.hexdigest()}", principal=principal,
+                    now=timezone.now(), defer=defer, on_deferred=upkeep_request,
+                )  # fmt: skip
+                accepted += reply["accepted"]
+                refused += reply["refused"]
+                for result in reply["results"]:
+                    if "detail" in result:
+                        tqdm.write(f"Item {result['index'] + 1} after line {first - 1}: {result['detail']}")
+                bar.update(sum(map(len, lines)))
+        return accepted, refused
+
+    def _parse(self, first: int, lines: list[bytes]) -> tuple[list[Any], int]:
+        parsed, bad = [], 0
+        for number, line in enumerate(lines, start=first):
+            if not line.strip():
+                continue
+            try:
+                parsed.append(json_guarded(line, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH))
+            except MemoryProblem as problem:
+                bad += 1
+                tqdm.write(f"Line {number}: {problem.sentence}")
+        return parsed, bad
+
+
+def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    first, lines = 1, []
+    for number, line in enumerate(file, start=1):
+        lines.append(line)
+        if len(lines) == LINES_PER_BATCH:
+            yield first, lines
+            first, lines = number + 1, []
+    if lines:
+        yield first, lines

@@ -1,0 +1,60 @@
+"""manage.py key: make, list and revoke API keys at the terminal."""
+
+import datetime as dt
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from memory.access.keys import key_create, key_revoke, secret_generate
+from memory.access.principal import ROLES
+from memory.domain.errors import MemoryProblem
+from memory.models import ApiKey
+
+
+class Command(BaseCommand):
+    """Keys at the terminal; a secret is shown once and never again."""
+
+    help = "Make, list and revoke API keys."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add one subcommand per verb."""
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        create = verbs.add_parser("create", help="make a key and show its secret once")
+        create.add_argument("name")
+        create.add_argument("--role", choices=ROLES, default="agent")
+        create.add_argument("--scope", default="/", help="nothing outside this path is visible or writable")
+        create.add_argument("--days", type=int, help="how long it is valid; without end if left out")
+        verbs.add_parser("list", help="list all keys")
+        revoke = verbs.add_parser("revoke", help="make a key useless, for good")
+        revoke.add_argument("prefix", help="the first characters, as list shows them")
+        revoke.add_argument("--reason", default="")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Run the verb."""
+        try:
+            getattr(self, f"_{options['verb']}")(options)
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+
+    def _create(self, options: dict[str, Any]) -> None:
+        days = options["days"]
+        if days is not None and not 1 <= days <= 36_500:
+            raise CommandError("--days must lie between 1 and 36500.")
+        secret = secret_generate()
+        expires = timezone.now() + dt.timedelta(days=days) if days else None
+        key = key_create(
+            name=options["name"], role=options["role"], scope=options["scope"], secret=secret, expires_at=expires,
+            actor="terminal",
+        )  # fmt: skip
+        self.stdout.write(f"{key.role} key {key.name!r} for {key.scope}, shown this once:\n{secret}")
+
+    def _list(self, _options: dict[str, Any]) -> None:
+        for key in ApiKey.objects.order_by("created_at"):
+            state = "revoked" if key.revoked_at else "expired" if key.is_expired(timezone.now()) else "valid"
+            used = f"used {key.last_used_at:%Y-%m-%d %H:%M}" if key.last_used_at else "never used"
+            self.stdout.write(f"{key.prefix:<10} {key.role:<9} {state:<8} {key.scope:<20} {used:<22} {key.name}")
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        key = key_revoke(options["prefix"], actor="terminal", reason=options["reason"], now=timezone.now())
+        self.stdout.write(f"{key.name!r} no longer opens anything.")
