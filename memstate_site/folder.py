@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
 
 from memstate_site.env import SettingError, envpath
 
+# What the system says when there is no room, on the disk or for this account.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -93,5 +96,9 @@ def _private_temporary(path: Path, text: str) -> Path:
             os.fsync(file.fileno())
     except OSError as problem:
         temporary.unlink(missing_ok=True)
+        if problem.errno in FULL:
+            raise SettingError(
+                f"The disk that holds {path.parent} is full. Make room there and start again."
+            ) from problem
         raise SettingError(f"{path} cannot be written: {problem.strerror}.") from problem
     return temporary

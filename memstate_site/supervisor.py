@@ -231,7 +231,7 @@ class Supervisor:
         try:
             with self._interruptible():
                 database.restart()
-        except PostgresError as problem:
+        except (PostgresError, SettingError) as problem:
             database.process = None
             wait = self.database_patience.failed(0)
             show(f"{problem}\nThe next attempt is in {wait:g} seconds.")
@@ -296,7 +296,11 @@ class Supervisor:
 
     def _note(self) -> None:
         groups = [child.process.pid for child in self._children() if child.process is not None]
-        leftovers.note(self.folder, self.run_name, groups)
+        try:
+            leftovers.note(self.folder, self.run_name, groups)
+        except SettingError as problem:
+            # The notes only help a start after a kill; what runs goes on without them.
+            show(str(problem))
 
     def _wait(self, seconds: float, *others: Child) -> None:
         """Wait for output or a signal, and show what arrived."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from memstate_site.folder import secret_ensure
+from memstate_site.folder import FULL, secret_ensure
 from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import PASSWORD_FILE, socket_address
 from memstate_site.postgres.binaries import Binaries, binaries_for
@@ -97,6 +97,9 @@ class EmbeddedServer:
                 self.say("Making a new database; this happens once and takes a few seconds.")
             place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
             self._launch_until_attached(place)
+        except OSError as problem:
+            self.stop()
+            raise self._sentence(problem) from problem
         except BaseException:
             self.stop()
             raise
@@ -107,8 +110,12 @@ class EmbeddedServer:
         assert self._account is not None
         assert self._binaries is not None
         self.process = None
-        self._clear_traces(self.folder / "postgres")
-        self._launch_until_attached(cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless))
+        try:
+            self._clear_traces(self.folder / "postgres")
+            place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
+            self._launch_until_attached(place)
+        except OSError as problem:
+            raise self._sentence(problem) from problem
 
     def stop(self) -> None:
         """Stop the server: politely, then without waiting for sessions, then outright."""
@@ -147,6 +154,12 @@ class EmbeddedServer:
             # The server appends, so it goes on at the beginning.
             os.ftruncate(self._log, 0)
             os.lseek(self._log, 0, os.SEEK_SET)
+
+    def _sentence(self, problem: OSError) -> PostgresError:
+        """What to say when a file of the database's folder cannot be written or read."""
+        if problem.errno in FULL:
+            return full_disk(self.folder)
+        return PostgresError(f"The database in {self.folder} cannot be used: {problem}.")
 
     def _ended(self, process: subprocess.Popen[bytes]) -> bool:
         self.pump()

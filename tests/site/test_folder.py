@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -71,3 +72,15 @@ def test_a_file_that_is_written_again_is_closed_even_if_it_was_open(place: Path)
     private_file_replace(path, "new")
     assert path.read_text() == "new\n"
     assert mode(path) == 0o600
+
+
+def test_a_full_disk_is_named_and_no_half_written_file_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = data_folder_ensure() / "credentials.json"
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SettingError, match=r"The disk that holds .* is full\. Make room there"):
+        private_file_replace(path, "new")
+    assert list(place.iterdir()) == []
