@@ -37,7 +37,9 @@ def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search:
 _register(models.Scope, "path", search=("path",))
 _register(models.Topic, "title", "scope", "kind", "rung", "created_at", filters=("rung",), search=("=id", "title"))
 _register(models.TopicEdit, "topic", "at", "actor")
-_register(models.Vitality, "topic", "salience", "reinforced_at", "retrieval_count", "pinned", filters=("pinned", "rung"))
+_register(
+    models.Vitality, "topic", "salience", "reinforced_at", "retrieval_count", "pinned", filters=("pinned", "rung")
+)
 _register(models.Field, "name", "topic", "last_seq", "cold_through", "salience", search=("name",))
 _register(models.Revision, "field", "seq", "field_type", "recorded_at", "provenance")
 _register(models.FieldSummary, "field", "from_seq", "through_seq", "method", "depth")

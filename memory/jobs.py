@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import structlog
 from django.db import DatabaseError, close_old_connections
@@ -33,11 +34,12 @@ def upkeep() -> dict[str, int]:
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
     done = {"folded": 0, "embedded": 0, "counted": 0}
-    for name, work in (
-        ("folded", lambda: accesses_fold(now=timezone.now())),
-        ("counted", documents_count),
-        ("embedded", waiting_embed),
-    ):
+    steps: dict[str, Callable[[], int]] = {
+        "folded": lambda: accesses_fold(now=timezone.now()),
+        "counted": documents_count,
+        "embedded": waiting_embed,
+    }
+    for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
             done[name] += step
     if time.monotonic() >= until:
@@ -63,7 +65,6 @@ def schedules_ensure() -> None:
 def upkeep_request() -> None:
     """Ask the worker for a turn of upkeep, as part of the running transaction if there is one. One query."""
     async_task("memory.jobs.upkeep")
-
 
 
 class _Nudge:

@@ -28,10 +28,22 @@ class BodyTooLarge(MemoryProblem):
     """The body is larger than the limit of the route (413)."""
 
 
+class BodyInChunks(RequestRefused):
+    """The body came in chunks, which Django does not read: to it, there is none (400)."""
+
+    def __init__(self) -> None:
+        super().__init__("The body was sent in chunks; send it in one piece, with a Content-Length.")
+
+
+def body_in_chunks(request: HttpRequest) -> bool:
+    """Tell whether the client did not say beforehand how long the body is."""
+    return "CONTENT_LENGTH" not in request.META and "Transfer-Encoding" in request.headers
+
+
 def body_read(request: HttpRequest, *, limit: int) -> bytes:
     """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
-    if request.headers.get("Transfer-Encoding", "").lower() == "chunked":
-        raise RequestRefused("The body was sent in chunks; send it in one piece, with a Content-Length.")
+    if body_in_chunks(request):
+        raise BodyInChunks
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > limit:
         raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")

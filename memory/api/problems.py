@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
-from memory.api.parsing import BodyTooLarge
+from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.embedding import EmbeddingFailed
 from memory.ingest.batch import validation_sentence
@@ -66,7 +66,11 @@ def problems_register(api: NinjaAPI) -> None:
             headers["Retry-After"] = str(problem.retry_after)
         return problem_response(problem_status(problem), problem.sentence, headers)
 
-    def on_validation(_request: HttpRequest, problem: ValidationError) -> HttpResponse:
+    def on_validation(request: HttpRequest, problem: ValidationError) -> HttpResponse:
+        if any(error["type"] == "missing" and error["loc"] == ("body", "payload") for error in problem.errors):
+            if body_in_chunks(request):
+                return on_problem(request, BodyInChunks())
+            return problem_response(422, "The request has no body.")
         return problem_response(422, validation_sentence(problem.errors))
 
     def on_http(request: HttpRequest, problem: HttpError) -> HttpResponse:

@@ -5,7 +5,7 @@ import datetime as dt
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from memory.ingest.items import Category, LongText, ShortText
 
@@ -179,7 +179,10 @@ class HistoryPage(Schema):
     next: str | None
 
 
-class TopicPatch(Schema):
+# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON text has a ``title``.
+
+
+class TopicPatch(BaseModel):
     """Members to change; those left out stay. ``salience`` needs an operator key."""
 
     title: str | None = Field(default=None, max_length=1000)
@@ -190,7 +193,7 @@ class TopicPatch(Schema):
     reason: LongText = ""
 
 
-class Reason(Schema):
+class Reason(BaseModel):
     """Why something is done, for the journal."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""

@@ -125,7 +125,10 @@ def _access(retrieval: StoryRetrieval, fields: dict[uuid.UUID, list[tuple[dt.dat
         query_hash=hashlib.sha256(retrieval.query.encode()).hexdigest(),
         topic_ids=ids,
         field_ids=[
-            field_id for of_topic in ids for created_at, field_id in fields.get(of_topic, ()) if created_at <= retrieval.at
+            field_id
+            for of_topic in ids
+            for created_at, field_id in fields.get(of_topic, ())
+            if created_at <= retrieval.at
         ],
         bump=knobs.query_salience_bump,
         field_bump=knobs.query_field_salience_bump,

@@ -38,12 +38,16 @@ class Knobs:
     query_salience_bump: float = _knob(0.1, "added to the salience of each topic that a query returns", 0, 10)
     query_field_salience_bump: float = _knob(0.1, "added to the salience of each field that a query returns", 0, 10)
     field_salience_max: float = _knob(10.0, "highest salience that use can reach, of topics and fields", 0.1, 1000)
-    reinforce_once_seconds: float = _knob(60.0, "a repeat of a query by one key within this time counts once", 0, 86_400)
+    reinforce_once_seconds: float = _knob(
+        60.0, "a repeat of a query by one key within this time counts once", 0, 86_400
+    )
     max_field_history: int = _count(500, "revisions of a field that stay warm", 1, 1_000_000)
     # Recall; the reasons for each default are in docs/benchmarks.md, with what each part contributes.
     recall_semantic_weight: float = _knob(1.0, "weight of likeness in meaning", 0, 100)
     recall_lexical_weight: float = _knob(1.0, "weight of shared words", 0, 100)
-    recall_neighbor_share: float = _knob(0.5, "how much a word in a linked topic counts; its square over two links", 0, 1)
+    recall_neighbor_share: float = _knob(
+        0.5, "how much a word in a linked topic counts; its square over two links", 0, 1
+    )
     recall_center: float = _knob(1.0, "share of the scope's mean vector that is taken off the question", 0, 1)
     recall_candidates: int = _count(30, "candidates that each of the two searches gathers", 10, 1000)
     recall_exact_below: int = _count(2000, "live topics up to which a scope is compared exactly", 0, 100_000)
@@ -63,7 +67,7 @@ KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in datacl
 def knob_parse(name: str, value: object) -> float | int:
     """Return ``value`` as the number that knob ``name`` takes.
 
-    Raises ``ValueRefused`` with a sentence for an unknown knob, a value that is no finite number, and one out of bounds.
+    Raises ``ValueRefused`` with a sentence for an unknown knob, no finite number, or one out of bounds.
     """
     if name not in KNOBS:
         raise ValueRefused(f"There is no knob named {name!r}.")

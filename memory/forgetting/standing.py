@@ -9,7 +9,7 @@ import itertools
 import json
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -52,7 +52,8 @@ WHERE topic_id = ANY(%(ids)s)
 
 _REVIVE = f"""
 WITH revived AS (
-    SELECT v.topic_id, greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / %(factor)s, %(least)s) AS salience
+    SELECT v.topic_id,
+           greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / %(factor)s, %(least)s) AS salience
     FROM memory_vitality v WHERE v.topic_id = ANY(%(ids)s)
 )
 UPDATE memory_vitality v
@@ -94,7 +95,7 @@ def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
         for row in rows:
             if row.gone or row.rung == Rung.ARCHIVED:
                 raise Conflict(f"Topic {row.id} is not active, so it cannot be archived.")
-        wanted = {
+        wanted: dict[str, Any] = {
             "ids": [row.id for row in rows], "rung": int(Rung.ARCHIVED), "now": now, "live": False,
             "factor": ARCHIVE_ATTENUATION,
         }  # fmt: skip
@@ -113,7 +114,7 @@ def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
         for row in rows:
             if row.gone or row.rung != Rung.ARCHIVED:
                 raise Conflict(f"Topic {row.id} is not archived, so there is nothing to restore.")
-        wanted = {
+        wanted: dict[str, Any] = {
             "ids": [row.id for row in rows], "rung": int(Rung.ACTIVE), "now": now, "live": True,
             "factor": ARCHIVE_ATTENUATION, "least": RESTORED_SALIENCE,
         }  # fmt: skip

@@ -104,4 +104,3 @@ def _similar_add(plan: Plan) -> None:
     found = similar_find([reply.topic_id for reply in replies], above=knobs_effective("/").suggest_similar_above)
     for reply in replies:
         reply.similar_topic_ids = [str(topic_id) for topic_id in found.get(reply.topic_id, [])]
-

@@ -55,8 +55,8 @@ def batch_ingest(
 ) -> tuple[int, dict[str, Any]]:  # fmt: skip
     """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
 
-    An item that could not be parsed is given as its problem, and is refused with it. All accepted items are written in one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and
-    what ``ingest_request`` raises.
+    An item that could not be parsed is given as its problem, and is refused with it. All accepted items are written in
+    one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and what ``ingest_request`` raises.
     """
     if len(raw) > MAX_BATCH:
         raise ValueRefused(f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.")

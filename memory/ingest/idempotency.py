@@ -57,7 +57,9 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
             cursor.execute(_CLAIM, [principal.identity, key, digest, now])
         except OperationalError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
-                raise Conflict("A request with this Idempotency-Key is still in progress; send it again later.") from None
+                raise Conflict(
+                    "A request with this Idempotency-Key is still in progress; send it again later."
+                ) from None
             raise
         if cursor.rowcount == 1:
             return None

@@ -1,4 +1,4 @@
-"""Topics that wait for a vector: written with ``?defer=1``, or set back by ``reembed``. The worker's side of embedding."""
+"""Topics that wait for a vector: the worker's side of embedding, for ``?defer=1`` and ``reembed``."""
 
 from django.db import connection, transaction
 
@@ -18,7 +18,8 @@ WITH held AS MATERIALIZED (
     WHERE topic_id = ANY(%(ids)s) AND embedding IS NULL ORDER BY topic_id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %(model)s, text_hash = d.new_hash
-FROM unnest(%(ids)s::uuid[], %(vectors)s::text[], %(old)s::text[], %(new)s::text[]) AS d (id, embedding, old_hash, new_hash)
+FROM unnest(%(ids)s::uuid[], %(vectors)s::text[], %(old)s::text[], %(new)s::text[])
+     AS d (id, embedding, old_hash, new_hash)
 JOIN held ON held.topic_id = d.id
 WHERE v.topic_id = d.id AND v.text_hash = d.old_hash AND v.embedding IS NULL
 """

@@ -32,7 +32,9 @@ class AccessLog(models.Model):
             # The worker's list of rows to fold, oldest first.
             models.Index(fields=["id"], name="accesslog_unfolded", condition=models.Q(folded_at__isnull=True)),
             # Whether a query repeats one that counted a moment ago.
-            models.Index(fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)),
+            models.Index(
+                fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)
+            ),
             # Charts per day, backtest between two dates.
             models.Index(fields=["at"], name="accesslog_at"),
         ]

@@ -11,7 +11,7 @@ class Lexeme(models.Model):
 
     class Meta:
         constraints = [
-            # A constraint rather than a unique field: the field would bring a second index for LIKE, which nobody needs.
+            # A constraint rather than a unique field: a field would bring a second index for LIKE, unused.
             models.UniqueConstraint(fields=["word"], name="lexeme_unique"),
         ]
 

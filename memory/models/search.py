@@ -20,7 +20,8 @@ class TopicVector(models.Model):
 
     class Meta:
         indexes = [
-            # Semantic recall over a large store, by inner product: all vectors have length 1. Archived vectors leave it, so forgetting makes recall cheaper.
+            # Semantic recall over a large store, by inner product: all vectors have length 1. Archived vectors leave
+            # it, so forgetting makes recall cheaper.
             HnswIndex(
                 name="topicvector_hnsw",
                 fields=["embedding"],

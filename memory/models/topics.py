@@ -39,7 +39,7 @@ class Topic(models.Model):
             models.Index(fields=["-created_at", "-id"], name="topic_list"),
             # Query and list filters by category.
             GinIndex(fields=["categories"], name="topic_categories"),
-            # suggest_similar and duplicate search: same title within one scope (hashed: titles may outgrow a B-tree entry).
+            # suggest_similar and duplicate search: same title within one scope (hashed: titles are long).
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
         ]
 

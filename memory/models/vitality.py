@@ -24,7 +24,7 @@ class Fading(models.Model):
 
 
 class Vitality(Fading):
-    """One row per topic. ``scope``, ``rung`` and ``live`` repeat the topic's, so that a sweep reads this table alone."""
+    """One row per topic. ``scope``, ``rung`` and ``live`` repeat the topic's: a sweep reads this table alone."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)

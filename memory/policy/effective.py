@@ -1,6 +1,7 @@
 """The one place that says which knobs are in force for a scope."""
 
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 
@@ -8,7 +9,7 @@ from memory.domain.knobs import Knobs
 
 
 @lru_cache(maxsize=1)
-def _defaults(overrides: tuple[tuple[str, float], ...]) -> Knobs:
+def _defaults(overrides: tuple[tuple[str, Any], ...]) -> Knobs:
     return Knobs(**dict(overrides))
 
 

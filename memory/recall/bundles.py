@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import salience_effective_sql, scope_within_sql
 from memory.recall.prepared import rows_prepared
 
 MAX_NEIGHBORS = 50
@@ -38,7 +38,8 @@ jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'pr
 # A topic's text at a past moment: the first edit after that moment tells what was there before it.
 _PAST = """
 coalesce((SELECT e.before->>'{member}' FROM memory_topicedit e
-          WHERE e.topic_id = t.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}' ORDER BY e.at, e.id LIMIT 1), t.{column})
+          WHERE e.topic_id = t.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}'
+          ORDER BY e.at, e.id LIMIT 1), t.{column})
 """
 
 
@@ -117,8 +118,8 @@ def _fields_sql(options: BundleOptions) -> str:
          WHERE f.topic_id = b.id {chosen})"""
 
 
-# Breadth first along links in both directions. A topic is entered once per root and depth at most, and depth is bounded,
-# so cycles end. Detached and archived topics are not expanded into.
+# Breadth first along links in both directions. A topic is entered once per root and depth at most, and depth is
+# bounded, so cycles end. Detached and archived topics are not expanded into.
 _NEIGHBORS = f"""
 , reached (root, topic_id, kind, direction, steps) AS (
     SELECT id, id, NULL::varchar, NULL::text, 0 FROM shown
@@ -127,17 +128,19 @@ _NEIGHBORS = f"""
     FROM reached from_here
     CROSS JOIN LATERAL (
         (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction, l.created_at FROM memory_link l
-         WHERE l.source_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
+         WHERE l.source_id = from_here.topic_id
+           AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
          ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
         UNION ALL
         (SELECT l.source_id, l.kind, 'in', l.created_at FROM memory_link l
-         WHERE l.target_id = from_here.topic_id AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
+         WHERE l.target_id = from_here.topic_id
+           AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
          ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
     ) next
     JOIN memory_topic n ON n.id = next.topic_id AND n.rung < {int(Rung.DETACHED)}
                        AND n.released_at IS NULL AND n.merged_into_id IS NULL
     JOIN memory_scope ns ON ns.id = n.scope_id
-                        AND (%(scope)s::text = '/' OR ns.path = %(scope)s::text OR starts_with(ns.path, %(below)s::text))
+                        AND (%(scope)s::text = '/' OR {scope_within_sql("ns.id")})
     WHERE from_here.steps < %(depth)s::int AND next.topic_id <> from_here.root
 ), nearest AS (
     SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from memory.domain.knobs import Knobs
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
+from memory.models.expressions import scope_within_sql
 from memory.recall.prepared import rows_prepared
 from memory.recall.probe import Probe
 
@@ -124,7 +125,7 @@ def _tsquery(word: str) -> str:
 def _within(row: str, wanted: CandidateFilter) -> str:
     """Return the conditions on a vector or document row: its scope, and that recall may return it."""
     conditions = [] if wanted.scope == "/" else [
-        f"{row}.scope_id = ANY(ARRAY(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s)))"
+        scope_within_sql(f"{row}.scope_id")
     ]  # fmt: skip
     if not wanted.include_archived:
         conditions.append(f"{row}.live")
@@ -167,7 +168,11 @@ def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int) -
     document_join, document_topics = _joined("d", wanted)
     # A small scope counts its own words, so that what is common there weighs little; a large one knows the counts of
     # the store from the worker. The "+ 0" keeps the planner from walking the vector index for a handful of rows.
-    order = "(v.embedding <#> (SELECT vector FROM question)) + 0" if small else "v.embedding <#> (SELECT vector FROM question)"
+    order = (
+        "(v.embedding <#> (SELECT vector FROM question)) + 0"
+        if small
+        else "v.embedding <#> (SELECT vector FROM question)"
+    )
     hits = f"""matched AS MATERIALIZED (
     SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
     WHERE d.document @@ (%(any_word)s::text)::tsquery AND {documents} {document_topics}
@@ -232,7 +237,8 @@ WITH mean AS MATERIALIZED (
 ), near AS (
     SELECT topic_id AS for_id, topic_id, 1::float8 AS share FROM pool
     UNION ALL
-    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2) FROM links JOIN degree USING (from_id)
+    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2)
+    FROM links JOIN degree USING (from_id)
     UNION ALL
     SELECT a.from_id, b.topic_id,
            %(share)s::float8 ^ 2 / greatest(1, da.links / 2) / greatest(1, db.links / 2)

@@ -15,7 +15,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible, ValueRefused
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql
+from memory.models.expressions import salience_effective_sql, scope_within_sql
 
 RUNGS = {rung.label: int(rung) for rung in Rung}
 
@@ -161,9 +161,7 @@ def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     parameters: dict[str, Any] = {"now": now}
     if wanted.scope != "/":
-        conditions.append(
-            "t.scope_id = ANY(ARRAY(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s)))"
-        )
+        conditions.append(scope_within_sql("t.scope_id"))
         parameters |= {"scope": wanted.scope, "below": wanted.scope + "/"}
     if wanted.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")

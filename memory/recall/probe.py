@@ -5,21 +5,20 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from memory.models.expressions import scope_within_sql
 from memory.recall.prepared import rows_prepared
-
 
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32
 
-_PROBE = """
+_PROBE = f"""
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM memory_topicdocument d
-            WHERE d.live AND (%(scope)s::text = '/' OR d.scope_id = ANY(ARRAY(
-                SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))))
+            WHERE d.live AND (%(scope)s::text = '/' OR {scope_within_sql("d.scope_id")})
             LIMIT %(limit)s::int + 1) small),
-       (SELECT coalesce(array_agg(w.word ORDER BY w.word), '{}')
+       (SELECT coalesce(array_agg(w.word ORDER BY w.word), '{{}}')
         FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)),
-       (SELECT coalesce(array_agg(coalesce(l.documents, 0) ORDER BY w.word), '{}')
+       (SELECT coalesce(array_agg(coalesce(l.documents, 0) ORDER BY w.word), '{{}}')
         FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)
         LEFT JOIN memory_lexeme l ON l.word = w.word),
        coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
@@ -44,8 +43,8 @@ def question_probe(q: str, *, scope: str, exact_below: int, candidates: int) -> 
     """Look at a question and its scope. One statement, whose cost does not grow with the store.
 
     It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be kept
-    (they do not depend on the parameters), and the commit not to wait for the disk. Nothing that a query writes has been promised to anyone: a crash may lose
-    the traces of the last fraction of a second of retrievals, and nothing else.
+    (they do not depend on the parameters), and the commit not to wait for the disk. Nothing that a query writes has
+    been promised to anyone: a crash may lose the traces of the last fraction of a second of retrievals, nothing else.
     """
     parameters = {
         "scope": scope,

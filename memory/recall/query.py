@@ -99,9 +99,7 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[
         as_of=request.as_of,
         include_archived=request.include_archived,
     )
-    found = candidates_rank(
-        vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name
-    )
+    found = candidates_rank(vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name)
     return {candidate.topic_id: candidate for candidate in found}
 
 

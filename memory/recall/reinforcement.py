@@ -3,6 +3,7 @@
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -23,7 +24,7 @@ def retrieval_record(
     """Append what a query returned, best first. One INSERT; none if it returned nothing."""
     if not topic_ids:
         return
-    row = [
+    row: list[Any] = [
         now, "query", principal.identity, scope, query, query_hash, list(topic_ids), list(field_ids),
         knobs.query_salience_bump, knobs.query_field_salience_bump, None, None,
     ]  # fmt: skip
@@ -36,7 +37,6 @@ def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now:
 
     It raises no salience, so it is born folded; regret asks the log whether archived topics were looked up.
     """
-    row = [now, "lookup", principal.identity, scope, "", "", [topic_id], [], 0.0, 0.0, now, False]
+    row: list[Any] = [now, "lookup", principal.identity, scope, "", "", [topic_id], [], 0.0, 0.0, now, False]
     with connection.cursor() as cursor:
         cursor.execute(_APPEND, row)
-

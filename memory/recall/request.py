@@ -26,7 +26,9 @@ class QueryRequest(BaseModel):
     explain: bool = False
     top_k: int = Field(default=8, ge=1, le=MAX_TOP_K)
     topic_ids: list[uuid.UUID] | None = Field(
-        default=None, max_length=MAX_TOP_K, description="Without the semantic stage these are the answer, in this order."
+        default=None,
+        max_length=MAX_TOP_K,
+        description="Without the semantic stage these are the answer, in this order.",
     )
     field_names: list[Name] | None = Field(default=None, max_length=200)
     scope: str | None = Field(default=None, max_length=MAX_SCOPE_LENGTH)

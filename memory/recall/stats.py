@@ -5,26 +5,26 @@ from typing import Any
 from django.db import connection
 
 from memory.models import Rung
+from memory.models.expressions import scope_within_sql
 
-_RUNGS = """
+_WITHIN = f"(%(scope)s::text = '/' OR {scope_within_sql('v.scope_id')})"
+
+_RUNGS = f"""
 SELECT v.rung, count(*), count(*) FILTER (WHERE v.pinned), sum(v.retrieval_count)
 FROM memory_vitality v
-WHERE %(scope)s = '/' OR v.scope_id IN (SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))
+WHERE {_WITHIN}
 GROUP BY v.rung
 """
 
-_CONTENT = """
-SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {within}),
+_CONTENT = f"""
+SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {_WITHIN}),
        (SELECT coalesce(sum(f.last_seq), 0) FROM memory_field f
-        JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {within}),
-       (SELECT count(*) FROM memory_link l JOIN memory_vitality v ON v.topic_id = l.source_id WHERE {within}),
+        JOIN memory_vitality v ON v.topic_id = f.topic_id WHERE {_WITHIN}),
+       (SELECT count(*) FROM memory_link l JOIN memory_vitality v ON v.topic_id = l.source_id WHERE {_WITHIN}),
        (SELECT count(*) FROM memory_scope WHERE %(scope)s = '/' OR path = %(scope)s OR starts_with(path, %(below)s)),
        (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL)
-""".format(
-    within="%(scope)s = '/' OR v.scope_id IN "
-    "(SELECT id FROM memory_scope WHERE path = %(scope)s OR starts_with(path, %(below)s))"
-)
+"""
 
 
 def stats_collect(scope: str) -> dict[str, Any]:

@@ -19,9 +19,7 @@ class Command(BaseCommand):
         """Embed until nothing is left; topics are found by their words meanwhile."""
         embedder = embedder_get()
         if (old := vectors_resize(embedder.dimension)) is not None:
-            self.stdout.write(
-                f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew."
-            )
+            self.stdout.write(f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew.")
         with tqdm(total=foreign_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
             try:
                 while True:
