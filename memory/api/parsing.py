@@ -37,7 +37,7 @@ class BodyInChunks(RequestRefused):
 
 def body_in_chunks(request: HttpRequest) -> bool:
     """Tell whether the client did not say beforehand how long the body is."""
-    return "CONTENT_LENGTH" not in request.META and "Transfer-Encoding" in request.headers
+    return not request.META.get("CONTENT_LENGTH") and "Transfer-Encoding" in request.headers
 
 
 def body_read(request: HttpRequest, *, limit: int) -> bytes:
