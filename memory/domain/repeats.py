@@ -12,16 +12,17 @@ def repeats_dropped(
     """Return the ids of the accesses that count.
 
     ``accesses`` are ``(id, asked, at)``, ``at`` in epoch seconds; ``counted_before`` holds the moment of the last
-    access that counted for each ``asked`` before these. An access counts when none that counted lies less than
-    ``window`` seconds before it; with a window of 0 each counts. The measure is the last access that *counted*, so an
-    agent that asks every 30 seconds is counted every 60, not never.
+    access that counted for each ``asked`` before these. An access counts when the last one that counted lies at least
+    ``window`` seconds away; with a window of 0 each counts. The measure is the last access that *counted*, so an agent
+    that asks every 30 seconds is counted every 60, not never. Away in either direction: an access may be logged a
+    moment after a later one, and be folded in the next turn.
     """
     last = dict(counted_before)
     counted = []
     for access_id, asked, at in sorted(accesses, key=lambda access: (access[2], access[0])):
         previous = last.get(asked)
-        if previous is not None and 0 <= at - previous < window:
+        if previous is not None and abs(at - previous) < window:
             continue
-        last[asked] = at
+        last[asked] = at if previous is None else max(at, previous)
         counted.append(access_id)
     return counted
