@@ -87,10 +87,15 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     return _topic(row)
 
 
+# Where the topic lives that a revision refers to: a reference is told to those who may see what it leads to.
+_REF_SCOPE = """
+(SELECT rs.path FROM memory_topic rt JOIN memory_scope rs ON rs.id = rt.scope_id WHERE rt.id = r.ref_topic_id)
+"""
+
 _DETAIL_FIELDS = f"""
 SELECT f.id, f.name, r.field_type, r.ref_topic_id, r.id, r.value, r.valid_from, r.provenance, r.why_changed,
        r.impact_expected, r.recorded_at, r.seq, f.last_seq, f.cold_through, f.detached,
-       {salience_effective_sql("f", "%(now)s::timestamptz")}
+       {salience_effective_sql("f", "%(now)s::timestamptz")}, {_REF_SCOPE}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """
@@ -118,7 +123,7 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
     topic = topic_get(topic_id, principal=principal, now=now)
     with connection.cursor() as cursor:
         cursor.execute(_DETAIL_FIELDS, {"id": topic_id, "now": now})
-        topic["fields"] = [_field(row) for row in cursor.fetchall()]
+        topic["fields"] = [_field(row, principal) for row in cursor.fetchall()]
         cursor.execute(_DETAIL_LINKS, {"id": topic_id, "most": MOST_LINKS})
         topic["neighbors"] = [
             {
@@ -131,9 +136,9 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
     return topic
 
 
-_HISTORY = """
+_HISTORY = f"""
 SELECT r.id, r.value, r.valid_from, r.provenance, r.why_changed, r.impact_expected, r.recorded_at, r.seq,
-       r.field_type, r.ref_topic_id, r.actor, r.seq <= f.cold_through
+       r.field_type, r.ref_topic_id, r.actor, r.seq <= f.cold_through, {_REF_SCOPE}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = %(id)s AND f.name = %(name)s AND r.seq < %(before)s
 ORDER BY r.seq DESC LIMIT %(limit)s
@@ -151,7 +156,7 @@ def field_history(
     before = 2**31 - 1 if cursor is None else _number_parse(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
-        rows = [_revision(row) for row in database.fetchall()]
+        rows = [_revision(row, principal) for row in database.fetchall()]
     if not rows and cursor is None:
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.")
     return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
@@ -210,14 +215,14 @@ def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _field(row: tuple[Any, ...]) -> dict[str, Any]:
+def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     (field_id, name, field_type, ref, revision_id, value, valid_from, provenance, why, impact, recorded_at, seq,
-     last_seq, cold_through, detached, salience) = row  # fmt: skip
+     last_seq, cold_through, detached, salience, ref_scope) = row  # fmt: skip
     return {
         "id": str(field_id),
         "name": name,
         "field_type": field_type,
-        "ref_topic_id": str(ref) if ref else None,
+        "ref_topic_id": str(ref) if ref and principal.sees(ref_scope) else None,
         "current": {
             "id": str(revision_id), "value": value, "valid_from": valid_from, "provenance": provenance,
             "why_changed": why, "impact_expected": impact, "recorded_at": recorded_at, "seq": seq,
@@ -230,14 +235,15 @@ def _field(row: tuple[Any, ...]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _revision(row: Sequence[Any]) -> dict[str, Any]:
+def _revision(row: Sequence[Any], principal: Principal) -> dict[str, Any]:
     names = (
         "id", "value", "valid_from", "provenance", "why_changed", "impact_expected", "recorded_at", "seq",
-        "field_type", "ref_topic_id", "actor", "cold",
+        "field_type", "ref_topic_id", "actor", "cold", "ref_scope",
     )  # fmt: skip
     revision = dict(zip(names, row, strict=True))
     revision["id"] = str(revision["id"])
-    revision["ref_topic_id"] = str(revision["ref_topic_id"]) if revision["ref_topic_id"] else None
+    ref, ref_scope = revision["ref_topic_id"], revision.pop("ref_scope")
+    revision["ref_topic_id"] = str(ref) if ref and principal.sees(ref_scope) else None
     return revision
 
 
