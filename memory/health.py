@@ -110,7 +110,7 @@ def embedder_check(_now: dt.datetime) -> Finding:
         return Finding(
             False, f"The embedder {embedder.model_name} makes vectors of {shape[-1]} numbers instead of {wanted}."
         )
-    column = _vector_column_dimension()
+    column = vector_column_dimension()
     if column is not None and column != wanted:
         return Finding(
             False,
@@ -225,7 +225,8 @@ def _migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
 
 
-def _vector_column_dimension() -> int | None:
+def vector_column_dimension() -> int | None:
+    """Return how many numbers a stored vector has, or None before the first migration. One query."""
     with connection.cursor() as cursor:
         # to_regclass follows the search path, so this finds the table of the tenant that is being asked about.
         cursor.execute(

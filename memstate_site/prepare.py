@@ -27,6 +27,8 @@ ADMINISTRATOR = "admin"
 # Any number will do, as long as nothing else in the database uses it for this kind of lock.
 PREPARE_LOCK = 0x4D656D5374
 DATABASE_WAIT_SECONDS = 30.0
+# A given key may be short, on a laptop say, but not without a word about it.
+SHORT_KEY = 16
 
 
 def prepare() -> None:
@@ -36,6 +38,7 @@ def prepare() -> None:
     from django.db.migrations.executor import MigrationExecutor
 
     with _one_at_a_time():
+        _embedder_must_fit()
         executor = MigrationExecutor(connection)
         # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -43,6 +46,26 @@ def prepare() -> None:
             print(f"Bringing the database up to date ({len(missing)} migrations).", flush=True)
             call_command("migrate", verbosity=0, interactive=False)
         credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
+
+
+def _embedder_must_fit() -> None:
+    """Refuse to start with an embedder whose vectors the store cannot hold: every request would fail on it later."""
+    from django.core.exceptions import ImproperlyConfigured
+
+    from memory.embedding import embedder_get
+    from memory.health import vector_column_dimension
+
+    try:
+        embedder = embedder_get()
+    except ImproperlyConfigured as problem:
+        raise SettingError(str(problem)) from problem
+    held = vector_column_dimension()
+    if held is not None and held != embedder.dimension:
+        raise SettingError(
+            f"The store holds vectors of {held} numbers, but {embedder.model_name} makes vectors of "
+            f"{embedder.dimension}. Set MEMSTATE_EMBEDDING_DIMENSION and the embedder back to what they were, or move "
+            "the store with `python manage.py reembed`."
+        )
 
 
 def credentials_ensure(path: Path) -> None:
@@ -54,9 +77,14 @@ def credentials_ensure(path: Path) -> None:
 
     given_password = envsecret("MEMSTATE_ADMIN_PASSWORD", minimum_length=8)
     given_keys = {
-        "agent": envsecret("MEMSTATE_API_KEY", minimum_length=16),
-        "operator": envsecret("MEMSTATE_ADMIN_KEY", minimum_length=16),
+        "agent": envsecret("MEMSTATE_API_KEY"),
+        "operator": envsecret("MEMSTATE_ADMIN_KEY"),
     }
+    for role, given in given_keys.items():
+        if given is not None and len(given) < SHORT_KEY:
+            print(
+                f"The {role} key that was given has {len(given)} characters; whoever can reach the server may guess it."
+            )
     kept: dict[str, str] = json.loads(private_file_read(path) or "{}")
     first_here = not kept
     first_anywhere = not _administrator_exists()

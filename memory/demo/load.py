@@ -15,6 +15,7 @@ from memory.domain.errors import Conflict, MemoryProblem
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.ingest.waiting import waiting_embed
 from memory.models import AccessLog, Field, Topic
 from memory.policy.effective import knobs_effective
 from memory.recall.corpus import documents_count
@@ -27,7 +28,8 @@ Progress = Callable[[int], object]
 def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     """Write ``story`` into the store; ``progress`` is told how many events each step has dealt with.
 
-    A day is one batch of ingest, so that the journal spreads over the half year as well. Retrievals are folded in the
+    A day is one batch of ingest, so that the journal spreads over the half year as well. Topics get their vectors at
+    the end, once each, however often they were revised. Retrievals are folded in the
     order of time, up to each change an operator made, so that salience is what it would have been.
     Raises ``Conflict`` if the store already holds a topic of the story.
     """
@@ -41,17 +43,19 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     _usage_load(story, progress)
     while documents_count():
         pass
+    while embedded := waiting_embed():
+        progress(embedded)
 
 
 def story_size(story: Story) -> int:
-    """Return how many events ``story_load`` reports in all."""
-    return len(story.topics) + len(story.revisions) + len(story.retrievals) + len(story.changes)
+    """Return how many steps ``story_load`` reports in all: each event, and each topic once more for its vector."""
+    return 2 * len(story.topics) + len(story.revisions) + len(story.retrievals) + len(story.changes)
 
 
 def _day_ingest(events: Iterable[StoryTopic | StoryRevision], *, now: dt.datetime) -> None:
     items = [_topic_item(event) if isinstance(event, StoryTopic) else _revision_item(event) for event in events]
-    prepared = ingest_prepare(items, principal=DEMO, now=now, defer=False)
-    for outcome in ingest_apply(prepared, principal=DEMO, now=now):
+    prepared = ingest_prepare(items, principal=DEMO, now=now, defer=True)
+    for outcome in ingest_apply(prepared, principal=DEMO, now=now, defer=True):
         if isinstance(outcome, MemoryProblem):
             raise outcome
 

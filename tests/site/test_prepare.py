@@ -120,7 +120,10 @@ def test_a_folder_that_outlived_its_database_brings_its_secrets_along(path: Path
     assert User.objects.get().check_password(json.loads(kept)["admin_password"])
 
 
-def test_a_key_that_is_easily_guessed_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_key_that_is_easily_guessed_is_accepted_with_a_word_about_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("MEMSTATE_API_KEY", "1234")
-    with pytest.raises(SettingError, match="MEMSTATE_API_KEY has 4 characters, but it needs at least 16"):
-        credentials_ensure(path)
+    credentials_ensure(path)
+    assert role_of("1234") == "agent"
+    assert "agent key that was given has 4 characters" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
@@ -26,8 +27,10 @@ class Command(BaseCommand):
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
             raise CommandError("--topics must lie between 1 and 4000.")
+        # The demo may be the first thing that somebody runs.
+        call_command("migrate", verbosity=0, interactive=False)
         story = story_build(now=now, seed=options["seed"], topics=options["topics"])
-        with tqdm(total=story_size(story), unit="event", desc="Half a year", dynamic_ncols=True) as bar:
+        with tqdm(total=story_size(story), unit="step", desc="Half a year", dynamic_ncols=True) as bar:
             try:
                 story_load(story, now=now, progress=bar.update)
             except MemoryProblem as problem:
