@@ -90,7 +90,9 @@ def test_pages_allow_scripts_from_our_own_address_only() -> None:
 
 
 @pytest.mark.django_db
-def test_who_guesses_passwords_is_locked_out() -> None:
+def test_who_guesses_passwords_is_locked_out(settings: Any) -> None:
+    # Slow hashing is what makes guessing slow; here it would only make the test slow.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     User.objects.create_superuser("admin", password="the right one")
     client = Client()
     for _ in range(settings.AXES_FAILURE_LIMIT):
