@@ -66,6 +66,7 @@ def ingest(
         on_deferred=jobs.upkeep_request,
     )
     jobs.upkeep_nudge()
+    items_count(accepted=1, refused=0)
     return json_reply(body, status=status)
 
 
@@ -111,4 +112,5 @@ def ingest_batch(request: HttpRequest, defer: Defer = False, idempotency_key: Id
         on_deferred=jobs.upkeep_request,
     )
     jobs.upkeep_nudge()
+    items_count(accepted=body["accepted"], refused=body["refused"])
     return json_reply(body, status=status)

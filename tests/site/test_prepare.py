@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.models import ApiKey
-from memstate_site.env import SettingError
 from memstate_site.prepare import credentials_ensure
 
 pytestmark = pytest.mark.django_db

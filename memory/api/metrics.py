@@ -1,0 +1,76 @@
+"""What monitoring can ask for at /metrics: requests, stages of queries, ingested items, and what waits for the worker."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse
+from prometheus_client import REGISTRY, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+
+REQUESTS = Counter("memstate_requests", "Requests answered.", ["method", "route", "status"])
+SECONDS = Histogram("memstate_request_seconds", "Time to answer a request.", ["method", "route"], buckets=_BUCKETS)
+STAGES = Histogram("memstate_query_stage_seconds", "Time of each stage of a query.", ["stage"], buckets=_BUCKETS)
+ITEMS = Counter("memstate_ingested_items", "Items sent to ingest.", ["outcome"])
+
+_BACKLOG = """
+SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
+       (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
+       (SELECT count(*) FROM memory_wakeup)
+"""
+
+
+class RequestMetrics:
+    """Middleware that counts and times every request by its route, never by its full address: ids are no labels."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request and count it."""
+        started = time.perf_counter()
+        response = self._get_response(request)
+        route = request.resolver_match.route if request.resolver_match else "unknown"
+        method = request.method or "unknown"
+        SECONDS.labels(method, route).observe(time.perf_counter() - started)
+        REQUESTS.labels(method, route, str(response.status_code)).inc()
+        return response
+
+
+def stages_observe(milliseconds: Mapping[str, float]) -> None:
+    """Count what each stage of a query took."""
+    for stage, spent in milliseconds.items():
+        STAGES.labels(stage).observe(spent / 1000)
+
+
+def items_count(*, accepted: int, refused: int) -> None:
+    """Count items of ingest."""
+    ITEMS.labels("accepted").inc(accepted)
+    ITEMS.labels("refused").inc(refused)
+
+
+class _Backlog(Collector):
+    """Asks the database when it is asked itself: the numbers belong to the store, not to a process."""
+
+    def describe(self) -> Iterable[Metric]:
+        """Name nothing in advance, so that registering needs no database."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Count what waits for the worker. One query over partial indexes; nothing if the database is away."""
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_BACKLOG)
+                row = cursor.fetchone()
+        except DatabaseError:
+            return
+        gauge = GaugeMetricFamily("memstate_backlog", "What waits for the worker.", labels=["what"])
+        for what, count in zip(("unfolded_accesses", "topics_without_vector", "wake_ups"), row, strict=True):
+            gauge.add_metric([what], count)
+        yield gauge
+
+
+REGISTRY.register(_Backlog())
