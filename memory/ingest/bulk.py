@@ -1,4 +1,7 @@
-"""COPY: the fastest way into a table, for rows that a plan has already proved free of conflicts."""
+"""COPY: the fastest way into a table, for rows that a plan has already proved free of conflicts.
+
+Django hands ``copy`` through to psycopg as it is, so what goes wrong is turned into Django's exceptions here.
+"""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -12,7 +15,7 @@ from memory.embedding.base import Vectors
 
 def rows_copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Append ``rows`` to ``table``. One statement. A conflict raises ``IntegrityError`` and aborts the transaction."""
-    with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
+    with cursor.db.wrap_database_errors, cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
         for row in rows:
             copy.write_row(row)
 
@@ -31,7 +34,8 @@ def vectors_copy(
     cursor: CursorWrapper, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:
     """Append rows to the vector table; a binary vector is a third of the size of its text and needs no parsing."""
-    with cursor.copy(f"COPY memory_topicvector ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)") as copy:
+    copying = f"COPY memory_topicvector ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+    with cursor.db.wrap_database_errors, cursor.copy(copying) as copy:
         copy.set_types(types)
         for row in rows:
             copy.write_row(row)
