@@ -19,6 +19,8 @@ import psutil
 import pytest
 
 from memstate_site.folder import CHECKOUT
+from memstate_site.postgres.account import server_account
+from memstate_site.postgres.place import socket_folder_remove
 from memstate_site.postgres.server import EmbeddedServer
 
 START_SECONDS = 60.0
@@ -155,6 +157,8 @@ def folder_copied(source: Path, workplace: Path) -> Iterator[Path]:
     parent = Path(tempfile.mkdtemp(prefix="folder-", dir=workplace))
     folder_copy(source, parent / "data")
     yield parent / "data"
+    # A server that was killed could not remove the folder of its socket.
+    socket_folder_remove(parent / "data", server_account())
     shutil.rmtree(parent, ignore_errors=True)
 
 
