@@ -8,6 +8,7 @@ from ninja import Header, Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
+from memory.api.metrics import items_count
 from memory.api.parsing import AddressText, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
