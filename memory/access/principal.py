@@ -20,8 +20,7 @@ class Principal:
     def require(self, role: str) -> None:
         """Raise ``NotAllowed`` unless the caller's role covers ``role``."""
         if ROLES.index(self.role) < ROLES.index(role):
-            article = "an" if role[0] in "aeiou" else "a"
-            raise NotAllowed(f"This needs {article} {role} key; the key in use is a {self.role} key.")
+            raise NotAllowed(f"This needs {_with_article(role)} key; the key in use is {_with_article(self.role)} key.")
 
     def scope_chosen(self, path: str | None) -> str:
         """Return the canonical scope to work in: the given one, or the caller's own.
@@ -38,6 +37,10 @@ class Principal:
     def sees(self, scope: str) -> bool:
         """Tell whether a topic in ``scope`` is visible to the caller."""
         return scope_within(scope, self.scope)
+
+
+def _with_article(role: str) -> str:
+    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
 
 
 SYSTEM = Principal(identity="system", actor="system", role="operator")

@@ -1,0 +1,126 @@
+"""Every refusal is a problem document after RFC 9457, whoever makes it."""
+
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from psycopg.errors import LockNotAvailable, QueryCanceled
+
+from memory.embedding import EmbeddingFailed
+from tests.cast import Answer, Caller, Cast, store_rows
+
+
+def problem(answer: Answer, status: int) -> str:
+    assert answer.status == status
+    assert answer.content_type == "application/problem+json"
+    document = answer.json
+    assert set(document) == {"type", "title", "status", "detail"}
+    assert (document["type"], document["status"]) == ("about:blank", status)
+    assert document["title"][0].isupper()
+    sentence = document["detail"]
+    assert isinstance(sentence, str)
+    assert sentence.endswith(".")
+    return sentence
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/", "/v1/nowhere", "/v1/topics/x", "/v1/topics/", "/v1/query/", "/v1/a/b/c", "/v1/%00", "/v1/%ff", "/v1//"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_an_unknown_address_below_v1_is_a_problem(agent: Caller, path: str, method: str):
+    assert problem(agent.request(method, path), 404) == "There is nothing at this address."
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/ingest", "POST"),
+        ("PUT", "/v1/ingest", "POST"),
+        ("GET", "/v1/ingest/batch", "POST"),
+        ("GET", "/v1/query", "POST"),
+        ("HEAD", "/v1/query", "POST"),
+        ("OPTIONS", "/v1/query", "POST"),
+        ("POST", "/v1/topics", "GET"),
+        ("TRACE", "/v1/topics", "GET"),
+        ("POST", "/v1/topics/00000000-0000-4000-8000-000000000000", "GET, PATCH"),
+        ("GET", "/v1/topics/00000000-0000-4000-8000-000000000000/pin", "POST"),
+        ("POST", "/v1/stats", "GET"),
+    ],
+)
+def test_a_method_that_is_not_possible_is_a_problem(agent: Caller, method: str, path: str, allowed: str):
+    answer = agent.request(method, path)
+    assert answer.headers["allow"] == allowed
+    if method == "HEAD":
+        assert (answer.status, answer.content_type) == (405, "application/problem+json")
+    else:
+        assert problem(answer, 405) == f"{method} is not possible at this address; possible is {allowed}."
+
+
+def test_problems_are_the_same_over_http(http_cast: Cast):
+    problem(http_cast.agent.get("/v1/nowhere"), 404)
+    problem(http_cast.agent.get("/v1/query"), 405)
+    problem(http_cast.nobody.get("/v1/stats"), 401)
+    problem(http_cast.agent.post("/v1/query", body=b"{"), 400)
+    problem(http_cast.agent.post("/v1/query", {}), 422)
+    problem(http_cast.agent.post("/v1/query", {"q": "x" * 3_000_000}), 413)
+
+
+NEW = {"placement": "new_topic", "title": "Tea"}
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, problem: Exception, cause: Exception | None = None) -> None:
+    problem.__cause__ = cause
+
+    def fail(*_args: Any, **_more: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr("memory.ingest.apply.plan_write", fail)
+
+
+@pytest.mark.parametrize(
+    ("raised", "cause", "status", "part"),
+    [
+        (EmbeddingFailed("The endpoint does not answer."), None, 503, "The endpoint does not answer."),
+        (OperationalError("no"), None, 503, "The database cannot be reached"),
+        (OperationalError("no"), LockNotAvailable(), 503, "Others are writing to the same topics"),
+        (OperationalError("no"), QueryCanceled(), 503, "took longer than a request may take"),
+        (RuntimeError("secret details"), None, 500, "the log of the server says what"),
+    ],
+)
+def test_what_fails_inside_is_a_problem_and_leaves_nothing(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch, raised: Exception, cause: Exception | None, status: int, part: str
+):
+    before = store_rows()
+    failing(monkeypatch, raised, cause)
+    answer = agent.post("/v1/ingest", NEW)
+    assert part in problem(answer, status)
+    assert "secret" not in answer.text
+    assert store_rows() == before
+
+
+def test_an_embedder_that_fails_leaves_nothing(agent: Caller, monkeypatch: pytest.MonkeyPatch):
+    from memory.embedding.instant import InstantEmbedder
+
+    def fail(*_args: Any) -> None:
+        raise EmbeddingFailed("The embedder is away.")
+
+    agent.remember("Something")
+    before = store_rows()
+    monkeypatch.setattr(InstantEmbedder, "embed_passages", fail)
+    assert problem(agent.post("/v1/ingest", NEW), 503) == "The embedder is away."
+    assert problem(agent.post("/v1/ingest/batch", [NEW]), 503) == "The embedder is away."
+    assert problem(agent.post("/v1/query", {"q": "x"}), 503) == "The embedder is away."
+    assert store_rows() == before
+
+
+def test_an_unknown_member_of_many_is_told_with_its_place(agent: Caller):
+    body = {"placement": "new_topic", "fields": [{"name": "a"}, {"name": 7}]}
+    assert problem(agent.post("/v1/ingest", body), 422) == "fields.1.name: Input should be a valid string."
+
+
+def test_many_mistakes_are_told_together_but_not_all(agent: Caller):
+    body = {"placement": "new_topic", "fields": [{"name": ""} for _ in range(9)]}
+    sentence = problem(agent.post("/v1/ingest", body), 422)
+    assert sentence.count("fields.") == 5
+    assert sentence.endswith("And 4 more.")

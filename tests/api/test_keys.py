@@ -1,0 +1,179 @@
+"""Keys: which role may do what, what is said to those that open nothing, and how often one may ask."""
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from memory.access.keys import key_create
+from memory.models import ApiKey
+from tests.cast import Caller, Cast, Clock, secret_of, store_rows
+
+ROLES = ("reader", "agent", "operator")
+
+# The least role for each route, and a request that succeeds with it.
+ROUTES: list[tuple[str, str, str, Any]] = [
+    ("reader", "POST", "/v1/query", {"q": "tea"}),
+    ("reader", "GET", "/v1/topics", None),
+    ("reader", "GET", "/v1/topics/{id}", None),
+    ("reader", "GET", "/v1/topics/{id}/fields/kind/history", None),
+    ("reader", "GET", "/v1/stats", None),
+    ("agent", "POST", "/v1/ingest", {"placement": "new_topic", "title": "New"}),
+    ("agent", "POST", "/v1/ingest/batch", [{"placement": "new_topic", "title": "New"}]),
+    ("agent", "PATCH", "/v1/topics/{id}", {"title": "Other"}),
+    ("agent", "POST", "/v1/topics/{id}/pin", {}),
+    ("agent", "POST", "/v1/topics/{id}/unpin", {}),
+    ("operator", "PATCH", "/v1/topics/{id}", {"salience": 2}),
+    ("operator", "POST", "/v1/ingest", {"placement": "new_topic", "created_at": "2020-01-01T00:00:00Z"}),
+    ("operator", "POST", "/v1/topics/{id}/archive", {}),
+    ("operator", "POST", "/v1/topics/{archived}/restore", {}),
+]
+
+
+@pytest.fixture
+def topics(cast: Cast) -> dict[str, str]:
+    topic_id, archived = (cast.agent.remember(title, values={"kind": "green"}) for title in ("Tea", "Old tea"))
+    cast.operator.post(f"/v1/topics/{archived}/archive").ok()
+    return {"id": topic_id, "archived": archived}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("least", "method", "path", "body"), ROUTES)
+def test_each_role_may_do_what_is_its_own(
+    cast: Cast, topics: dict[str, str], least: str, method: str, path: str, body: Any, role: str
+):
+    caller: Caller = getattr(cast, role)
+    before = store_rows()
+    answer = caller.request(method, path.format(**topics), **({} if body is None else {"json": body}))
+    if ROLES.index(role) >= ROLES.index(least):
+        answer.ok()
+    else:
+        assert answer.status == 403
+        # A route may ask for one role first and, for some members, for a higher one.
+        asked = {least, "agent"} if role == "reader" else {least}
+        assert answer.detail.removeprefix("This needs an ").partition(" key; ")[0] in asked
+        assert answer.detail.endswith(f" key; the key in use is {'a' if role == 'reader' else 'an'} {role} key.")
+        assert store_rows() == before
+
+
+def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
+    from memory.api.app import api
+
+    tabled = {(method, path.replace("{archived}", "{id}")) for _least, method, path, _body in ROUTES}
+    served = {
+        (method.upper(), path.replace("{topic_id}", "{id}").replace("{name}", "kind"))
+        for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
+        for method in operations
+    }
+    assert served == tabled
+    for _least, method, path, body in ROUTES:
+        more = {} if body is None else {"json": body}
+        answer = cast.nobody.request(method, path.format(**topics), **more)
+        assert answer.status == 401
+        assert answer.detail == "This needs a key: send it as X-API-Key or as Authorization: Bearer."
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_an_unknown_key_opens_nothing(cast: Cast):
+    answer = Caller(cast.agent.send, "ms_made-up").get("/v1/stats")
+    assert (answer.status, answer.detail) == (401, "This key is not known here.")
+
+
+def test_a_revoked_key_opens_nothing(cast: Cast):
+    ApiKey.objects.filter(name="agent").update(revoked_at=dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC))
+    before = store_rows()
+    answer = cast.agent.post("/v1/ingest", {"placement": "new_topic"})
+    assert (answer.status, answer.detail) == (401, "This key was revoked on 2026-03-01 12:30 UTC.")
+    assert store_rows() == before
+
+
+def test_a_key_expires_at_its_moment(cast: Cast, clock: Clock):
+    end = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)
+    ApiKey.objects.filter(name="agent").update(expires_at=end)
+    clock.set(end - dt.timedelta(seconds=1))
+    cast.agent.get("/v1/stats").ok()
+    clock.set(end)
+    answer = cast.agent.get("/v1/stats")
+    assert (answer.status, answer.detail) == (401, "This key expired on 2026-03-01 12:30 UTC.")
+
+
+@pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER  "])
+def test_a_key_may_come_as_a_bearer_token(nobody: Caller, scheme: str):
+    nobody.get("/v1/stats", headers={"Authorization": scheme + secret_of("reader")}).ok()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Basic " + secret_of("reader")},
+        {"Authorization": secret_of("reader")},
+        {"Authorization": "Bearer"},
+        {"Authorization": "Bearer "},
+        {"X-API-Key": ""},
+        {"X-API-Key": "ms_é"},
+        {"X-API-Key": secret_of("reader")[:-1]},
+        {"X-API-Key": "x" * 10_000},
+        {"Authorization": "Bearer ms_made-up"},
+    ],
+)
+def test_anything_else_is_no_key(nobody: Caller, headers: dict[str, str]):
+    answer = nobody.get("/v1/stats", headers=headers)
+    assert answer.status == 401
+    assert answer.detail
+
+
+def test_a_wrong_key_is_not_made_good_by_a_right_token(cast: Cast):
+    headers = {"X-API-Key": "ms_made-up", "Authorization": "Bearer " + secret_of("reader")}
+    assert cast.nobody.get("/v1/stats", headers=headers).status == 401
+
+
+def test_only_a_hash_of_the_key_is_stored(cast: Cast):
+    from django.core import serializers
+
+    stored = serializers.serialize("json", ApiKey.objects.all())
+    for name in ("agent", "operator", "reader"):
+        assert secret_of(name) not in stored
+        assert secret_of(name)[9:] not in stored
+
+
+def test_the_last_use_is_kept_to_the_minute(cast: Cast, clock: Clock):
+    def last() -> dt.datetime | None:
+        return ApiKey.objects.get(name="agent").last_used_at
+
+    start = clock.set(dt.datetime(2026, 1, 1, 10, 0, tzinfo=dt.UTC))
+    assert last() is None
+    cast.agent.get("/v1/stats").ok()
+    assert last() == start
+    clock.forward(seconds=30)
+    cast.agent.get("/v1/stats").ok()
+    assert last() == start
+    clock.forward(seconds=31)
+    cast.agent.get("/v1/stats").ok()
+    assert last() == clock.now
+
+
+def test_a_key_has_its_requests_per_minute_and_no_more(cast: Cast, clock: Clock, settings: Any):
+    settings.MEMSTATE_REQUESTS_PER_MINUTE = 3
+    clock.set(dt.datetime(2026, 1, 1, 10, 0, 42, tzinfo=dt.UTC))
+    for _ in range(3):
+        cast.agent.get("/v1/stats").ok()
+    answer = cast.agent.post("/v1/ingest", {"placement": "new_topic"})
+    assert answer.status == 429
+    assert answer.detail == "This key has made 3 requests in this minute, which is the limit."
+    assert answer.headers["retry-after"] == "18"
+    cast.reader.get("/v1/stats").ok()
+    clock.forward(seconds=18)
+    cast.agent.get("/v1/stats").ok()
+
+
+def test_requests_that_are_refused_count_too(cast: Cast, clock: Clock, settings: Any):
+    settings.MEMSTATE_REQUESTS_PER_MINUTE = 2
+    clock.set(dt.datetime(2026, 1, 1, 10, 0, tzinfo=dt.UTC))
+    assert [cast.agent.post("/v1/ingest", {}).status for _ in range(3)] == [422, 422, 429]
+
+
+def test_a_key_of_another_scope_is_made_with_its_canonical_path(cast: Cast):
+    key = key_create(name="loose", role="agent", secret="ms_a-loose-path-in-the-tests-of-keys", scope="user//carol/")
+    assert key.scope == "/user/carol"
+    carol = Caller(cast.agent.send, "ms_a-loose-path-in-the-tests-of-keys")
+    assert carol.topic(carol.remember("Hers"))["scope"] == "/user/carol"
