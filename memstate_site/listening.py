@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import socket
 import time
 
@@ -11,6 +12,8 @@ import psutil
 from memstate_site.env import SettingError
 
 BACKLOG = 1024
+# Whoever listens everywhere is reached on the same machine under its own name for itself.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.socket:
@@ -40,6 +43,24 @@ def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.s
                 continue
             raise SettingError(_sentence(problem, host, port)) from problem
         return opened
+
+
+def shown_address(host: str, port: int) -> str:
+    """Where a browser on this machine finds what listens there."""
+    name = EVERYWHERE.get(host, host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def status_of(host: str, port: int, path: str, *, asks_as: str) -> int | None:
+    """The status of a page asked for under the name `asks_as`, or None if nobody answers within a second."""
+    connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), port, timeout=1)
+    try:
+        connection.request("GET", path, headers={"Host": asks_as, "Connection": "close"})
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
 
 
 def _sentence(problem: OSError, host: str, port: int) -> str:

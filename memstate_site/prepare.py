@@ -21,6 +21,7 @@ import psycopg
 
 from memstate_site.env import SettingError, envsecret, envstr
 from memstate_site.folder import data_folder_ensure, private_file_read, private_file_replace
+from memstate_site.listening import shown_address
 
 CREDENTIALS_FILE = "credentials.json"
 ADMINISTRATOR = "admin"
@@ -120,24 +121,17 @@ def credentials_ensure(path: Path) -> None:
 
 
 def _show_once(path: Path, made: dict[str, str]) -> None:
+    from django.conf import settings
+
+    console = shown_address(settings.MEMSTATE_API_HOST, settings.MEMSTATE_API_PORT) + "/"
     labels = {"admin_password": "Password", "agent_key": "Agent key", "operator_key": "Operator key"}
-    lines = [("Console", console_address()), ("Administrator", ADMINISTRATOR)]
+    lines = [("Console", console), ("Administrator", ADMINISTRATOR)]
     lines += [(label, made[name]) for name, label in labels.items() if name in made]
     print("\nMemState is set up. What follows is shown this once and kept, for this account only, in")
     print(f"{path}\n")
     for label, value in lines:
         print(f"  {label:<15}{value}")
     print(flush=True)
-
-
-def console_address() -> str:
-    """Where a browser on this machine finds the console."""
-    from django.conf import settings
-
-    host = settings.MEMSTATE_API_HOST
-    # A server that listens everywhere is reached here under this machine's own name for itself.
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{shown}:{settings.MEMSTATE_API_PORT}/"
 
 
 def _administrator_exists() -> bool:

@@ -8,7 +8,6 @@ web server, job cluster, database. If this process itself is killed outright, it
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import secrets
 import selectors
@@ -24,7 +23,7 @@ from memstate_site import leftovers
 from memstate_site.child import Child, Patience, how_it_ended
 from memstate_site.env import SettingError, envstr
 from memstate_site.folder import data_folder_ensure
-from memstate_site.listening import listening_socket
+from memstate_site.listening import listening_socket, shown_address, status_of
 from memstate_site.postgres.errors import PostgresError
 from memstate_site.postgres.server import EmbeddedServer
 from memstate_site.processes import FolderLock
@@ -242,34 +241,16 @@ class Supervisor:
         return True
 
     def _ask_whether_ready(self) -> None:
-        answer = self._answer()
+        answer = status_of(self.host, self.port, "/readyz", asks_as=self.asks_as)
         if answer is not None and answer < 500:
             self.ready = True
-            show(f"MemState is ready at {self._address()}")
+            show(f"MemState is ready at {shown_address(self.host, self.port)}")
             return
         self.next_question = time.monotonic() + 0.1
         if time.monotonic() > self.ready_deadline:
             self.ready_deadline = float("inf")
             state = "does not answer" if answer is None else f"answers that it is not ready (status {answer})"
             show(f"MemState {state} after {READY_WITHIN_SECONDS:g} seconds; `manage.py doctor` says what is wrong.")
-
-    def _answer(self) -> int | None:
-        """The status of /readyz, or None if nobody answers."""
-        connection = http.client.HTTPConnection(self._own_name(), self.port, timeout=1)
-        try:
-            connection.request("GET", "/readyz", headers={"Host": self.asks_as, "Connection": "close"})
-            return connection.getresponse().status
-        except (OSError, http.client.HTTPException):
-            return None
-        finally:
-            connection.close()
-
-    def _own_name(self) -> str:
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
-
-    def _address(self) -> str:
-        name = self._own_name()
-        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}"
 
     # --- Stopping ---
 

@@ -20,7 +20,7 @@ from django.test import Client
 from memstate_site.child import Child, Patience, how_it_ended
 from memstate_site.env import SettingError
 from memstate_site.folder import CHECKOUT
-from memstate_site.listening import listening_socket
+from memstate_site.listening import listening_socket, shown_address
 
 
 def settings_with(*names: str, **environment: str) -> dict[str, Any]:
@@ -178,3 +178,10 @@ def test_a_port_that_is_freed_in_time_is_waited_for() -> None:
             listening_socket("127.0.0.1", port)
     with listening_socket("127.0.0.1", port, patience=2) as second:
         assert second.getsockname()[1] == port
+
+
+def test_an_address_for_everybody_is_shown_as_one_that_a_browser_can_open() -> None:
+    assert shown_address("0.0.0.0", 80) == "http://127.0.0.1:80"
+    assert shown_address("::", 80) == "http://[::1]:80"
+    assert shown_address("fe80::1", 80) == "http://[fe80::1]:80"
+    assert shown_address("memory.example", 8765) == "http://memory.example:8765"
