@@ -74,7 +74,7 @@ def in_process(method: str, path: str, body: bytes | None, headers: Mapping[str,
     """Send a request through the middleware and routes, in the thread and transaction of the test."""
     headers = dict(headers)
     content_type = headers.pop("Content-Type", "application/json")
-    client = Client(raise_request_exception=False)
+    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
     reply = client.generic(method, path, data=body or b"", content_type=content_type, headers=headers)
     content = b"".join(reply.streaming_content) if reply.streaming else reply.content
     return Answer(reply.status_code, {name.lower(): value for name, value in reply.headers.items()}, content)
