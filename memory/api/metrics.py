@@ -1,4 +1,4 @@
-"""What monitoring can ask for at /metrics: requests, stages of queries, ingested items, and what waits for the worker."""
+"""What monitoring can ask for at /metrics: requests, stages of queries, ingested items, the worker's backlog."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping

