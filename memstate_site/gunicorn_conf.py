@@ -47,3 +47,10 @@ def post_fork(_server: Any, worker: Any) -> None:
     ask = dies_with_parent(signal.SIGKILL, parent=worker.ppid)
     if ask is not None:
         ask()
+
+
+def post_worker_init(_worker: Any) -> None:
+    """Load the embedding model now, after the fork and before the first request would have to wait for it."""
+    from memory.embedding import embedder_get
+
+    embedder_get()

@@ -30,11 +30,11 @@ local all all scram-sha-256
 CONFIGURATION = """\
 # Written by MemState at each start; put settings of your own into local.conf, which counts last.
 max_connections = 100
-shared_buffers = 256MB
+shared_buffers = {shared_buffers}MB
 work_mem = 16MB
 # A vector index is built quickly only while it fits in here.
 maintenance_work_mem = 256MB
-effective_cache_size = 1GB
+effective_cache_size = {cache}MB
 random_page_cost = 1.1
 # Statements here are short; compiling them costs more than it saves.
 jit = off
@@ -64,8 +64,17 @@ CARELESS = """\
 fsync = off
 synchronous_commit = off
 full_page_writes = off
-shared_buffers = 128MB
 """
+
+
+def configuration() -> str:
+    """The server's settings for this machine.
+
+    An eighth of the memory for shared buffers, within bounds: the vector index wants to lie in them, and others live on
+    the machine too. What is not used is not taken. The planner is told to expect half of the memory as cache.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
+    return CONFIGURATION.format(shared_buffers=max(128, min(1024, memory // 8)), cache=max(512, memory // 2))
 
 
 def environment() -> dict[str, str]:
@@ -96,7 +105,7 @@ def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, carele
             _single_user(place, binaries, database, ["ALTER EXTENSION vector UPDATE"])
         private_file_replace(folder / RELEASE_FILE, binaries.release)
     file_give(path / "pg_hba.conf", ACCESS_RULES, account)
-    file_give(path / "postgresql.conf", CONFIGURATION + (CARELESS if careless else ""), account)
+    file_give(path / "postgresql.conf", configuration() + (CARELESS if careless else ""), account)
     return place
 
 
