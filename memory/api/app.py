@@ -36,8 +36,13 @@ TAGS = [
 
 
 def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return ``view`` with the refusals that Ninja writes as plain text turned into problem documents."""
+    """Return ``view`` with the refusals that Ninja writes as plain text turned into problem documents.
 
+    Keys are no cookies, so nobody's browser can be made to send one: there is nothing to protect from forgery, and a
+    client that mistakes an address or a method is to hear of that.
+    """
+
+    @csrf_exempt
     @wraps(view)
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
@@ -53,9 +58,6 @@ def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
     return answer
 
 
-# Keys are no cookies, so nobody's browser can be made to use one: there is nothing to protect from forgery, and a
-# client that mistakes an address is to hear of the address.
-@csrf_exempt
 def _nothing_here(_request: HttpRequest, **_parts: str) -> HttpResponseBase:
     return problem_response(404, "There is nothing at this address.")
 
@@ -74,7 +76,7 @@ class MemoryAPI(NinjaAPI):
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
                 pattern.callback = _problems_only(pattern.callback)
-        return [*patterns, re_path("", _nothing_here)], app_name, namespace
+        return [*patterns, re_path("", csrf_exempt(_nothing_here))], app_name, namespace
 
     def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
         """Return the OpenAPI document; refusals have the content type of RFC 9457."""

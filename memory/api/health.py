@@ -3,18 +3,21 @@
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from memory.health import READY_CHECKS, health_findings
 
 
+@csrf_exempt
 @require_safe
 def livez(_request: HttpRequest) -> HttpResponse:
     """Answer that the process serves requests; asks nothing of the database."""
     return JsonResponse({"status": "ok"})
 
 
+@csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
     """Answer 200 if requests can be served, else 503 with a sentence for each thing that is missing."""
@@ -24,6 +27,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return JsonResponse(body, status=200 if ready else 503)
 
 
+@csrf_exempt
 @require_safe
 def metrics(_request: HttpRequest) -> HttpResponse:
     """Return counters and timings in Prometheus's text format."""

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -139,7 +140,8 @@ def browser_page() -> Iterator[Any]:
     try:
         with sync_api.sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=os.environ.get("MEMSTATE_TEST_BROWSER") or None, args=["--no-sandbox"]
+                executable_path=os.environ.get("MEMSTATE_TEST_BROWSER") or shutil.which("chromium"),
+                args=["--no-sandbox"],
             )
             yield browser.new_page()
             browser.close()
