@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import close_old_connections, connection, connections
+from django.db import close_old_connections, connection, connections, transaction
 from django.utils import timezone
 
+from memory.ingest.waiting import waiting_embed
 from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDocument, TopicVector, Vitality
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
@@ -133,20 +134,20 @@ def test_batches_that_touch_the_same_topics_in_opposite_order_do_not_wait_for_ea
 
 def test_batches_that_make_the_same_topics_in_opposite_order_have_one_maker_for_each(http_cast: Cast) -> None:
     agent = http_cast.agent
-    for _round in range(10):
-        ids = [str(uuid.uuid4()) for _ in range(6)]
+    for _round in range(3):
+        ids = [str(uuid.uuid4()) for _ in range(300)]
 
         def maker(order: list[str]) -> Callable[[], Answer]:
             items = [{"placement": "new_topic", "topic_id": topic_id, "title": "Twice"} for topic_id in order]
             return lambda: batch(agent, items)
 
-        replies = [reply.ok()["results"] for reply in at_once([maker(ids), maker(ids[::-1]), maker(ids[3:] + ids[:3])])]
+        replies = [reply.ok()["results"] for reply in at_once([maker(ids), maker(ids[::-1]), maker(sorted(ids))])]
         statuses = [result["status"] for results in replies for result in results]
-        assert statuses.count(200) == 6
-        assert statuses.count(409) == 12
+        assert statuses.count(200) == 300
+        assert statuses.count(409) == 600
         made = [result["topic_id"] for results in replies for result in results if result["status"] == 200]
         assert sorted(made) == sorted(ids)
-        assert Topic.objects.filter(pk__in=ids).count() == 6
+        assert Topic.objects.filter(pk__in=ids).count() == 300
 
 
 def test_of_two_creations_of_one_topic_one_is_refused(http_cast: Cast) -> None:
@@ -239,8 +240,6 @@ def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
 
         return run
 
-    from memory.ingest.waiting import waiting_embed
-
     writers = [write(ids), write(ids[::-1]), write_deferred, move]
     finished: list[int] = []
 
@@ -265,6 +264,35 @@ def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
     fold_all()
     assert set(Vitality.objects.filter(pk__in=ids).values_list("retrieval_count", flat=True)) == {300}
     assert set(Field.objects.filter(name="a").values_list("retrieval_count", "last_seq")) == {(300, 13)}
+
+
+def test_the_worker_leaves_what_is_being_written_to_its_next_turn(http_cast: Cast) -> None:
+    agent = http_cast.agent
+    items = [{"placement": "new_topic", "title": f"Topic {n}"} for n in range(5)]
+    results = agent.post("/v1/ingest/batch?defer=1", items).ok()["results"]
+    held, done = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with transaction.atomic():
+            for model in (TopicDocument, TopicVector):
+                assert model.objects.select_for_update(no_key=True).get(pk=results[2]["topic_id"])
+            held.set()
+            done.wait(20)
+
+    def work() -> tuple[int, int, int]:
+        held.wait(20)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '2s'")
+            return documents_count(), waiting_embed(), TopicVector.objects.filter(embedding=None).count()
+        finally:
+            done.set()
+
+    _nothing, (counted, _tried, waiting) = at_once([write, work])
+    assert (counted, waiting) == (4, 1)
+    assert documents_count() == 1
+    waiting_embed()
+    assert not TopicVector.objects.filter(embedding=None).exists()
 
 
 def assert_live_agrees() -> None:
