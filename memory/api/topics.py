@@ -24,6 +24,20 @@ from memory.recall.reinforcement import lookup_record
 router = Router(tags=["topics"])
 
 
+class TopicIdConverter:
+    """A topic id in an address: a UUID, in capitals too, which Django's own converter takes for no UUID."""
+
+    regex = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+    def to_python(self, value: str) -> uuid.UUID:
+        """Return the id."""
+        return uuid.UUID(value)
+
+    def to_url(self, value: uuid.UUID) -> str:
+        """Return the id as text."""
+        return str(value)
+
+
 class FieldNameConverter:
     """A field name in an address: any text, slashes and line breaks included, since a name may hold them."""
 
@@ -38,6 +52,7 @@ class FieldNameConverter:
         return value
 
 
+register_converter(TopicIdConverter, "topicid")
 register_converter(FieldNameConverter, "fieldname")
 
 Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
@@ -77,7 +92,7 @@ def topic_list(
 
 
 @router.get(
-    "/topics/{uuid:topic_id}",
+    "/topics/{topicid:topic_id}",
     summary="Look one topic up",
     response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
 )
@@ -91,7 +106,7 @@ def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
 
 
 @router.get(
-    "/topics/{uuid:topic_id}/fields/{fieldname:name}/history",
+    "/topics/{topicid:topic_id}/fields/{fieldname:name}/history",
     summary="Read the history of a field",
     response={200: HistoryPage, **problems(401, 404, 422, 429, 503)},
 )
@@ -115,7 +130,7 @@ def field_history_page(
 
 
 @router.patch(
-    "/topics/{uuid:topic_id}",
+    "/topics/{topicid:topic_id}",
     summary="Edit a topic",
     response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
@@ -136,7 +151,7 @@ def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: Topic
 _MOVE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-@router.post("/topics/{uuid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/pin", summary="Pin a topic", response={200: TopicDetail, **_MOVE})
 def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Protect a topic from forgetting."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
@@ -144,7 +159,7 @@ def topic_pin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None 
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/unpin", summary="Unpin a topic", response={200: TopicDetail, **_MOVE})
 def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """End a topic's protection."""
     principal, reason = principal_of(request, "agent"), payload.reason if payload else ""
@@ -152,7 +167,7 @@ def topic_unpin(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | Non
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/archive", summary="Archive a topic", response={200: TopicDetail, **_MOVE})
 def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Take one topic out of retrieval. Operator keys; forgetting as a whole is the policy's work."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
@@ -160,7 +175,7 @@ def topic_archive(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | N
     return _detail(request, topic_id)
 
 
-@router.post("/topics/{uuid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **_MOVE})
+@router.post("/topics/{topicid:topic_id}/restore", summary="Restore a topic", response={200: TopicDetail, **_MOVE})
 def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Bring one archived topic back. Operator keys."""
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from memory.domain.errors import ValueRefused
 
 MAX_VALUE_LENGTH = 100_000
-_INTEGER = re.compile(r"[+-]?\d{1,300}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _is_int(text: str) -> bool:
@@ -18,7 +19,7 @@ def _is_int(text: str) -> bool:
 
 def _is_float(text: str) -> bool:
     try:
-        return math.isfinite(float(text)) and "_" not in text
+        return math.isfinite(float(text)) and text.isascii() and "_" not in text and text == text.strip()
     except ValueError:
         return False
 
@@ -32,7 +33,8 @@ def _is_date(text: str) -> bool:
         dt.date.fromisoformat(text)
     except ValueError:
         return False
-    return True
+    # Python also reads weeks and dates without dashes, which other languages do not.
+    return _DATE.fullmatch(text) is not None
 
 
 def _is_datetime(text: str) -> bool:
@@ -47,9 +49,16 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(digits)
+    return number
+
+
 def _parses_as_json(text: str) -> bool:
     try:
-        json.loads(text, parse_constant=_refuse_constant)
+        json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         return False
     return True

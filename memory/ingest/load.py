@@ -1,5 +1,6 @@
 """What the store already knows about the topics that a batch touches."""
 
+import datetime as dt
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ class KnownField:
     value: str
     field_type: str
     ref_topic_id: uuid.UUID | None
+    recorded_at: dt.datetime
     is_new: bool = False
 
 
@@ -33,6 +35,7 @@ class KnownTopic:
     title: str
     summary: str
     categories: list[str]
+    created_at: dt.datetime
     rung: int = Rung.ACTIVE
     released: bool = False
     merged: bool = False
@@ -61,7 +64,7 @@ class Known:
 _LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 
 _TOPICS = """
-SELECT t.id, s.path, t.title, t.summary, t.categories, t.rung,
+SELECT t.id, s.path, t.title, t.summary, t.categories, t.created_at, t.rung,
        t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL, v.pinned
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
@@ -70,7 +73,8 @@ WHERE t.id = ANY(%s)
 """
 
 _FIELDS = """
-SELECT f.topic_id, f.id, f.name, f.last_seq, f.cold_through, r.value, r.field_type, r.ref_topic_id
+SELECT f.topic_id, f.id, f.name, f.last_seq, f.cold_through, r.value, r.field_type, r.ref_topic_id,
+       r.recorded_at
 FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s)
@@ -95,16 +99,12 @@ def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock:
         if lock and changed_ids:
             cursor.execute(_LOCK, [changed_ids])
         cursor.execute(_TOPICS, [read_ids])
-        for topic_id, scope, title, summary, categories, rung, released, merged, pinned in cursor.fetchall():
-            known.topics[topic_id] = KnownTopic(
-                topic_id, scope, title, summary, categories, rung, released, merged, pinned
-            )
+        for topic_id, *columns in cursor.fetchall():
+            known.topics[topic_id] = KnownTopic(topic_id, *columns)
         if changed_ids:
             cursor.execute(_FIELDS, [changed_ids])
-            for topic_id, field_id, name, last_seq, cold_through, value, field_type, ref in cursor.fetchall():
-                known.topics[topic_id].fields[name] = KnownField(
-                    field_id, name, last_seq, cold_through, value, field_type, ref
-                )
+            for topic_id, field_id, name, *columns in cursor.fetchall():
+                known.topics[topic_id].fields[name] = KnownField(field_id, name, *columns)
             cursor.execute(_LINKS, [changed_ids])
             for source, target, kind in cursor.fetchall():
                 known.topics[source].links.add((target, kind))

@@ -119,6 +119,7 @@ class _Placing:
             topic = self._stored_topic()
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(f"version_field takes exactly one field; {len(self.item.fields)} were given.")
+            self._past_check(topic)
             reply = Reply(topic.id)
         for entry in self.item.fields:
             self._field(topic, entry, reply)
@@ -140,6 +141,17 @@ class _Placing:
             )
         )
         return reply
+
+    def _past_check(self, topic: KnownTopic) -> None:
+        # Revisions are numbered in the order in which they were learned; ``as_of`` relies on it.
+        if self.item.created_at is None:
+            return
+        if self.at < topic.created_at:
+            raise ValueRefused(f"created_at lies before topic {topic.id} was created.")
+        for entry in self.item.fields:
+            present = topic.fields.get(entry.name)
+            if present is not None and self.at < present.recorded_at:
+                raise ValueRefused(f"created_at lies before the last change of field {entry.name!r}.")
 
     def _references_check(self) -> None:
         changed, read = item_topic_ids(self.item)
@@ -172,6 +184,7 @@ class _Placing:
             title=item.title.strip() or "untitled",
             summary=item.summary or "",
             categories=sorted(set(item.categories)),
+            created_at=self.at,
             pinned=item.pinned,
             is_new=True,
         )
@@ -226,6 +239,7 @@ class _Placing:
                 value="",
                 field_type=entry.field_type,
                 ref_topic_id=None,
+                recorded_at=self.at,
                 is_new=True,
             )
             topic.fields[entry.name] = present
@@ -240,6 +254,8 @@ class _Placing:
         else:
             reply.applied.append(f"version:{entry.name}")
         present.last_seq += 1
+        # Of two writers at once, the one who comes second may have read the clock first.
+        present.recorded_at = max(present.recorded_at, self.at)
         present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
         present.value, present.field_type = entry.text, entry.field_type
         if not entry.keeps_reference:
@@ -253,8 +269,8 @@ class _Placing:
                 present.value,
                 present.field_type,
                 present.ref_topic_id,
-                self.item.valid_from or self.at,
-                self.at,
+                self.item.valid_from or present.recorded_at,
+                present.recorded_at,
                 entry.provenance,
                 entry.why_changed or "",
                 entry.impact_expected or "",

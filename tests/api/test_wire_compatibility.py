@@ -172,15 +172,22 @@ def test_version_field_takes_exactly_one_field(client: PublishedClient, mara: di
     ("field_type", "good", "bad"),
     [
         ("int", "42", "4.2"),
+        ("int", "+7", "٤٢"),
         ("int", "-7", "seven"),
         ("float", "3.5", "inf"),
         ("float", "1e3", "NaN"),
         ("float", "2", "1e999"),
+        ("float", "-.5", " 1"),
+        ("float", "0", "1_0"),
         ("bool", "true", "yes"),
         ("date", "2026-03-01", "2026-02-30"),
+        ("date", "2024-02-29", "2026-W01-1"),
+        ("date", "0001-01-01", "20260301"),
         ("datetime", "2026-03-01T09:30:00Z", "tomorrow"),
         ("list", '["a", 1]', '{"a": 1}'),
         ("json", '{"a": [1, null]}', "{a: 1}"),
+        ("json", "[1e300]", "[1e999]"),
+        ("json", '"text"', "[NaN]"),
     ],
 )
 def test_a_value_must_fit_its_type(client: PublishedClient, agent: Caller, field_type: str, good: str, bad: str):
