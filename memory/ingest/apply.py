@@ -25,25 +25,29 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Items together with the vectors that were computed before any lock was taken."""
+    """Items together with what was computed before any lock was taken: their vectors, by the hash of the text, and
+    the plan, if it holds without a lock."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
+    plan: Plan | None = None
 
 
 def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool) -> Prepared:
-    """Embed what the items will most likely amount to, outside any transaction. At most three queries.
+    """Plan and embed what the items will most likely amount to, outside any transaction. At most three queries.
 
     Embedding takes far longer than writing. Done under the locks of the write, it would make every other writer of the
     same topics wait; done here, the write only has to embed again what somebody else changed in between.
     """
-    if defer:
-        return Prepared(items, {})
     known = _load(items, lock=False)
     plan = ingest_plan(items, known=known, principal=principal, now=now)
     vectors: dict[str, Vectors] = {}
-    _vectors_complete(vectors, _texts(plan))
-    return Prepared(items, vectors)
+    if not defer:
+        _vectors_complete(vectors, _texts(plan))
+    # New topics depend on nobody's lock: what they name is never taken away, and an id that somebody else used in the
+    # meantime is refused by the database, whereupon the plan is made anew.
+    alone = not any(item_topic_ids(item)[0] for item in items)
+    return Prepared(items, vectors, plan if alone else None)
 
 
 def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
@@ -52,20 +56,24 @@ def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, 
     What is written is written in one transaction (the caller's, if it has opened one), at most 22 statements for any
     number of items. Raises ``EmbeddingFailed``, in which case nothing is written.
     """
+    plan = prepared.plan
     for left in reversed(range(TRIES)):
         try:
             with transaction.atomic():
-                return _apply(prepared, principal=principal, now=now, defer=defer)
+                return _apply(prepared, plan, principal=principal, now=now, defer=defer)
         except IntegrityError:
             if not left:
                 raise
+            plan = None
     raise AssertionError("unreachable")
 
 
-def _apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool) -> list[Outcome]:
-    items = prepared.items
-    known = _load(items, lock=True)
-    plan = ingest_plan(items, known=known, principal=principal, now=now)
+def _apply(
+    prepared: Prepared, plan: Plan | None, *, principal: Principal, now: dt.datetime, defer: bool
+) -> list[Outcome]:
+    if plan is None:
+        known = _load(prepared.items, lock=True)
+        plan = ingest_plan(prepared.items, known=known, principal=principal, now=now)
     if not plan.scopes:
         return plan.outcomes
     texts = _texts(plan)

@@ -32,9 +32,7 @@ def test_query_time_hardly_grows_with_the_store(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(embedder_get(), "embed_query", lambda _text, v=vectors, p=picked: v[next(p)])
         server, stages, statements = _queries(cast, random, monkeypatch)
         bare = _bare(vectors, random)
-        rows.append(
-            [f"{size:,}", p50(server), p95(server), p50(bare), p50(server) / p50(bare), statements, stages]
-        )
+        rows.append([f"{size:,}", p50(server), p95(server), p50(bare), p50(server) / p50(bare), statements, stages])
     table(
         "Query through the whole stack, embedding not counted (ms)",
         ["topics", "p50", "p95", "bare top-10 p50", "ratio", "SQL statements", "stages p50"],
@@ -44,9 +42,7 @@ def test_query_time_hardly_grows_with_the_store(monkeypatch: pytest.MonkeyPatch)
     store_clear()
 
 
-def _queries(
-    cast: Cast, random: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> tuple[list[float], str, int]:
+def _queries(cast: Cast, random: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], str, int]:
     stages: dict[str, list[float]] = {}
     embedding: list[float] = []
     statements: list[str] = []
