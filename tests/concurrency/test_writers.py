@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,13 @@ import pytest
 from django.db import close_old_connections, connection, connections, transaction
 from django.utils import timezone
 
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.items import IngestItem
 from memory.ingest.waiting import waiting_embed
 from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDocument, TopicVector, Vitality
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
-from tests.cast import Answer, Caller, Cast
+from tests.cast import Answer, Caller, Cast, principal_like
 
 # The full variant is MEMSTATE_TEST_WRITES=200.
 WRITES = int(os.environ.get("MEMSTATE_TEST_WRITES", "25"))
@@ -135,7 +138,7 @@ def test_batches_that_touch_the_same_topics_in_opposite_order_do_not_wait_for_ea
 def test_batches_that_make_the_same_topics_in_opposite_order_have_one_maker_for_each(http_cast: Cast) -> None:
     agent = http_cast.agent
     for _round in range(3):
-        ids = [str(uuid.uuid4()) for _ in range(300)]
+        ids = [str(uuid.uuid4()) for _ in range(50)]
 
         def maker(order: list[str]) -> Callable[[], Answer]:
             items = [{"placement": "new_topic", "topic_id": topic_id, "title": "Twice"} for topic_id in order]
@@ -143,11 +146,48 @@ def test_batches_that_make_the_same_topics_in_opposite_order_have_one_maker_for_
 
         replies = [reply.ok()["results"] for reply in at_once([maker(ids), maker(ids[::-1]), maker(sorted(ids))])]
         statuses = [result["status"] for results in replies for result in results]
-        assert statuses.count(200) == 300
-        assert statuses.count(409) == 600
+        assert statuses.count(200) == 50
+        assert statuses.count(409) == 100
         made = [result["topic_id"] for results in replies for result in results if result["status"] == 200]
         assert sorted(made) == sorted(ids)
-        assert Topic.objects.filter(pk__in=ids).count() == 300
+        assert Topic.objects.filter(pk__in=ids).count() == 50
+
+
+def test_a_batch_makes_its_topics_in_one_order_whatever_order_they_are_sent_in(http_cast: Cast) -> None:
+    low, middle, high = (str(uuid.UUID(int=number)) for number in (1, 5, 9))
+    # The scope is there, so that the topics are what has to be waited for.
+    http_cast.agent.remember("Before")
+    made = threading.Event()
+
+    def one_after_the_other() -> None:
+        now, principal = timezone.now(), principal_like()
+
+        def make(topic_id: str) -> None:
+            item = IngestItem(placement="new_topic", topic_id=topic_id, title="First")
+            ingest_apply(
+                ingest_prepare([item], principal=principal, now=now, defer=False), principal=principal, now=now
+            )
+
+        with transaction.atomic():
+            make(middle)
+            made.set()
+            deadline = time.monotonic() + 20
+            with connection.cursor() as cursor:
+                while time.monotonic() < deadline:
+                    cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                    if cursor.fetchone()[0]:
+                        break
+            make(high)
+
+    def backwards() -> list[int]:
+        made.wait(20)
+        items = [
+            {"placement": "new_topic", "topic_id": topic_id, "title": "Second"} for topic_id in (high, middle, low)
+        ]
+        return [result["status"] for result in batch(http_cast.agent, items).ok()["results"]]
+
+    _nothing, statuses = at_once([one_after_the_other, backwards])
+    assert statuses == [409, 409, 200]
 
 
 def test_of_two_creations_of_one_topic_one_is_refused(http_cast: Cast) -> None:
