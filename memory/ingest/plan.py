@@ -21,6 +21,10 @@ from memory.policy.effective import knobs_effective
 
 Row = tuple[Any, ...]
 
+# Of one topic, over all the items that add to it.
+MAX_FIELDS = 500
+MAX_CATEGORIES = 50
+
 
 @dataclass(slots=True)
 class Reply:
@@ -120,6 +124,7 @@ class _Placing:
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(f"version_field takes exactly one field; {len(self.item.fields)} were given.")
             self._past_check(topic)
+            self._room_check(topic)
             reply = Reply(topic.id)
         for entry in self.item.fields:
             self._field(topic, entry, reply)
@@ -152,6 +157,15 @@ class _Placing:
             present = topic.fields.get(entry.name)
             if present is not None and self.at < present.recorded_at:
                 raise ValueRefused(f"created_at lies before the last change of field {entry.name!r}.")
+
+    def _room_check(self, topic: KnownTopic) -> None:
+        # Item by item a topic could grow without end; what a bundle holds has to stay readable.
+        fields = len(topic.fields.keys() | {entry.name for entry in self.item.fields})
+        if fields > MAX_FIELDS:
+            raise ValueRefused(f"Topic {topic.id} would have {fields} fields; the limit is {MAX_FIELDS}.")
+        categories = len({*topic.categories, *self.item.categories})
+        if categories > MAX_CATEGORIES:
+            raise ValueRefused(f"Topic {topic.id} would have {categories} categories; the limit is {MAX_CATEGORIES}.")
 
     def _references_check(self) -> None:
         changed, read = item_topic_ids(self.item)

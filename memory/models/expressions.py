@@ -44,10 +44,10 @@ def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
     )
 
 
-def scope_within_sql(column: str) -> str:
+def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below") -> str:
     """Return the condition that ``column``, a scope's id, is ``%(scope)s`` or below it; ``%(below)s`` ends in a slash.
 
     The scopes are looked up once per statement, not once per row.
     """
-    paths = "SELECT id FROM memory_scope WHERE path = %(scope)s::text OR starts_with(path, %(below)s::text)"
+    paths = f"SELECT id FROM memory_scope WHERE path = %({scope})s::text OR starts_with(path, %({below})s::text)"
     return f"{column} = ANY(ARRAY({paths}))"

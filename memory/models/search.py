@@ -25,7 +25,7 @@ class TopicVector(models.Model):
             HnswIndex(
                 name="topicvector_hnsw",
                 fields=["embedding"],
-                # Fewer links than the default halve the cost of an insert; the wider scan at query time makes up for it.
+                # Fewer links than the default halve the cost of an insert; a wider scan at query time makes up for it.
                 m=12,
                 ef_construction=40,
                 opclasses=["vector_ip_ops"],

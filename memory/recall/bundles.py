@@ -16,10 +16,17 @@ MAX_NEIGHBORS = 50
 
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
-    """What a bundle holds. ``scope`` is the caller's: neighbours outside it stay hidden."""
+    """What a bundle holds, and which topics may have one; None stands for all.
+
+    ``scope`` is where bundles come from. ``caller`` is the scope of the key: neighbours and references lead anywhere
+    within it and nowhere beyond.
+    """
 
     now: dt.datetime
     scope: str
+    caller: str = "/"
+    kinds: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
     fields: bool = True
     field_names: Sequence[str] | None = None
     history: bool = False
@@ -35,12 +42,22 @@ jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'pr
                    'recorded_at', r.recorded_at, 'seq', r.seq)
 """
 
-# A topic's text at a past moment: the first edit after that moment tells what was there before it.
+# What a topic said at a past moment: the first edit after that moment tells what was there before it.
 _PAST = """
-coalesce((SELECT e.before->>'{member}' FROM memory_topicedit e
-          WHERE e.topic_id = t.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}'
-          ORDER BY e.at, e.id LIMIT 1), t.{column})
+coalesce((SELECT {value} FROM memory_topicedit e
+          WHERE e.topic_id = {row}.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}'
+          ORDER BY e.at, e.id LIMIT 1), {row}.{member})
 """
+
+
+def _said(row: str, member: str, options: "BundleOptions") -> str:
+    """Return the expression for what topic ``row`` says, at the moment that is asked about."""
+    if options.as_of is None:
+        return f"{row}.{member}"
+    value = f"e.before->>'{member}'"
+    if member == "categories":
+        value = "ARRAY(SELECT jsonb_array_elements_text(e.before->'categories'))"
+    return _PAST.format(row=row, member=member, value=value)
 
 
 def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[str, Any]]:
@@ -51,23 +68,22 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
     """
     if not ids:
         return []
-    past = options.as_of is not None
     sql = f"""
         WITH RECURSIVE asked AS (
             SELECT id, place FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
         ), shown AS (
-            SELECT t.id, t.kind, s.path AS scope, t.rung, t.created_at, t.updated_at, t.categories, a.place,
-                   {_PAST.format(member="title", column="title") if past else "t.title"} AS title,
-                   {_PAST.format(member="summary", column="summary") if past else "t.summary"} AS summary
+            SELECT t.id, s.path AS scope, t.rung, t.created_at, t.updated_at, a.place,
+                   {_said("t", "title", options)} AS title, {_said("t", "summary", options)} AS summary,
+                   {_said("t", "kind", options)} AS kind, {_said("t", "categories", options)} AS categories
             FROM asked a
             JOIN memory_topic t ON t.id = a.id
             JOIN memory_scope s ON s.id = t.scope_id
             WHERE {_visible(options)}
-        ){_NEIGHBORS if options.depth else ""}
+        ){_neighbors_sql(options) if options.depth else ""}
         SELECT b.id, b.title, b.summary, b.kind, b.scope, b.rung, b.categories, b.created_at, b.updated_at,
                {salience_effective_sql("v", "%(now)s::timestamptz")}, v.pinned, v.retrieval_count, v.last_retrieved_at,
                {_fields_sql(options) if options.fields else "NULL"},
-               {_NEIGHBORS_OF if options.depth else "NULL"}
+               {_neighbors_of_sql(options) if options.depth else "NULL"}
         FROM shown b
         JOIN memory_vitality v ON v.topic_id = b.id
         ORDER BY b.place
@@ -78,6 +94,10 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
         "as_of": options.as_of,
         "scope": options.scope,
         "below": options.scope.rstrip("/") + "/",
+        "caller": options.caller,
+        "caller_below": options.caller.rstrip("/") + "/",
+        "kinds": list(options.kinds) if options.kinds is not None else None,
+        "categories": list(options.categories) if options.categories is not None else None,
         "names": list(options.field_names) if options.field_names is not None else None,
         "depth": options.depth,
     }
@@ -92,6 +112,10 @@ def _visible(options: BundleOptions) -> str:
         conditions.append("(s.path = %(scope)s::text OR starts_with(s.path, %(below)s::text))")
     if options.as_of is not None:
         conditions.append("t.created_at <= %(as_of)s::timestamptz")
+    if options.kinds is not None:
+        conditions.append("t.kind = ANY(%(kinds)s::text[])")
+    if options.categories is not None:
+        conditions.append("t.categories && %(categories)s::varchar[]")
     return " AND ".join(conditions)
 
 
@@ -107,9 +131,13 @@ def _fields_sql(options: BundleOptions) -> str:
     current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
     # A field that is asked for by name is shown even if forgetting has detached it.
     chosen = "AND f.name = ANY(%(names)s::text[])" if options.field_names is not None else "AND NOT f.detached"
+    reference = "r.ref_topic_id"
+    if options.caller != "/":
+        seen = scope_within_sql("rt.scope_id", scope="caller", below="caller_below")
+        reference = f"(SELECT rt.id FROM memory_topic rt WHERE rt.id = r.ref_topic_id AND {seen})"
     return f"""
         (SELECT jsonb_agg(jsonb_build_object(
-                    'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', r.ref_topic_id,
+                    'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', {reference},
                     'current', {_REVISION}, 'history', {history},
                     'salience', {salience_effective_sql("f", "%(now)s::timestamptz")}
                 ) ORDER BY f.created_at, f.id)
@@ -118,29 +146,30 @@ def _fields_sql(options: BundleOptions) -> str:
          WHERE f.topic_id = b.id {chosen})"""
 
 
-# Breadth first along links in both directions. A topic is entered once per root and depth at most, and depth is
-# bounded, so cycles end. Detached and archived topics are not expanded into.
-_NEIGHBORS = f"""
+def _neighbors_sql(options: BundleOptions) -> str:
+    """Return the common table expressions that follow links: ``nearest`` holds each neighbour once per topic.
+
+    Breadth first, in both directions. A topic is entered once per root, kind and depth at most, and depth is bounded, so
+    cycles end. Detached and archived topics, and those the caller does not see, are not entered.
+    """
+    until = "" if options.as_of is None else "AND l.created_at <= %(as_of)s::timestamptz"
+    seen = scope_within_sql("n.scope_id", scope="caller", below="caller_below") if options.caller != "/" else "true"
+    existed = "" if options.as_of is None else "AND n.created_at <= %(as_of)s::timestamptz"
+    return f"""
 , reached (root, topic_id, kind, direction, steps) AS (
     SELECT id, id, NULL::varchar, NULL::text, 0 FROM shown
     UNION
     SELECT from_here.root, next.topic_id, next.kind, next.direction, from_here.steps + 1
     FROM reached from_here
     CROSS JOIN LATERAL (
-        (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction, l.created_at FROM memory_link l
-         WHERE l.source_id = from_here.topic_id
-           AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
-         ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
+        (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction FROM memory_link l
+         WHERE l.source_id = from_here.topic_id {until} ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
         UNION ALL
-        (SELECT l.source_id, l.kind, 'in', l.created_at FROM memory_link l
-         WHERE l.target_id = from_here.topic_id
-           AND (%(as_of)s::timestamptz IS NULL OR l.created_at <= %(as_of)s::timestamptz)
-         ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
+        (SELECT l.source_id, l.kind, 'in' FROM memory_link l
+         WHERE l.target_id = from_here.topic_id {until} ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
     ) next
-    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < {int(Rung.DETACHED)}
+    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < {int(Rung.DETACHED)} AND {seen} {existed}
                        AND n.released_at IS NULL AND n.merged_into_id IS NULL
-    JOIN memory_scope ns ON ns.id = n.scope_id
-                        AND (%(scope)s::text = '/' OR {scope_within_sql("ns.id")})
     WHERE from_here.steps < %(depth)s::int AND next.topic_id <> from_here.root
 ), nearest AS (
     SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps
@@ -149,18 +178,20 @@ _NEIGHBORS = f"""
 )
 """
 
-_NEIGHBORS_OF = f"""
+
+def _neighbors_of_sql(options: BundleOptions) -> str:
+    return f"""
 (SELECT jsonb_agg(to_jsonb(x) ORDER BY x.depth, x.title, x.topic_id)
- FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, n.title, n.summary, n.kind AS topic_kind
+ FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_said("n", "title", options)} AS title,
+              {_said("n", "summary", options)} AS summary, {_said("n", "kind", options)} AS topic_kind
        FROM nearest e JOIN memory_topic n ON n.id = e.topic_id
-       WHERE e.root = b.id ORDER BY e.steps, n.title LIMIT {MAX_NEIGHBORS}) x)
+       WHERE e.root = b.id ORDER BY e.steps, 5 LIMIT {MAX_NEIGHBORS}) x)
 """
 
 
 def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
     (topic_id, title, summary, kind, scope, rung, categories, created_at, updated_at, salience, pinned, retrievals,
      last_retrieved_at, fields, neighbors) = row  # fmt: skip
-
     return {
         "topic_id": str(topic_id),
         "title": title,

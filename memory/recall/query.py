@@ -54,7 +54,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         else:
             ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
         with _timed(answer, "structural" if "structural" in request.stages else "bundles"):
-            bundles = bundles_load(ids, _options(request, scope, now))
+            bundles = bundles_load(ids, _options(request, scope, principal, now))
         for bundle in bundles:
             found = ranked.get(uuid.UUID(bundle["topic_id"]))
             if found is not None:
@@ -103,10 +103,13 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[
     return {candidate.topic_id: candidate for candidate in found}
 
 
-def _options(request: QueryRequest, scope: str, now: dt.datetime) -> BundleOptions:
+def _options(request: QueryRequest, scope: str, principal: Principal, now: dt.datetime) -> BundleOptions:
     return BundleOptions(
         now=now,
         scope=scope,
+        caller=principal.scope,
+        kinds=request.kinds,
+        categories=request.categories,
         field_names=request.field_names,
         history="temporal" in request.stages and request.explain,
         include_cold=request.include_cold,

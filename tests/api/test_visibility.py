@@ -71,7 +71,6 @@ def test_the_text_of_an_answer_holds_nothing_of_other_scopes(cast: Cast, world: 
     assert "of Bob" not in answer.text
 
 
-@pytest.mark.xfail(strict=True, reason="bundles tell references whatever their scope")
 def test_a_reference_to_another_scope_is_not_told_by_a_query(cast: Cast, world: dict[str, str]):
     answer = cast.alice.post("/v1/query", {"q": "xylophone", "depth": 3, "explain": True})
     assert answer.status == 200

@@ -140,7 +140,6 @@ def test_a_moment_between_two_changes_knows_the_first_and_not_the_second(agent: 
     assert known() == ("Anna Berg", "moved", "Rome")
 
 
-@pytest.mark.xfail(strict=True, reason="kind and categories, and what neighbours say, are those of the present")
 @pytest.mark.parametrize("part", ["topic_kind", "categories", "neighbor"])
 def test_what_was_edited_is_told_as_it_was(agent: Caller, clock: Any, part: str) -> None:
     clock.stop()
