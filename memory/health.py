@@ -21,7 +21,7 @@ from django_q.models import Failure, OrmQ
 
 from memory.domain.errors import MemoryProblem
 from memory.embedding import embedder_get
-from memory.models import AccessLog, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models import AccessLog, Topic, TopicVector, WorkerHeartbeat
 
 # Before this version, an index scan with a filter could silently return too little.
 PGVECTOR_AT_LEAST = (0, 8, 4)
@@ -154,17 +154,6 @@ def embedding_backlog_check(now: dt.datetime) -> Finding:
     return _backlog(now, waiting.count(), oldest, "topic", "for a vector")
 
 
-def wake_up_check(now: dt.datetime) -> Finding:
-    """Whether the reasoner gets to what happened. Two queries on a small table."""
-    return _backlog(
-        now,
-        WakeUp.objects.count(),
-        WakeUp.objects.aggregate(oldest=Min("first_at"))["oldest"],
-        "wake-up",
-        "for the reasoner",
-    )
-
-
 def queue_check(now: dt.datetime) -> Finding:
     """Whether jobs are taken from the queue. Two queries on a small table."""
     # A job in hand has its lock in the future; what is due carries the moment since which it is.
@@ -199,7 +188,6 @@ ALL_CHECKS: dict[str, Check] = {
     "queue": queue_check,
     "reinforcement": reinforcement_check,
     "embeddings": embedding_backlog_check,
-    "wake-ups": wake_up_check,
     "failures": failure_check,
 }
 

@@ -51,6 +51,9 @@ def logging_settings(*, style: str, level: str) -> dict[str, Any]:
         "loggers": {
             # Django's own set-up gives these loggers handlers; emptied, their lines go through the root once.
             "django": {"handlers": [], "level": level, "propagate": True},
+            # A refused request is an answer like any other; what a client got wrong is told to the client.
+            "django.request": {"level": "ERROR"},
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             "django.server": {"handlers": [], "level": level, "propagate": True},
             "gunicorn.error": {"handlers": [], "level": quiet, "propagate": True},
             "gunicorn.access": {"handlers": [], "level": quiet, "propagate": True},

@@ -39,7 +39,7 @@ def prepare() -> None:
     from django.db.migrations.executor import MigrationExecutor
 
     with _one_at_a_time():
-        _embedder_must_fit()
+        embedder_must_fit()
         executor = MigrationExecutor(connection)
         # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -49,7 +49,7 @@ def prepare() -> None:
         credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
 
 
-def _embedder_must_fit() -> None:
+def embedder_must_fit() -> None:
     """Refuse to start with an embedder whose vectors the store cannot hold: every request would fail on it later."""
     from django.core.exceptions import ImproperlyConfigured
 

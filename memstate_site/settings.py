@@ -1,7 +1,7 @@
 """Django's settings, from the environment only (see `memstate_site.env`).
 
 Names that begin with MEMSTATE_ are ours; `memory` reads them through `django.conf.settings` and never from the
-environment. DATABASE_URL and DATABASE_REPLICA_URL are the two variables without the prefix.
+environment. DATABASE_URL is the one variable without the prefix.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
-MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 
@@ -153,9 +152,6 @@ DATABASES = {
         "DATABASE_URL", envstr("DATABASE_URL") or embedded_address(MEMSTATE_DATA_DIR), pool=_POOL, **_TIMEOUTS
     )
 }
-if _replica := envstr("DATABASE_REPLICA_URL"):
-    DATABASES["replica"] = database_settings("DATABASE_REPLICA_URL", _replica, pool=_POOL, **_TIMEOUTS)
-    DATABASES["replica"]["TEST"] = {"MIRROR": "default"}
 
 # --- Cache -----------------------------------------------------------------------------------------------------------
 # Several web processes count requests together only when they share a cache.

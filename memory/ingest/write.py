@@ -71,9 +71,9 @@ WITH documents AS (
     FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[], %(live)s::bool[], %(texts)s::text[])
          AS d (topic_id, scope_id, live, text)
 )
-INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted, counted_length)
+INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted)
 SELECT topic_id, scope_id, live, document,
-       (SELECT coalesce(sum(cardinality(positions)), 0) FROM unnest(document)), true, 0
+       (SELECT coalesce(sum(cardinality(positions)), 0) FROM unnest(document)), true
 FROM documents
 ON CONFLICT (topic_id) DO UPDATE
 SET document = excluded.document, length = excluded.length, uncounted = true

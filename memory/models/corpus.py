@@ -20,7 +20,6 @@ class CorpusTotals(models.Model):
     """The one row of totals over live documents."""
 
     documents = models.BigIntegerField(default=0)
-    length = models.BigIntegerField(default=0, help_text="Sum of document lengths, in word positions.")
 
     class Meta:
         verbose_name_plural = "corpus totals"

@@ -47,7 +47,6 @@ class TopicDocument(models.Model):
     document = SearchVectorField()
     length = models.PositiveIntegerField(help_text="Number of word positions in the document, for BM25.")
     counted = SearchVectorField(null=True, help_text="The document as last counted into Lexeme.")
-    counted_length = models.PositiveIntegerField(default=0, help_text="Its length, 0 while nothing is counted.")
     uncounted = models.BooleanField(default=True, help_text="Lexeme does not yet reflect document and live.")
 
     class Meta:

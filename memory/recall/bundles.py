@@ -149,8 +149,8 @@ def _fields_sql(options: BundleOptions) -> str:
 def _neighbors_sql(options: BundleOptions) -> str:
     """Return the common table expressions that follow links: ``nearest`` holds each neighbour once per topic.
 
-    Breadth first, in both directions. A topic is entered once per root, kind and depth at most, and depth is bounded, so
-    cycles end. Detached and archived topics, and those the caller does not see, are not entered.
+    Breadth first, in both directions. A topic is entered once per root, kind and depth, and depth is bounded, so cycles
+    end. Detached and archived topics, and those the caller does not see, are not entered.
     """
     until = "" if options.as_of is None else "AND l.created_at <= %(as_of)s::timestamptz"
     seen = scope_within_sql("n.scope_id", scope="caller", below="caller_below") if options.caller != "/" else "true"

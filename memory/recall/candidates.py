@@ -218,11 +218,12 @@ WITH mean AS MATERIALIZED (
 ), core_links AS MATERIALIZED (
     SELECT core.topic_id AS from_id, x.topic_id FROM core CROSS JOIN LATERAL ({_LINKED.format(topic="core.topic_id")}) x
 ), pool AS MATERIALIZED (
-    SELECT p.topic_id, -(v.embedding <#> question.vector) AS meaning,
-           -(v.embedding <#> question.asked) AS similarity
+    -- A topic without a vector of this model, new or on its way to another model, is judged by its words alone.
+    SELECT p.topic_id,
+           CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.vector) END AS meaning,
+           CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.asked) END AS similarity
     FROM (SELECT topic_id FROM core UNION SELECT topic_id FROM core_links) p
     JOIN memory_topicvector v ON v.topic_id = p.topic_id AND {vectors}
-                             AND v.model = %(model)s::text
     {vector_join}
     CROSS JOIN question
     WHERE true {vector_topics}

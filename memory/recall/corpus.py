@@ -9,7 +9,7 @@ _LOCK = 0x6D656D6C
 # Documents that are being written are left to the next turn: waiting for two writers could have them wait for us.
 _COUNT = """
 WITH taken AS (
-    SELECT topic_id, CASE WHEN live THEN document END AS document, counted, length, counted_length
+    SELECT topic_id, CASE WHEN live THEN document END AS document, counted
     FROM memory_topicdocument WHERE uncounted ORDER BY topic_id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 ), change AS (
     SELECT word, sum(sign) AS documents FROM (
@@ -21,17 +21,12 @@ WITH taken AS (
     INSERT INTO memory_lexeme (word, documents) SELECT word, documents FROM change ORDER BY word
     ON CONFLICT (word) DO UPDATE SET documents = memory_lexeme.documents + excluded.documents
 ), totals AS (
-    INSERT INTO memory_corpustotals (id, documents, length)
-    SELECT 1,
-           coalesce(sum((document IS NOT NULL)::int - (counted IS NOT NULL)::int), 0),
-           coalesce(sum(CASE WHEN document IS NOT NULL THEN length ELSE 0 END - counted_length), 0)
-    FROM taken
-    ON CONFLICT (id) DO UPDATE SET documents = memory_corpustotals.documents + excluded.documents,
-                                   length = memory_corpustotals.length + excluded.length
+    INSERT INTO memory_corpustotals (id, documents)
+    SELECT 1, sum((document IS NOT NULL)::int - (counted IS NOT NULL)::int) FROM taken HAVING count(*) > 0
+    ON CONFLICT (id) DO UPDATE SET documents = memory_corpustotals.documents + excluded.documents
 )
 UPDATE memory_topicdocument d
-SET uncounted = false, counted = t.document,
-    counted_length = CASE WHEN t.document IS NOT NULL THEN t.length ELSE 0 END
+SET uncounted = false, counted = t.document
 FROM taken t WHERE d.topic_id = t.topic_id
 """
 

@@ -18,6 +18,8 @@ from memstate_site.postgres.place import DataPlace, data_place, file_give, priva
 
 SUPERUSER = "postgres"
 RELEASE_FILE = "database-release"
+# FirstNormalObjectId in PostgreSQL's source.
+FIRST_NUMBER_FOR_USERS = 16384
 # An empty database with its write-ahead log takes about half of this.
 ROOM_NEEDED = 120 * 1024 * 1024
 
@@ -117,6 +119,7 @@ def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, car
     try:
         place = data_place(workplace, account)
         _initdb(place, binaries, careless=careless)
+        _numbers_for_users(place, binaries)
         # Made without any way in: the superuser has no password and never gets one, so only the single-user mode,
         # which needs the server's own account, can act as it. The application's role owns its database, no more.
         password = secret_ensure(folder / PASSWORD_FILE)
@@ -158,6 +161,18 @@ def _initdb(place: DataPlace, binaries: Binaries, *, careless: bool) -> None:
         *(["--no-sync", "--wal-segsize=1"] if careless else []),
     ]
     result = _run(command, place)
+    if result.returncode != 0:
+        raise explain((result.stdout + result.stderr).splitlines(), place.path)
+
+
+def _numbers_for_users(place: DataPlace, binaries: Binaries) -> None:
+    """Let objects be numbered as a running server would number them, from here on.
+
+    In single-user mode the numbers go on where those of the system itself end, and pg_dump takes what bears such a
+    number for a part of PostgreSQL: a dump would lack its `CREATE EXTENSION vector`.
+    """
+    command = [str(binaries.folder / "bin" / "pg_resetwal"), f"--next-oid={FIRST_NUMBER_FOR_USERS}"]
+    result = _run([*command, f"--pgdata={place.name}"], place)
     if result.returncode != 0:
         raise explain((result.stdout + result.stderr).splitlines(), place.path)
 

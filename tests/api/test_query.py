@@ -1,11 +1,13 @@
 """POST /v1/query beyond the basic members: filters, budgets, depth, the past, what is cold, explain."""
 
 import datetime as dt
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
-from memory.models import AccessLog, Vitality
+from memory.models import AccessLog, TopicVector, Vitality
 from tests.cast import Caller, Clock, worker_turn
 
 # --- Filters ---------------------------------------------------------------------------------------------------------
@@ -345,3 +347,17 @@ def test_a_query_takes_the_same_number_of_statements_however_much_is_found(
     ]
     agent.post("/v1/ingest/batch", items).ok()
     assert statements() == few
+
+
+# --- Vectors of another model ----------------------------------------------------------------------------------------
+
+
+def test_topics_whose_vector_is_of_another_model_are_still_found_by_their_words(agent: Caller):
+    tea, coffee = agent.remember("Tea in the garden"), agent.remember("Coffee at the harbour")
+    TopicVector.objects.update(model="another model of the same width")
+    answer = agent.query("harbour")["candidates"]
+    assert [candidate["topic_id"] for candidate in answer] == [coffee]
+    assert answer[0]["similarity"] is None
+    call_command("reembed", stdout=StringIO())
+    assert {candidate["topic_id"] for candidate in agent.query("harbour")["candidates"]} == {tea, coffee}
+    assert set(TopicVector.objects.values_list("model", flat=True)) == {"instant"}

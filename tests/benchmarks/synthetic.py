@@ -41,8 +41,8 @@ WITH made AS (
     SELECT made.id, scope.id, 1, at, 2592000, extract(epoch from at), extract(epoch from at), false, '', 0, 0, true
     FROM made, scope
 ), documents AS (
-    INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted, counted_length)
-    SELECT made.id, scope.id, true, to_tsvector('english', 'topic ' || n || ' ' || text), 16, true, 0 FROM made, scope
+    INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted)
+    SELECT made.id, scope.id, true, to_tsvector('english', 'topic ' || n || ' ' || text), 16, true FROM made, scope
 ), fields AS (
     INSERT INTO memory_field (id, topic_id, name, last_seq, cold_through, salience, reinforced_at, created_at,
         half_life, fade, fade_floor, retrieval_count, detached)

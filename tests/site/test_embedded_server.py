@@ -51,6 +51,12 @@ def socket_of(server: EmbeddedServer) -> Path:
     return Path((server.folder / "socket-folder").read_text().strip())
 
 
+def test_a_dump_asks_for_the_vector_extension_by_itself(server: EmbeddedServer) -> None:
+    tool = binaries.binaries_for(server_account()).folder / "bin" / "pg_dump"
+    dump = subprocess.run([tool, server.address()], capture_output=True, text=True, check=True).stdout
+    assert "CREATE EXTENSION IF NOT EXISTS vector" in dump
+
+
 # --- Who gets in ---
 
 

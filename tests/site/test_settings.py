@@ -56,17 +56,10 @@ def test_only_the_web_server_has_a_pool_and_short_statements() -> None:
     assert "statement_timeout=600000" in worker["OPTIONS"]["options"]
 
 
-def test_a_replica_and_a_shared_cache_are_used_when_they_are_given() -> None:
-    plain = settings_with("DATABASES", "CACHES")
-    assert list(plain["DATABASES"]) == ["default"]
+def test_a_shared_cache_is_used_when_it_is_given() -> None:
+    plain = settings_with("CACHES")
     assert "locmem" in plain["CACHES"]["default"]["BACKEND"]
-    given = settings_with(
-        "DATABASES",
-        "CACHES",
-        DATABASE_REPLICA_URL="postgresql://replica/memstate",
-        MEMSTATE_CACHE_URL="redis://cache/0",
-    )
-    assert given["DATABASES"]["replica"]["HOST"] == "replica"
+    given = settings_with("CACHES", MEMSTATE_CACHE_URL="redis://cache/0")
     assert "redis" in given["CACHES"]["default"]["BACKEND"]
 
 
