@@ -16,6 +16,8 @@ from memory.models import ApiKey, AuditEvent
 PREFIX_LENGTH = 8
 # Journals hold "key:" and the name in 200 characters.
 MAX_NAME_LENGTH = 100
+_FIND = "SELECT * FROM memory_apikey WHERE secret_hash = %s"
+
 # last_used_at is for people who tidy up keys; a minute is exact enough and spares an UPDATE per request.
 LAST_USED_EVERY = dt.timedelta(minutes=1)
 
@@ -90,7 +92,8 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     """
     if not secret:
         raise KeyRefused("This needs a key: send it as X-API-Key or as Authorization: Bearer.")
-    key = ApiKey.objects.filter(secret_hash=secret_hash(secret)).first()
+    # Written out, because this runs before every request and composing it takes longer than the database needs.
+    key = next(iter(ApiKey.objects.raw(_FIND, [secret_hash(secret)])), None)
     if key is None:
         raise KeyRefused("This key is not known here.")
     if key.revoked_at is not None:

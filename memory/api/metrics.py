@@ -35,7 +35,11 @@ class RequestMetrics:
         response = self._get_response(request)
         route = request.resolver_match.route if request.resolver_match else "unknown"
         method = request.method or "unknown"
-        SECONDS.labels(method, route).observe(time.perf_counter() - started)
+        spent = time.perf_counter() - started
+        SECONDS.labels(method, route).observe(spent)
+        # Beside the stages that a route tells: the whole, as the server sees it.
+        stages = [response["Server-Timing"]] if response.has_header("Server-Timing") else []
+        response["Server-Timing"] = ", ".join([*stages, f"total;dur={spent * 1000:.2f}"])
         REQUESTS.labels(method, route, str(response.status_code)).inc()
         return response
 

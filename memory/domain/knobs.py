@@ -49,7 +49,7 @@ class Knobs:
         0.5, "how much a word in a linked topic counts; its square over two links", 0, 1
     )
     recall_center: float = _knob(1.0, "share of the scope's mean vector that is taken off the question", 0, 1)
-    recall_candidates: int = _count(30, "candidates that each of the two searches gathers", 10, 1000)
+    recall_candidates: int = _count(20, "candidates that each of the two searches gathers", 10, 1000)
     recall_exact_below: int = _count(2000, "live topics up to which a scope is compared exactly", 0, 100_000)
     bm25_k1: float = _knob(1.2, "how fast repeating a word stops to count", 0, 10)
     bm25_b: float = _knob(0.4, "how much a long text is held against its words", 0, 1)

@@ -26,11 +26,11 @@ from memory.recall.prepared import rows_prepared
 from memory.recall.probe import Probe
 
 # The mean of so many topics is as good as the mean of all.
-MEAN_OVER = 64
+MEAN_OVER = 32
 # A topic lends to and borrows from so many neighbours at most, the most recent ones.
 LENDERS = 12
 # The lexical search of a large store looks at about so many topics, those with the rarest words of the question.
-LEXICAL_REACH = 1000
+LEXICAL_REACH = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,23 +228,22 @@ WITH mean AS MATERIALIZED (
     CROSS JOIN question
     WHERE true {vector_topics}
 ), links AS MATERIALIZED (
-    SELECT from_id, topic_id FROM core_links
-    UNION
-    SELECT p.topic_id, x.topic_id
-    FROM (SELECT topic_id FROM pool EXCEPT SELECT topic_id FROM core) p
-    CROSS JOIN LATERAL ({_LINKED.format(topic="p.topic_id")}) x
-), degree AS (
-    SELECT from_id, count(*)::float8 AS links FROM links GROUP BY from_id
+    -- Who has many links gives and takes less over each: the parts of one topic sum up to two at most.
+    SELECT from_id, topic_id, 1 / greatest(1, count(*) OVER (PARTITION BY from_id) / 2::float8) AS part
+    FROM (
+        SELECT from_id, topic_id FROM core_links
+        UNION
+        SELECT p.topic_id, x.topic_id
+        FROM (SELECT topic_id FROM pool EXCEPT SELECT topic_id FROM core) p
+        CROSS JOIN LATERAL ({_LINKED.format(topic="p.topic_id")}) x
+    ) l
 ), near AS (
     SELECT topic_id AS for_id, topic_id, 1::float8 AS share FROM pool
     UNION ALL
-    SELECT from_id, links.topic_id, %(share)s::float8 / greatest(1, degree.links / 2)
-    FROM links JOIN degree USING (from_id)
+    SELECT from_id, topic_id, %(share)s::float8 * part FROM links
     UNION ALL
-    SELECT a.from_id, b.topic_id,
-           %(share)s::float8 ^ 2 / greatest(1, da.links / 2) / greatest(1, db.links / 2)
+    SELECT a.from_id, b.topic_id, %(share)s::float8 ^ 2 * a.part * b.part
     FROM links a JOIN links b ON b.from_id = a.topic_id AND b.topic_id <> a.from_id
-    JOIN degree da ON da.from_id = a.from_id JOIN degree db ON db.from_id = b.from_id
 ), lent AS MATERIALIZED (
     SELECT for_id, topic_id, max(share) AS share FROM near WHERE share > 0 GROUP BY for_id, topic_id
 ), speaking AS MATERIALIZED (

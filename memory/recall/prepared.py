@@ -1,18 +1,25 @@
 """Statements that the database plans once per connection instead of at every call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
 from django.db import connection
 
+NEVER_BY_ITSELF = 1_000_000_000
 
-def rows_prepared(sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+
+def rows_prepared(sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
     """Run ``sql`` as a prepared statement on Django's connection, within its transaction, and return all rows.
 
     The statements of recall are long, and parsing and planning one takes about as long as running it. Django's own
-    cursors bind parameters into the text, so that no plan can be kept; this one sends them apart.
+    cursors bind parameters into the text, so that no plan can be kept; this one sends them apart. A statement that
+    returns nothing gives no rows.
     """
     connection.ensure_connection()
+    # Django switches preparing off for the connection. It is allowed here and, by a count that is never reached, asked
+    # for by us alone.
+    connection.connection.prepare_threshold = NEVER_BY_ITSELF
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        return cursor.execute(sql, parameters, prepare=True).fetchall()
+        cursor.execute(sql, parameters, prepare=True)
+        return cursor.fetchall() if cursor.description else []

@@ -10,19 +10,21 @@ from memory.recall.prepared import rows_prepared
 
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32
-# How many entries the index scan keeps in sight: twice pgvector's default finds a tenth more of the true neighbours.
-EF_SEARCH = 80
+# How many entries the index scan keeps in sight, pgvector's own default; more when more are asked for.
+EF_SEARCH = 40
 
 _PROBE = f"""
+WITH words AS MATERIALIZED (
+    SELECT w.word, coalesce(l.documents, 0) AS documents
+    FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
+    LEFT JOIN memory_lexeme l ON l.word = w.word
+)
 SELECT (SELECT count(*) FROM (
             SELECT 1 FROM memory_topicdocument d
             WHERE d.live AND (%(scope)s::text = '/' OR {scope_within_sql("d.scope_id")})
             LIMIT %(limit)s::int + 1) small),
-       (SELECT coalesce(array_agg(w.word ORDER BY w.word), '{{}}')
-        FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)),
-       (SELECT coalesce(array_agg(coalesce(l.documents, 0) ORDER BY w.word), '{{}}')
-        FROM unnest(tsvector_to_array(to_tsvector(%(config)s::regconfig, %(q)s))) AS w (word)
-        LEFT JOIN memory_lexeme l ON l.word = w.word),
+       (SELECT coalesce(array_agg(word ORDER BY word), '{{}}') FROM words),
+       (SELECT coalesce(array_agg(documents ORDER BY word), '{{}}') FROM words),
        coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
        set_config('hnsw.iterative_scan', 'strict_order', true),
        set_config('hnsw.ef_search', %(ef_search)s, true),

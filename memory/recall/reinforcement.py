@@ -5,15 +5,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connection
-
 from memory.access.principal import Principal
 from memory.domain.knobs import Knobs
+from memory.recall.prepared import rows_prepared
 
 _APPEND = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::uuid[], %s, %s, %s, %s)
 """
 
 
@@ -28,8 +27,7 @@ def retrieval_record(
         now, "query", principal.identity, scope, query, query_hash, list(topic_ids), list(field_ids),
         knobs.query_salience_bump, knobs.query_field_salience_bump, None, None,
     ]  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(_APPEND, row)
+    rows_prepared(_APPEND, row)
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
@@ -38,5 +36,4 @@ def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now:
     It raises no salience, so it is born folded; regret asks the log whether archived topics were looked up.
     """
     row: list[Any] = [now, "lookup", principal.identity, scope, "", "", [topic_id], [], 0.0, 0.0, now, False]
-    with connection.cursor() as cursor:
-        cursor.execute(_APPEND, row)
+    rows_prepared(_APPEND, row)
