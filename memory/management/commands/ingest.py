@@ -58,33 +58,34 @@ class Command(BaseCommand):
         size = os.fstat(file.fileno()).st_size
         with tqdm(total=size, unit="B", unit_scale=True, desc="Ingesting", dynamic_ncols=True) as bar:
             for first, lines in _batches(file):
-                raw, bad = self._parse(first, lines)
-                refused += bad
+                numbers, items = self._parse(first, lines)
                 # The hash of everything up to here: the same lines at another place of the file are another batch.
                 digest.update(b"".join(lines))
                 _status, reply = batch_ingest(
-                    raw, status_of=problem_status, idempotency_key=f"file:{digest.hexdigest()}", principal=principal,
+                    items, status_of=problem_status, idempotency_key=f"file:{digest.hexdigest()}", principal=principal,
                     now=timezone.now(), defer=defer, on_deferred=upkeep_request,
                 )  # fmt: skip
                 accepted += reply["accepted"]
                 refused += reply["refused"]
                 for result in reply["results"]:
                     if "detail" in result:
-                        tqdm.write(f"Item {result['index'] + 1} after line {first - 1}: {result['detail']}")
+                        tqdm.write(f"Line {numbers[result['index']]}: {result['detail']}")
                 bar.update(sum(map(len, lines)))
         return accepted, refused
 
-    def _parse(self, first: int, lines: list[bytes]) -> tuple[list[Any], int]:
-        parsed, bad = [], 0
+    def _parse(self, first: int, lines: list[bytes]) -> tuple[list[int], list[object]]:
+        """Return the number of each line that is not blank, and what it holds: an item, or the problem with it."""
+        numbers: list[int] = []
+        items: list[object] = []
         for number, line in enumerate(lines, start=first):
             if not line.strip():
                 continue
+            numbers.append(number)
             try:
-                parsed.append(json_guarded(line, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH))
+                items.append(json_guarded(line, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH))
             except MemoryProblem as problem:
-                bad += 1
-                tqdm.write(f"Line {number}: {problem.sentence}")
-        return parsed, bad
+                items.append(problem)
+        return numbers, items
 
 
 def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
