@@ -11,7 +11,7 @@ from django_q.models import Schedule
 from django_q.tasks import async_task
 
 from memory.ingest.idempotency import KEPT
-from memory.ingest.waiting import waiting_embed
+from memory.ingest.waiting import vectors_give
 from memory.models import IdempotencyRecord, WorkerHeartbeat
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
@@ -37,11 +37,14 @@ def upkeep() -> dict[str, int]:
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
-        "embedded": waiting_embed,
     }
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
             done[name] += step
+    for given in vectors_give():
+        done["embedded"] += given
+        if time.monotonic() >= until:
+            break
     if time.monotonic() >= until:
         upkeep_request()
     return done

@@ -38,14 +38,18 @@ def prepare() -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
+    from memory.jobs import schedules_ensure
+
     with _one_at_a_time():
         embedder_must_fit()
+        words_must_be_known()
         executor = MigrationExecutor(connection)
         # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
             print(f"Bringing the database up to date ({len(missing)} migrations).", flush=True)
             call_command("migrate", verbosity=0, interactive=False)
+        schedules_ensure()
         credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
 
 
@@ -53,13 +57,18 @@ def embedder_must_fit() -> None:
     """Refuse to start with an embedder whose vectors the store cannot hold: every request would fail on it later."""
     from django.core.exceptions import ImproperlyConfigured
 
-    from memory.embedding import embedder_get
+    from memory.embedding import EmbeddingFailed, WrongDimension, embedder_get
     from memory.health import vector_column_dimension
 
     try:
         embedder = embedder_get()
-    except ImproperlyConfigured as problem:
+        # An endpoint says what it makes only when it makes it.
+        embedder.embed_query("Is anybody there?")
+    except (ImproperlyConfigured, WrongDimension) as problem:
         raise SettingError(str(problem)) from problem
+    except EmbeddingFailed as problem:
+        # It may come back; until then, topics are found by their words, and ingest with ?defer=1 is accepted.
+        print(f"{problem.sentence} MemState starts without it.", flush=True)
     held = vector_column_dimension()
     if held is not None and held != embedder.dimension:
         raise SettingError(
@@ -67,6 +76,20 @@ def embedder_must_fit() -> None:
             f"{embedder.dimension}. Set MEMSTATE_EMBEDDING_DIMENSION and the embedder back to what they were, or move "
             "the store with `python manage.py reembed`."
         )
+
+
+def words_must_be_known() -> None:
+    """Refuse to start with rules for words that the database does not have."""
+    from django.conf import settings
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regconfig(%s)", [settings.MEMSTATE_TEXT_SEARCH_CONFIG])
+        if cursor.fetchone()[0] is None:
+            raise SettingError(
+                f"MEMSTATE_TEXT_SEARCH_CONFIG is {settings.MEMSTATE_TEXT_SEARCH_CONFIG!r}, which PostgreSQL does not "
+                "know; english, german and simple are examples of what it knows."
+            )
 
 
 def credentials_ensure(path: Path) -> None:
@@ -81,6 +104,8 @@ def credentials_ensure(path: Path) -> None:
         "agent": envsecret("MEMSTATE_API_KEY"),
         "operator": envsecret("MEMSTATE_ADMIN_KEY"),
     }
+    if given_keys["agent"] is not None and given_keys["agent"] == given_keys["operator"]:
+        raise SettingError("MEMSTATE_API_KEY and MEMSTATE_ADMIN_KEY are the same, but a key has one role only.")
     for role, given in given_keys.items():
         if given is not None and len(given) < SHORT_KEY:
             print(

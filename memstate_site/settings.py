@@ -160,7 +160,11 @@ CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": envstr("MEMSTATE_CACHE_URL")}
         if envstr("MEMSTATE_CACHE_URL")
-        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "memstate"}
+        else {
+            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+            "LOCATION": "memstate",
+            "OPTIONS": {"MAX_ENTRIES": 100_000},
+        }
     )
 }
 

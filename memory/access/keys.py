@@ -55,24 +55,25 @@ def key_create(
     if role not in ROLES:
         raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.")
     now = timezone.now()
-    key = ApiKey.objects.create(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)),
-        name=name,
-        role=role,
-        scope=scope_normalize(scope),
-        prefix=secret[:PREFIX_LENGTH] if len(secret) >= 3 * PREFIX_LENGTH else secret[:2],
-        secret_hash=secret_hash(secret),
-        created_at=now,
-        expires_at=expires_at,
-    )
-    AuditEvent.objects.create(
-        at=now,
-        actor=actor,
-        action="key_created",
-        scope=key.scope,
-        reason=reason,
-        after={"name": name, "role": role, "prefix": key.prefix},
-    )
+    with transaction.atomic():
+        key = ApiKey.objects.create(
+            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            name=name,
+            role=role,
+            scope=scope_normalize(scope),
+            prefix=secret[:PREFIX_LENGTH] if len(secret) >= 3 * PREFIX_LENGTH else secret[:2],
+            secret_hash=secret_hash(secret),
+            created_at=now,
+            expires_at=expires_at,
+        )
+        AuditEvent.objects.create(
+            at=now,
+            actor=actor,
+            action="key_created",
+            scope=key.scope,
+            reason=reason,
+            after={"name": name, "role": role, "prefix": key.prefix},
+        )
     return key
 
 

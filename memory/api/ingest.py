@@ -74,7 +74,7 @@ def ingest(
 @router.post(
     "/ingest/batch",
     summary="Ingest up to 1,000 items",
-    response={200: BatchReply, **problems(400, 401, 403, 413, 422, 429, 503)},
+    response={200: BatchReply, **problems(400, 401, 403, 409, 413, 422, 429, 503)},
     openapi_extra={
         "requestBody": {
             "required": True,

@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
-from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
+from psycopg.errors import DeadlockDetected, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
 
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
@@ -91,6 +91,8 @@ def problems_register(api: NinjaAPI) -> None:
         logger.warning("database_unavailable", problem=str(problem))
         if isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected):
             return problem_response(503, "Others are writing to the same topics; try again in a moment.")
+        if isinstance(problem.__cause__, ProgramLimitExceeded):
+            return problem_response(422, "A text is too large for the database to index.")
         if isinstance(problem.__cause__, QueryCanceled):
             return problem_response(503, "The database took longer than a request may take.")
         return problem_response(503, "The database cannot be reached; try again in a moment.")

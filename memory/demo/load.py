@@ -16,11 +16,11 @@ from memory.domain.errors import Conflict, MemoryProblem
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.waiting import waiting_embed
+from memory.ingest.waiting import vectors_give
 from memory.models import AccessLog, Field, Topic
 from memory.policy.effective import knobs_effective
 from memory.recall.corpus import documents_count
-from memory.recall.fold import accesses_fold
+from memory.recall.fold import accesses_fold, fold_wait
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
 Progress = Callable[[int], object]
@@ -38,11 +38,13 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         raise Conflict("The demo is in this store already.")
     # All or nothing: a half of a demo could not be told from a store that somebody uses.
     with transaction.atomic():
+        # Until the end, nobody else folds: an operator's change has to come after the retrievals before it.
+        fold_wait()
         _events_load(story, now, progress)
     while documents_count():
         pass
-    while embedded := waiting_embed():
-        progress(embedded)
+    for given in vectors_give():
+        progress(given)
 
 
 def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:
@@ -107,7 +109,10 @@ def _revision_item(revision: StoryRevision) -> IngestItem:
 
 def _usage_load(story: Story, progress: Progress) -> None:
     fields: dict[uuid.UUID, list[tuple[dt.datetime, uuid.UUID]]] = {}
-    for field_id, of_topic, created_at in Field.objects.values_list("id", "topic_id", "created_at"):
+    own = [topic_id(topic.key) for topic in story.topics]
+    for field_id, of_topic, created_at in Field.objects.filter(topic__in=own).values_list(
+        "id", "topic_id", "created_at"
+    ):
         fields.setdefault(of_topic, []).append((created_at, field_id))
     retrievals = iter(story.retrievals)
     waiting = next(retrievals, None)

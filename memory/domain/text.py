@@ -7,8 +7,8 @@ from dataclasses import dataclass
 # An embedder reads a text in windows of about 512 tokens at a cost that grows with each; what a topic is about shows
 # in the first of them.
 MAX_EMBEDDED_CHARS = 4_000
-# PostgreSQL holds at most a megabyte of lexemes in one document.
-MAX_DOCUMENT_CHARS = 200_000
+# PostgreSQL holds at most a megabyte of lexemes in one document, and keeps a hyphenated word whole and in its parts.
+MAX_DOCUMENT_BYTES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class TopicText:
 
     def document(self) -> str:
         """Return the text whose words the topic is found by."""
-        return "\n".join(part for part in (self.title, self.summary, *self.values) if part)[:MAX_DOCUMENT_CHARS]
+        text = "\n".join(part for part in (self.title, self.summary, *self.values) if part)
+        return text.encode()[:MAX_DOCUMENT_BYTES].decode(errors="ignore")
 
     def embedded(self) -> str:
         """Return the text that is embedded."""

@@ -16,6 +16,10 @@ class EmbeddingFailed(MemoryProblem):
     """The embedder could not be reached or gave an unusable answer (503). Nothing has been written."""
 
 
+class WrongDimension(EmbeddingFailed):
+    """The embedder works, and makes vectors of another length than the store is set to hold."""
+
+
 class Embedder(Protocol):
     """Turns texts into vectors of unit length. Safe to call from many threads."""
 

@@ -7,7 +7,7 @@ import openai
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.embedding.base import EmbeddingFailed, Vectors, rows_normalized
+from memory.embedding.base import EmbeddingFailed, Vectors, WrongDimension, rows_normalized
 
 TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
@@ -48,7 +48,7 @@ class RemoteEmbedder:
             raise EmbeddingFailed(f"The embedding endpoint did not answer as expected: {problem}") from problem
         rows = np.array([row.embedding for row in sorted(reply.data, key=lambda row: row.index)], dtype=np.float32)
         if rows.shape != (len(texts), self.dimension):
-            raise EmbeddingFailed(
+            raise WrongDimension(
                 f"The model {self.model_name} answered with vectors of shape {rows.shape}; "
                 f"{(len(texts), self.dimension)} was expected. Does MEMSTATE_EMBEDDING_DIMENSION fit the model?"
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible, RequestRefused
@@ -65,9 +66,11 @@ def topic_edit(
         if after:
             for name, value in after.items():
                 setattr(row, name, value)
-            row.updated_at = now
+            row.updated_at = max(now, row.updated_at)
             row.save(update_fields=[*after, "updated_at"])
-            TopicEdit.objects.create(topic_id=topic_id, at=now, before=before, actor=principal.actor)
+            TopicEdit.objects.create(
+                topic_id=topic_id, at=_edit_moment(topic_id, now), before=before, actor=principal.actor
+            )
         if after.keys() & {"title", "summary"}:
             _text_change(stored, change)
             text = stored.text()
@@ -81,6 +84,13 @@ def topic_edit(
                 at=now, actor=principal.actor, action="edited", topic_id=topic_id, scope=stored.scope, reason=reason,
                 before=before, after=after,
             )  # fmt: skip
+
+
+def _edit_moment(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
+    # Of two editors at once, the one who comes second may have read the clock first. ``as_of`` goes by the moments, so
+    # they have to be in the order in which the edits were made.
+    last = TopicEdit.objects.filter(topic_id=topic_id).aggregate(last=Max("at"))["last"]
+    return now if last is None else max(now, last + dt.timedelta(microseconds=1))
 
 
 def _text_change(topic: KnownTopic, change: TopicChange) -> None:

@@ -133,19 +133,18 @@ class _Placing:
         if not topic.is_new:
             self._touch(topic)
         self.plan.scopes.add(topic.scope)
-        self.plan.audits.append(
-            (
-                self.now,
-                self.principal.actor,
-                f"ingest_{self.item.placement}",
-                topic.id,
-                topic.scope,
-                next((entry.why_changed for entry in self.item.fields if entry.why_changed), ""),
-                "{}",
-                _json_strings(reply.applied),
-            )
-        )
+        reason = next((entry.why_changed for entry in self.item.fields if entry.why_changed), "")
+        after: dict[str, Any] = {"applied": reply.applied}
+        if topic.is_new and topic.pinned:
+            after["pinned"] = True
+        self._journal(f"ingest_{self.item.placement}", topic, reason, {}, after)
         return reply
+
+    def _journal(
+        self, action: str, topic: KnownTopic, reason: str, before: dict[str, Any], after: dict[str, Any]
+    ) -> None:
+        told = (json.dumps(part, ensure_ascii=False) for part in (before, after))
+        self.plan.audits.append((self.now, self.principal.actor, action, topic.id, topic.scope, reason, *told))
 
     def _past_check(self, topic: KnownTopic) -> None:
         # Revisions are numbered in the order in which they were learned; ``as_of`` relies on it.
@@ -309,7 +308,4 @@ class _Placing:
         if self.item.pinned and not topic.pinned:
             topic.pinned = True
             self.plan.pins.append(topic.id)
-
-
-def _json_strings(words: list[str]) -> str:
-    return json.dumps({"applied": words}, ensure_ascii=False)
+            self._journal("pinned", topic, "asked for on ingest", {"pinned": False}, {"pinned": True})

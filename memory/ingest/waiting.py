@@ -1,64 +1,80 @@
-"""Topics that wait for a vector: the worker's side of embedding, for ``?defer=1`` and ``reembed``."""
+"""Topics without a vector of the present model: the worker's side of embedding, for ``?defer=1`` and ``reembed``."""
 
+import uuid
+from collections.abc import Iterator, Mapping
+
+import structlog
 from django.db import connection, transaction
 
-from memory.embedding import embedder_get, text_hash
+from memory.embedding import Embedder, EmbeddingFailed, embedder_get, text_hash
+from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 from memory.ingest.load import known_load
 
-TOPICS_PER_TURN = 64
+logger = structlog.get_logger(__name__)
 
-_WAITING = "SELECT topic_id, text_hash FROM memory_topicvector WHERE embedding IS NULL ORDER BY topic_id LIMIT %s"
+TOPICS_PER_STEP = 64
+# After so many refusals in a row, the fault is not with the texts.
+TRIED_SINGLY = 8
+
+# In the order of ids, each step after the one before: a topic that cannot be embedded is passed and not met again.
+_LACKING = """
+SELECT topic_id, text_hash FROM memory_topicvector
+WHERE ({lacking}) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
+ORDER BY topic_id LIMIT %(limit)s
+"""
+_WAITING = "embedding IS NULL"
+_FOREIGN = "embedding IS NULL OR model <> %(model)s"
 
 # A topic whose text has changed since it was read keeps waiting: its hash is another one by now. So does one that is
-# being written; waiting for two writers could have them wait for us.
+# being written; waiting for two writers could have them wait for us. An old vector stays until the new one is there.
 _GIVE = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_topicvector
-    WHERE topic_id = ANY(%(ids)s) AND embedding IS NULL ORDER BY topic_id FOR NO KEY UPDATE SKIP LOCKED
+    WHERE topic_id = ANY(%(ids)s) AND (embedding IS NULL OR model <> %(model)s)
+    ORDER BY topic_id FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE memory_topicvector v SET embedding = d.embedding::vector, model = %(model)s, text_hash = d.new_hash
 FROM unnest(%(ids)s::uuid[], %(vectors)s::text[], %(old)s::text[], %(new)s::text[])
      AS d (id, embedding, old_hash, new_hash)
 JOIN held ON held.topic_id = d.id
-WHERE v.topic_id = d.id AND v.text_hash = d.old_hash AND v.embedding IS NULL
-"""
-
-# Vectors of other models, a slice at a time; each slice is its own transaction, so a killed run goes on where it was.
-_SET_BACK = """
-UPDATE memory_topicvector SET embedding = NULL
-WHERE topic_id IN (SELECT topic_id FROM memory_topicvector WHERE model <> %s AND embedding IS NOT NULL LIMIT %s)
+WHERE v.topic_id = d.id AND v.text_hash = d.old_hash
 """
 
 _COUNT = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
-def waiting_embed() -> int:
-    """Give vectors to up to ``TOPICS_PER_TURN`` waiting topics and return how many were tried. Five queries.
+def vectors_give(*, foreign: bool = False) -> Iterator[int]:
+    """Give vectors to the topics that wait for one, in steps; yield how many each step gave.
 
-    Safe to run in several processes at once and to kill: the work is done twice at worst. Raises ``EmbeddingFailed``.
+    With ``foreign``, also to those whose vector is of another model than the present one. A step is five queries on
+    ``TOPICS_PER_STEP`` topics and is committed by itself, so that a run may be stopped and begun again at any moment,
+    and several may run at once: the work is done twice at worst. A text that the embedder refuses is passed over and
+    said in the log. Raises ``EmbeddingFailed`` when it refuses every text of a step.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_WAITING, [TOPICS_PER_TURN])
-        hashes = dict(cursor.fetchall())
-    if not hashes:
-        return 0
-    known = known_load(changed=hashes, read=[], lock=False)
-    texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes}
     embedder = embedder_get()
-    vectors = embedder.embed_passages(list(texts.values()))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _GIVE,
-            {
-                "model": embedder.model_name,
-                "ids": list(texts),
-                "vectors": [vector_text(vector) for vector in vectors],
-                "old": list(hashes.values()),
-                "new": [text_hash(text) for text in texts.values()],
-            },
-        )
-    return len(texts)
+    after: uuid.UUID | None = None
+    while True:
+        hashes = _lacking(after, foreign=foreign, model=embedder.model_name)
+        if not hashes:
+            return
+        after = max(hashes)
+        known = known_load(changed=hashes, read=[], lock=False)
+        texts = {topic_id: known.topics[topic_id].text().embedded() for topic_id in hashes}
+        vectors = _embed(embedder, texts)
+        ids = list(vectors)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _GIVE,
+                {
+                    "model": embedder.model_name,
+                    "ids": ids,
+                    "vectors": [vector_text(vectors[topic_id]) for topic_id in ids],
+                    "old": [hashes[topic_id] for topic_id in ids],
+                    "new": [text_hash(texts[topic_id]) for topic_id in ids],
+                },
+            )
+            yield int(cursor.rowcount)
 
 
 def foreign_count() -> int:
@@ -69,11 +85,37 @@ def foreign_count() -> int:
         return count
 
 
-def foreign_set_back(limit: int) -> int:
-    """Make up to ``limit`` topics wait whose vector is of another model; return how many. One query."""
+def _lacking(after: uuid.UUID | None, *, foreign: bool, model: str) -> dict[uuid.UUID, str]:
+    sql = _LACKING.format(lacking=_FOREIGN if foreign else _WAITING)
     with connection.cursor() as cursor:
-        cursor.execute(_SET_BACK, [embedder_get().model_name, limit])
-        return int(cursor.rowcount)
+        cursor.execute(sql, {"after": after, "limit": TOPICS_PER_STEP, "model": model})
+        return dict(cursor.fetchall())
+
+
+def _embed(embedder: Embedder, texts: Mapping[uuid.UUID, str]) -> dict[uuid.UUID, Vectors]:
+    try:
+        return dict(zip(texts, embedder.embed_passages(list(texts.values())), strict=True))
+    except EmbeddingFailed as problem:
+        return _embed_singly(embedder, texts, problem)
+
+
+def _embed_singly(
+    embedder: Embedder, texts: Mapping[uuid.UUID, str], first: EmbeddingFailed
+) -> dict[uuid.UUID, Vectors]:
+    vectors: dict[uuid.UUID, Vectors] = {}
+    refused: list[uuid.UUID] = []
+    for topic_id, text in texts.items():
+        try:
+            vectors[topic_id] = embedder.embed_passages([text])[0]
+        except EmbeddingFailed:
+            refused.append(topic_id)
+            # Nothing accepted so far: more likely the endpoint is away than that so many texts are at fault.
+            if not vectors and len(refused) >= TRIED_SINGLY:
+                raise first from None
+    if not vectors:
+        raise first
+    logger.warning("texts_refused_by_the_embedder", topics=[str(topic_id) for topic_id in refused])
+    return vectors
 
 
 _WIDTH = """

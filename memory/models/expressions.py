@@ -49,5 +49,11 @@ def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below")
 
     The scopes are looked up once per statement, not once per row.
     """
-    paths = f"SELECT id FROM memory_scope WHERE path = %({scope})s::text OR starts_with(path, %({below})s::text)"
+    # "Begins with /a/" as a range, which the pattern index of the paths serves whatever the parameter is: after "/"
+    # comes "0". The comparison is by code point on every server.
+    beyond = f"left(%({below})s::text, -1) || '0'"
+    paths = (
+        f"SELECT id FROM memory_scope WHERE path = %({scope})s::text "
+        f"OR (path ~>=~ %({below})s::text AND path ~<~ ({beyond}))"
+    )
     return f"{column} = ANY(ARRAY({paths}))"

@@ -155,6 +155,10 @@ def _neighbors_sql(options: BundleOptions) -> str:
     until = "" if options.as_of is None else "AND l.created_at <= %(as_of)s::timestamptz"
     seen = scope_within_sql("n.scope_id", scope="caller", below="caller_below") if options.caller != "/" else "true"
     existed = "" if options.as_of is None else "AND n.created_at <= %(as_of)s::timestamptz"
+    # Asked before the newest are counted off, so that forgotten neighbours do not take the place of living ones.
+    entered = (
+        f"n.rung < {int(Rung.DETACHED)} AND n.released_at IS NULL AND n.merged_into_id IS NULL AND {seen} {existed}"
+    )
     return f"""
 , reached (root, topic_id, kind, direction, steps) AS (
     SELECT id, id, NULL::varchar, NULL::text, 0 FROM shown
@@ -162,14 +166,14 @@ def _neighbors_sql(options: BundleOptions) -> str:
     SELECT from_here.root, next.topic_id, next.kind, next.direction, from_here.steps + 1
     FROM reached from_here
     CROSS JOIN LATERAL (
-        (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction FROM memory_link l
+        (SELECT l.target_id AS topic_id, l.kind, 'out' AS direction
+         FROM memory_link l JOIN memory_topic n ON n.id = l.target_id AND {entered}
          WHERE l.source_id = from_here.topic_id {until} ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
         UNION ALL
-        (SELECT l.source_id, l.kind, 'in' FROM memory_link l
+        (SELECT l.source_id, l.kind, 'in'
+         FROM memory_link l JOIN memory_topic n ON n.id = l.source_id AND {entered}
          WHERE l.target_id = from_here.topic_id {until} ORDER BY l.id DESC LIMIT {MAX_NEIGHBORS})
     ) next
-    JOIN memory_topic n ON n.id = next.topic_id AND n.rung < {int(Rung.DETACHED)} AND {seen} {existed}
-                       AND n.released_at IS NULL AND n.merged_into_id IS NULL
     WHERE from_here.steps < %(depth)s::int AND next.topic_id <> from_here.root
 ), nearest AS (
     SELECT DISTINCT ON (root, topic_id) root, topic_id, kind, direction, steps

@@ -12,45 +12,24 @@ Candidates are the best of either search, and the topics they are linked with. d
 docs/benchmarks.md what each part contributes.
 """
 
-import datetime as dt
 import math
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.domain.knobs import Knobs
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
-from memory.models.expressions import scope_within_sql
+from memory.recall.filters import CandidateFilter
 from memory.recall.prepared import rows_prepared
 from memory.recall.probe import Probe
 
 # The mean of so many topics is as good as the mean of all.
 MEAN_OVER = 32
-# A topic lends to and borrows from so many neighbours at most, the most recent ones.
+# A topic lends to and borrows from so many neighbours at most in each direction, those with the highest ids: the most
+# recent ones where the store makes the ids.
 LENDERS = 12
 # The lexical search of a large store looks at about so many topics, those with the rarest words of the question.
 LEXICAL_REACH = 400
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateFilter:
-    """Which topics may be candidates. ``scope`` is canonical; None stands for all."""
-
-    scope: str
-    kinds: Sequence[str] | None = None
-    categories: Sequence[str] | None = None
-    topic_ids: Sequence[uuid.UUID] | None = None
-    as_of: dt.datetime | None = None
-    include_archived: bool = False
-
-    @property
-    def on_topic(self) -> bool:
-        """Whether the topic's own row has to be looked at."""
-        return (
-            any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
-            or self.include_archived
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +50,15 @@ def candidates_rank(
     """Return the best ``limit`` topics for a question, best first. One query.
 
     ``vector`` is the question's, ``probe`` what ``question_probe`` found. In a small scope every topic is compared; in
-    a large one the cost is bounded by ``recall_candidates`` and ``LEXICAL_REACH``, not by the size of the store.
+    a large one the cost is bounded by ``recall_candidates`` and ``LEXICAL_REACH``, not by the size of the store. The
+    exception is ``include_archived``: archived topics are in no index of recall, so that forgetting makes recall
+    cheaper, and asking for them reads the vectors and documents of the whole scope.
     """
     words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
     parameters = {
         "q": vector_text(vector),
         "model": model,
-        "scope": wanted.scope,
-        "below": wanted.scope.rstrip("/") + "/",
-        "kinds": list(wanted.kinds) if wanted.kinds is not None else None,
-        "categories": list(wanted.categories) if wanted.categories is not None else None,
-        "topic_ids": list(wanted.topic_ids) if wanted.topic_ids is not None else None,
-        "as_of": wanted.as_of,
+        **wanted.parameters(),
         "words": [_tsquery(word) for word in words],
         "idf": weights,
         "rare": [word in rare for word in words],
@@ -122,38 +98,14 @@ def _tsquery(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _within(row: str, wanted: CandidateFilter) -> str:
-    """Return the conditions on a vector or document row: its scope, and that recall may return it."""
-    conditions = [] if wanted.scope == "/" else [
-        scope_within_sql(f"{row}.scope_id")
-    ]  # fmt: skip
-    if not wanted.include_archived:
-        conditions.append(f"{row}.live")
-    return " AND ".join(conditions) or "true"
-
-
-def _joined(row: str, wanted: CandidateFilter) -> tuple[str, str]:
-    """Return a join to the topic's row and the conditions on it, both empty if nothing asks for them."""
-    if not wanted.on_topic:
-        return "", ""
-    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-    if wanted.kinds is not None:
-        conditions.append("t.kind = ANY(%(kinds)s::text[])")
-    if wanted.categories is not None:
-        conditions.append("t.categories && %(categories)s::varchar[]")
-    if wanted.topic_ids is not None:
-        conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
-    if wanted.as_of is not None:
-        conditions.append("t.created_at <= %(as_of)s::timestamptz")
-    return f"JOIN memory_topic t ON t.id = {row}.topic_id", " AND " + " AND ".join(conditions)
-
-
+# Forgotten neighbours are passed over before the count, so that they do not take the place of living ones.
 _LINKED = f"""
-    (SELECT l.target_id AS topic_id FROM memory_link l WHERE l.source_id = {{topic}} AND l.target_id <> {{topic}}
-     ORDER BY l.target_id DESC LIMIT {LENDERS})
+    (SELECT l.target_id AS topic_id
+     FROM memory_link l JOIN memory_topicdocument n ON n.topic_id = l.target_id AND n.live
+     WHERE l.source_id = {{topic}} AND l.target_id <> {{topic}} ORDER BY l.target_id DESC LIMIT {LENDERS})
     UNION ALL
-    (SELECT l.source_id FROM memory_link l WHERE l.target_id = {{topic}} AND l.source_id <> {{topic}}
-     ORDER BY l.source_id DESC LIMIT {LENDERS})
+    (SELECT l.source_id FROM memory_link l JOIN memory_topicdocument n ON n.topic_id = l.source_id AND n.live
+     WHERE l.target_id = {{topic}} AND l.source_id <> {{topic}} ORDER BY l.source_id DESC LIMIT {LENDERS})
 """
 
 _BM25 = (
@@ -163,9 +115,9 @@ _BM25 = (
 
 
 def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int) -> str:
-    vectors, documents = _within("v", wanted), _within("d", wanted)
-    vector_join, vector_topics = _joined("v", wanted)
-    document_join, document_topics = _joined("d", wanted)
+    vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
+    vector_join, vector_topics = wanted.joined_sql("v")
+    document_join, document_topics = wanted.joined_sql("d")
     # A small scope counts its own words, so that what is common there weighs little; a large one knows the counts of
     # the store from the worker. The "+ 0" keeps the planner from walking the vector index for a handful of rows.
     order = (
@@ -195,7 +147,8 @@ def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int) -
 WITH mean AS MATERIALIZED (
     SELECT avg(s.embedding) AS vector FROM (
         SELECT v.embedding FROM memory_topicvector v
-        WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL LIMIT {MEAN_OVER}
+        WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL
+        ORDER BY v.scope_id, v.topic_id LIMIT {MEAN_OVER}
     ) s
 ), question AS MATERIALIZED (
     SELECT asked, coalesce(

@@ -38,7 +38,7 @@ def documents_count() -> int:
     another process is counting.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
         if not cursor.fetchone()[0]:
             return 0
         cursor.execute(_COUNT, {"limit": DOCUMENTS_PER_TURN})

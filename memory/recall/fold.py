@@ -106,6 +106,12 @@ DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded
 """
 
 
+def fold_wait() -> None:
+    """Wait until no other process is folding, and keep it so until the running transaction ends. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+
+
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
@@ -113,7 +119,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
     moment leaves either both or neither. Returns 0 at once while another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
         if not cursor.fetchone()[0]:
             return 0
         cursor.execute(_CLAIM, [ROWS_PER_FOLD])

@@ -5,28 +5,30 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from memory.models.expressions import scope_within_sql
+from memory.recall.filters import CandidateFilter
 from memory.recall.prepared import rows_prepared
 
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32
 # How many entries the index scan keeps in sight, pgvector's own default; more when more are asked for.
 EF_SEARCH = 40
+# Where the scan of the index gives up. What passes the filter is more than ``recall_exact_below`` topics, so this meets
+# enough of them in a store of some millions.
+MAX_SCAN_TUPLES = 200_000
 
-_PROBE = f"""
+_PROBE = """
 WITH words AS MATERIALIZED (
     SELECT w.word, coalesce(l.documents, 0) AS documents
     FROM unnest(tsvector_to_array(to_tsvector(%(config)s::text::regconfig, %(q)s::text))) AS w (word)
     LEFT JOIN memory_lexeme l ON l.word = w.word
 )
 SELECT (SELECT count(*) FROM (
-            SELECT 1 FROM memory_topicdocument d
-            WHERE d.live AND (%(scope)s::text = '/' OR {scope_within_sql("d.scope_id")})
-            LIMIT %(limit)s::int + 1) small),
+            SELECT 1 FROM memory_topicdocument d {join} WHERE {within} {topics} LIMIT %(limit)s::int + 1) small),
        (SELECT coalesce(array_agg(word ORDER BY word), '{{}}') FROM words),
        (SELECT coalesce(array_agg(documents ORDER BY word), '{{}}') FROM words),
        coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
        set_config('hnsw.iterative_scan', 'strict_order', true),
+       set_config('hnsw.max_scan_tuples', '{most}', true),
        set_config('hnsw.ef_search', %(ef_search)s, true),
        set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('synchronous_commit', 'off', true)
@@ -43,22 +45,27 @@ class Probe:
     total: int
 
 
-def question_probe(q: str, *, scope: str, exact_below: int, candidates: int) -> Probe:
-    """Look at a question and its scope. One statement, whose cost does not grow with the store.
+def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
+    """Look at a question and at how many topics may answer it. One statement.
+
+    The count stops at ``exact_below``, so its cost does not grow with the store, unless a filter on kinds, categories
+    or time lets so little through that the scope has to be read to know: then few topics are left, and they are
+    compared exactly, where a scan of the index would give up before it had met them.
 
     It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be kept
     (they do not depend on the parameters), and the commit not to wait for the disk. Nothing that a query writes has
     been promised to anyone: a crash may lose the traces of the last fraction of a second of retrievals, nothing else.
     """
+    join, topics = wanted.joined_sql("d")
+    sql = _PROBE.format(join=join, within=wanted.within_sql("d"), topics=topics, most=MAX_SCAN_TUPLES)
     parameters = {
-        "scope": scope,
-        "below": scope.rstrip("/") + "/",
+        **wanted.parameters(),
         "limit": exact_below,
         "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         "q": q,
         "ef_search": str(min(1000, max(EF_SEARCH, candidates))),
     }
-    count, words, documents, total, *_settings = rows_prepared(_PROBE, parameters)[0]
+    count, words, documents, total, *_settings = rows_prepared(sql, parameters)[0]
     if len(words) > MAX_WORDS:
         rarest = sorted(zip(documents, words, strict=True))[:MAX_WORDS]
         documents, words = [number for number, _word in rarest], [word for _number, word in rarest]

@@ -15,7 +15,8 @@ from memory.domain.knobs import Knobs
 from memory.embedding import embedder_get
 from memory.policy.effective import knobs_effective
 from memory.recall.bundles import BundleOptions, bundles_load
-from memory.recall.candidates import CandidateFilter, Ranked, candidates_rank
+from memory.recall.candidates import Ranked, candidates_rank
+from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
 from memory.recall.reinforcement import retrieval_record
 from memory.recall.request import QueryRequest
@@ -88,9 +89,6 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
 
 
 def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[uuid.UUID, Ranked]:
-    probe = question_probe(
-        request.q, scope=scope, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
-    )
     wanted = CandidateFilter(
         scope=scope,
         kinds=request.kinds,
@@ -99,6 +97,7 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[
         as_of=request.as_of,
         include_archived=request.include_archived,
     )
+    probe = question_probe(request.q, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     found = candidates_rank(vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name)
     return {candidate.topic_id: candidate for candidate in found}
 

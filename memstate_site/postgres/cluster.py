@@ -57,7 +57,9 @@ log_line_prefix = '[%p] '
 # What fails inside a statement is reported by whoever sent it; the server's own log is about the server.
 log_min_messages = log
 log_checkpoints = off
-log_min_duration_statement = 1000
+# Statements carry what people asked to be remembered, and may ask to be forgotten: none of them is written to a log.
+log_min_duration_statement = -1
+log_min_error_statement = panic
 include_if_exists = 'local.conf'
 """
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
-from memory.ingest.waiting import waiting_embed
+from memory.ingest.waiting import vectors_give
 from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDocument, TopicVector, Vitality
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
@@ -297,7 +297,7 @@ def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
     turns = [
         worker(lambda: accesses_fold(now=timezone.now())),
         worker(documents_count),
-        worker(waiting_embed),
+        worker(lambda: sum(vectors_give())),
     ]
     statuses = at_once([last_one_out(job) for job in writers] + turns)
     assert set().union(*statuses) == {200}
@@ -324,14 +324,14 @@ def test_the_worker_leaves_what_is_being_written_to_its_next_turn(http_cast: Cas
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '2s'")
-            return documents_count(), waiting_embed(), TopicVector.objects.filter(embedding=None).count()
+            return documents_count(), sum(vectors_give()), TopicVector.objects.filter(embedding=None).count()
         finally:
             done.set()
 
     _nothing, (counted, _tried, waiting) = at_once([write, work])
     assert (counted, waiting) == (4, 1)
     assert documents_count() == 1
-    waiting_embed()
+    assert sum(vectors_give()) == 1
     assert not TopicVector.objects.filter(embedding=None).exists()
 
 

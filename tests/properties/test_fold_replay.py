@@ -129,7 +129,8 @@ def assert_stored(expected: list[Thing], model: Any) -> None:
     stored = {row.pk: row for row in model.objects.filter(pk__in=THINGS)}
     for key, thing in zip(THINGS, expected, strict=True):
         row = stored[key]
-        assert row.salience == pytest.approx(thing.salience, rel=1e-9, abs=2 * LEAST_SALIENCE)
+        # Each step may let what is below the least salience go, in either language at another point of the way.
+        assert row.salience == pytest.approx(thing.salience, rel=1e-9, abs=100 * LEAST_SALIENCE)
         assert row.reinforced_at == moment(thing.reinforced_at)
         assert row.retrieval_count == thing.retrievals
         assert row.last_retrieved_at == (None if thing.last is None else moment(thing.last))

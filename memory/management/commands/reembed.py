@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 from memory.domain.errors import MemoryProblem
 from memory.embedding import embedder_get
-from memory.ingest.waiting import TOPICS_PER_TURN, foreign_count, foreign_set_back, vectors_resize, waiting_embed
+from memory.ingest.waiting import foreign_count, vectors_give, vectors_resize
 
 
 class Command(BaseCommand):
@@ -18,16 +18,19 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Embed until nothing is left; topics are found by their words meanwhile."""
         embedder = embedder_get()
-        if (old := vectors_resize(embedder.dimension)) is not None:
-            self.stdout.write(f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew.")
-        with tqdm(total=foreign_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
-            try:
-                while True:
-                    foreign_set_back(TOPICS_PER_TURN)
-                    done = waiting_embed()
-                    if not done:
-                        break
-                    bar.update(done)
-            except MemoryProblem as problem:
-                raise CommandError(f"{problem.sentence} Run it again to go on.") from problem
+        try:
+            # Before anything is given up for it, the new model has to prove that it works.
+            embedder.embed_passages(["Is anybody there?"])
+            if (old := vectors_resize(embedder.dimension)) is not None:
+                self.stdout.write(
+                    f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew."
+                )
+            with tqdm(total=foreign_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
+                for given in vectors_give(foreign=True):
+                    bar.update(given)
+        except MemoryProblem as problem:
+            raise CommandError(f"{problem.sentence} Run it again to go on.") from problem
+        left = foreign_count()
+        if left:
+            raise CommandError(f"{left} topics are still without a vector of {embedder.model_name}; run it again.")
         self.stdout.write(f"All vectors are {embedder.model_name}'s.")

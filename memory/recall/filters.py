@@ -1,0 +1,62 @@
+"""Which topics may be candidates, as conditions of SQL that probe and candidates share."""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.models.expressions import scope_within_sql
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFilter:
+    """Which topics may be candidates. ``scope`` is canonical; None stands for all."""
+
+    scope: str
+    kinds: Sequence[str] | None = None
+    categories: Sequence[str] | None = None
+    topic_ids: Sequence[uuid.UUID] | None = None
+    as_of: dt.datetime | None = None
+    include_archived: bool = False
+
+    @property
+    def on_topic(self) -> bool:
+        """Whether the topic's own row has to be looked at."""
+        return (
+            any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
+            or self.include_archived
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the conditions refer to."""
+        return {
+            "scope": self.scope,
+            "below": self.scope.rstrip("/") + "/",
+            "kinds": list(self.kinds) if self.kinds is not None else None,
+            "categories": list(self.categories) if self.categories is not None else None,
+            "topic_ids": list(self.topic_ids) if self.topic_ids is not None else None,
+            "as_of": self.as_of,
+        }
+
+    def within_sql(self, row: str) -> str:
+        """Return the conditions on a vector or document row: its scope, and that recall may return it."""
+        conditions = [] if self.scope == "/" else [scope_within_sql(f"{row}.scope_id")]
+        if not self.include_archived:
+            conditions.append(f"{row}.live")
+        return " AND ".join(conditions) or "true"
+
+    def joined_sql(self, row: str) -> tuple[str, str]:
+        """Return a join to the topic's row and the conditions on it, both empty if nothing asks for them."""
+        if not self.on_topic:
+            return "", ""
+        conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+        if self.kinds is not None:
+            conditions.append("t.kind = ANY(%(kinds)s::text[])")
+        if self.categories is not None:
+            conditions.append("t.categories && %(categories)s::varchar[]")
+        if self.topic_ids is not None:
+            conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
+        if self.as_of is not None:
+            conditions.append("t.created_at <= %(as_of)s::timestamptz")
+        return f"JOIN memory_topic t ON t.id = {row}.topic_id", " AND " + " AND ".join(conditions)
