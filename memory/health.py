@@ -123,7 +123,7 @@ def embedder_check(_now: dt.datetime) -> Finding:
 
 
 def vectors_check(_now: dt.datetime) -> Finding:
-    """Whether all vectors come from the model in use; others are invisible to recall. Reads the whole vector table."""
+    """Whether all vectors come from the model in use; others are not compared. Reads the whole vector table."""
     model = embedder_get().model_name
     others = TopicVector.objects.filter(embedding__isnull=False).exclude(model=model).count()
     if others:

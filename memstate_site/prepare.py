@@ -81,15 +81,17 @@ def embedder_must_fit() -> None:
 def words_must_be_known() -> None:
     """Refuse to start with rules for words that the database does not have."""
     from django.conf import settings
-    from django.db import connection
+    from django.db import ProgrammingError, connection
 
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regconfig(%s)", [settings.MEMSTATE_TEXT_SEARCH_CONFIG])
-        if cursor.fetchone()[0] is None:
-            raise SettingError(
-                f"MEMSTATE_TEXT_SEARCH_CONFIG is {settings.MEMSTATE_TEXT_SEARCH_CONFIG!r}, which PostgreSQL does not "
-                "know; english, german and simple are examples of what it knows."
-            )
+    name = settings.MEMSTATE_TEXT_SEARCH_CONFIG
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT %s::regconfig", [name])
+    except ProgrammingError as problem:
+        raise SettingError(
+            f"MEMSTATE_TEXT_SEARCH_CONFIG is {name!r}, which PostgreSQL does not know; english, german and simple are "
+            "examples of what it knows."
+        ) from problem
 
 
 def credentials_ensure(path: Path) -> None:

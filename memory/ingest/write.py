@@ -93,7 +93,7 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
-    """Return the ids of scopes, making those that do not exist. One query; two when one has to be made."""
+    """Return the ids of scopes, making those that do not exist. One query; three when one has to be made."""
     wanted = sorted(paths)
     select = "SELECT path, id FROM memory_scope WHERE path = ANY(%s)"
     cursor.execute(select, [wanted])

@@ -25,13 +25,14 @@ class TopicVector(models.Model):
             HnswIndex(
                 name="topicvector_hnsw",
                 fields=["embedding"],
-                # Fewer links than the default halve the cost of an insert; a wider scan at query time makes up for it.
+                # Fewer links than the default halve the cost of an insert; what is missed costs no recall, as words and
+                # neighbours bring it in (docs/benchmarks.md).
                 m=12,
                 ef_construction=40,
                 opclasses=["vector_ip_ops"],
                 condition=models.Q(live=True),
             ),
-            # Semantic recall within a small scope compares exactly; also the bounded count that tells small from large.
+            # Semantic recall within a small scope compares exactly; the mean vector is taken over its first rows.
             models.Index(fields=["scope", "topic"], name="topicvector_by_scope", condition=models.Q(live=True)),
             # The worker's list of topics that wait for an embedding (deferred ingest, reembed).
             models.Index(fields=["topic"], name="topicvector_waiting", condition=models.Q(embedding__isnull=True)),

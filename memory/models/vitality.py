@@ -40,7 +40,7 @@ class Vitality(Fading):
             models.Index(
                 fields=["half_life", "fade_floor"], name="vitality_due", condition=models.Q(live=True, pinned=False)
             ),
-            # Topic lists and counts by rung, archived ones first of all.
+            # Topic lists by rung, archived ones first of all.
             models.Index(fields=["rung", "topic"], name="vitality_by_rung", condition=models.Q(rung__gt=0)),
             # The list of pinned topics, and the token gauge of the pinned tier.
             models.Index(fields=["topic"], name="vitality_pinned", condition=models.Q(pinned=True)),

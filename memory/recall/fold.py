@@ -115,7 +115,7 @@ def fold_wait() -> None:
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of eight statements: the rows are marked in the commit that raises the salience, so a kill at any
+    One transaction of seven statements: the rows are marked in the commit that raises the salience, so a kill at any
     moment leaves either both or neither. Returns 0 at once while another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:

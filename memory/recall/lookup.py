@@ -53,7 +53,10 @@ JOIN memory_vitality v ON v.topic_id = t.id
 
 
 def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
-    """Return topics, newest first. One query, whose cost follows the page and not the store.
+    """Return topics, newest first. One query.
+
+    Its cost follows the page and not the store for one scope, all scopes or a rung. A filter by kind, text or pinned
+    passes over the topics between that do not match.
 
     Raises ``ValueRefused`` for an unknown rung or a cursor that this function did not hand out.
     """

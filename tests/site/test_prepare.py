@@ -15,7 +15,7 @@ from memory.access.keys import KeyRefused, key_authenticate
 from memory.embedding import embedder_reset
 from memory.models import ApiKey
 from memstate_site.env import SettingError
-from memstate_site.prepare import credentials_ensure, embedder_must_fit
+from memstate_site.prepare import credentials_ensure, embedder_must_fit, words_must_be_known
 
 pytestmark = pytest.mark.django_db
 
@@ -148,3 +148,18 @@ def test_an_embedder_of_another_width_than_the_setting_is_refused(settings: Any)
     with pytest.raises(SettingError, match=r"makes vectors of 384 numbers, but MEMSTATE_EMBEDDING_DIMENSION is 100"):
         embedder_must_fit()
     embedder_reset()
+
+
+def test_rules_for_words_that_the_database_lacks_are_refused(settings: Any) -> None:
+    words_must_be_known()
+    settings.MEMSTATE_TEXT_SEARCH_CONFIG = "klingon"
+    with pytest.raises(SettingError, match=r"MEMSTATE_TEXT_SEARCH_CONFIG is 'klingon', which PostgreSQL does not know"):
+        words_must_be_known()
+
+
+def test_one_key_cannot_have_two_roles(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTATE_API_KEY", AGENT)
+    monkeypatch.setenv("MEMSTATE_ADMIN_KEY", AGENT)
+    with pytest.raises(SettingError, match="are the same, but a key has one role only"):
+        credentials_ensure(path)
+    assert not ApiKey.objects.exists()
