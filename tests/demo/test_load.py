@@ -176,6 +176,23 @@ def test_archived_ones_are_archived_and_pinned_ones_pinned_and_no_others(story: 
     assert str(topic_id(min(gone))) not in operator.found(title, top_k=50)
 
 
+def test_what_a_person_changed_is_changed_between_the_retrievals_before_and_those_after(story: Story, steps: int):
+    once = timedelta(seconds=Knobs().reinforce_once_seconds)
+    compared = 0
+    for change in story.changes:
+        event = AuditEvent.objects.get(topic_id=topic_id(change.key), at=change.at)
+        reinforced_at = datetime.fromisoformat(event.before["reinforced_at"])
+        assert reinforced_at <= change.at
+        for retrieval in story.retrievals:
+            if change.key in retrieval.keys and retrieval.at <= change.at:
+                compared += 1
+                assert reinforced_at > retrieval.at - once
+    assert compared
+    for at, folded_at in AccessLog.objects.values_list("at", "folded_at"):
+        following = [change.at for change in story.changes if change.at >= at]
+        assert at <= folded_at <= min(following, default=NOW)
+
+
 def test_every_topic_can_be_found_by_meaning_and_by_word(story: Story, steps: int, agent: Caller):
     assert not TopicVector.objects.filter(embedding__isnull=True).exists()
     assert not TopicDocument.objects.filter(uncounted=True).exists()
