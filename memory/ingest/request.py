@@ -38,7 +38,8 @@ def ingest_request(
             if defer:
                 on_deferred()
         return reply
-    digest = request_hash(f"{route} defer={defer}", body)
+    # Whether the embedding was to wait is no part of what was asked to be remembered.
+    digest = request_hash(route, body)
     replay = idempotency_replay(idempotency_key, digest, principal=principal)
     if replay is not None:
         return replay

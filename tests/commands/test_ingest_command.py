@@ -1,5 +1,6 @@
 """``manage.py ingest``: a file of items, each line once, however often and however rudely the run was stopped."""
 
+import codecs
 import io
 import json
 import os
@@ -358,3 +359,18 @@ def test_what_was_not_deferred_is_found_by_meaning_at_once(write: Write, agent: 
     assert OrmQ.objects.count() == 0
     (candidate,) = agent.query(ONLY_MEANING)["candidates"]
     assert candidate["similarity"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_mark_before_the_first_line_is_passed_over(db: None, tmp_path: Path) -> None:
+    path = tmp_path / "marked.jsonl"
+    path.write_bytes(codecs.BOM_UTF8 + b'{"placement": "new_topic", "title": "Tea with a mark"}\n')
+    call_command("ingest", str(path), stdout=io.StringIO())
+    assert Topic.objects.get().title == "Tea with a mark"
+
+
+def test_a_file_ingested_with_and_without_defer_is_written_once(db: None, tmp_path: Path) -> None:
+    path = tmp_path / "twice.jsonl"
+    path.write_bytes(b'{"placement": "new_topic", "title": "Tea once"}\n')
+    call_command("ingest", str(path), defer=True, stdout=io.StringIO())
+    call_command("ingest", str(path), stdout=io.StringIO())
+    assert Topic.objects.count() == 1

@@ -1,6 +1,7 @@
 """manage.py ingest FILE.jsonl: what POST /v1/ingest/batch does, from a file, with a progress bar, going on where it was
 stopped."""
 
+import codecs
 import hashlib
 import os
 from collections.abc import Iterator
@@ -49,7 +50,11 @@ class Command(BaseCommand):
             raise CommandError(problem.sentence) from problem
         self.stdout.write(f"{accepted} items are in the store.")
         if refused:
-            raise CommandError(f"{refused} items were refused, each for the reason given above.")
+            # A batch is known by what it holds and what comes before it: a file that has changed is another file.
+            raise CommandError(
+                f"{refused} items were refused, each for the reason given above. Put them, corrected, into a file of "
+                "their own: this one, once it is changed, would be written again from the change on."
+            )
 
     def _ingest(self, file: IO[bytes], *, scope: str, defer: bool) -> tuple[int, int]:
         principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
@@ -91,7 +96,8 @@ class Command(BaseCommand):
 def _batches(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     first, lines = 1, []
     for number, line in enumerate(file, start=1):
-        lines.append(line)
+        # Some editors put a mark before the first line.
+        lines.append(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line)
         if len(lines) == LINES_PER_BATCH:
             yield first, lines
             first, lines = number + 1, []
