@@ -8,6 +8,9 @@ from django.http import HttpRequest
 
 from memory import models
 
+admin.site.site_header = admin.site.site_title = "MemState"
+admin.site.index_title = "Raw rows"
+
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """Rows can be looked at and nothing else."""

@@ -72,3 +72,6 @@ class FieldSummary(models.Model):
     method = models.CharField(max_length=20, help_text="extractive or llm")
     depth = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "field summaries"

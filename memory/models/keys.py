@@ -27,6 +27,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        verbose_name = "API key"
         constraints = [
             # Authentication, once per request.
             models.UniqueConstraint(fields=["secret_hash"], name="apikey_unique_secret"),
