@@ -55,9 +55,11 @@ def candidates_rank(
     cheaper, and asking for them reads the vectors and documents of the whole scope.
     """
     words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
+    comparable = probe.width == len(vector)
     parameters = {
         "q": vector_text(vector),
-        "model": model,
+        # Until reembed has run, a model of another width has no vector here that it could be compared with.
+        "model": model if comparable else "",
         **wanted.parameters(),
         "words": [_tsquery(word) for word in words],
         "idf": weights,
@@ -70,7 +72,7 @@ def candidates_rank(
         "k1": knobs.bm25_k1,
         "b": knobs.bm25_b,
     }
-    sql = _statement(probe.small, wanted, pool=max(knobs.recall_candidates, limit), limit=limit)
+    sql = _statement(probe.small, wanted, pool=max(knobs.recall_candidates, limit), limit=limit, comparable=comparable)
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
 
 
@@ -114,7 +116,7 @@ _BM25 = (
 )
 
 
-def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int) -> str:
+def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int, comparable: bool) -> str:
     vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
     vector_join, vector_topics = wanted.joined_sql("v")
     document_join, document_topics = wanted.joined_sql("d")
@@ -161,7 +163,7 @@ WITH mean AS MATERIALIZED (
 ), by_meaning AS MATERIALIZED (
     SELECT v.topic_id FROM memory_topicvector v {vector_join}
     WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {vector_topics}
-    ORDER BY {order} LIMIT {pool:d}
+    ORDER BY {order} LIMIT {pool if comparable else 0:d}
 ), {hits}{counts}
 , by_word AS MATERIALIZED (
     SELECT h.topic_id FROM hits h JOIN terms USING (place)

@@ -27,6 +27,8 @@ SELECT (SELECT count(*) FROM (
        (SELECT coalesce(array_agg(word ORDER BY word), '{{}}') FROM words),
        (SELECT coalesce(array_agg(documents ORDER BY word), '{{}}') FROM words),
        coalesce((SELECT documents FROM memory_corpustotals WHERE id = 1), 0),
+       (SELECT atttypmod FROM pg_attribute
+        WHERE attrelid = 'memory_topicvector'::regclass AND attname = 'embedding'),
        set_config('hnsw.iterative_scan', 'strict_order', true),
        set_config('hnsw.max_scan_tuples', '{most}', true),
        set_config('hnsw.ef_search', %(ef_search)s, true),
@@ -37,12 +39,16 @@ SELECT (SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``words`` are the stems of the question; ``documents`` tells in how many live topics each occurs."""
+    """``words`` are the stems of the question; ``documents`` tells in how many live topics each occurs.
+
+    ``width`` is how many numbers a stored vector has.
+    """
 
     small: bool
     words: Sequence[str]
     documents: Sequence[int]
     total: int
+    width: int
 
 
 def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
@@ -65,8 +71,8 @@ def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candida
         "q": q,
         "ef_search": str(min(1000, max(EF_SEARCH, candidates))),
     }
-    count, words, documents, total, *_settings = rows_prepared(sql, parameters)[0]
+    count, words, documents, total, width, *_settings = rows_prepared(sql, parameters)[0]
     if len(words) > MAX_WORDS:
         rarest = sorted(zip(documents, words, strict=True))[:MAX_WORDS]
         documents, words = [number for number, _word in rarest], [word for _number, word in rarest]
-    return Probe(count <= exact_below, words, documents, max(total, *documents) if documents else total)
+    return Probe(count <= exact_below, words, documents, max(total, *documents) if documents else total, width)

@@ -105,20 +105,20 @@ def _copy(packaged: Binaries) -> Binaries:
     copy = Binaries(target / PACKAGE / packaged.folder.name, packaged.major, packaged.release)
     if target.exists():
         return copy
-    workplace = Path(tempfile.mkdtemp(prefix=".copying-", dir=COPIES))
+    staging = Path(tempfile.mkdtemp(prefix=".copying-", dir=COPIES))
     try:
         # Libraries that the package brings lie beside it and are found by their relative place, which is kept.
         libraries = [*packaged.folder.parent.parent.glob(f"{PACKAGE}.libs"), *packaged.folder.parent.glob(".dylibs")]
         leave_out = shutil.ignore_patterns("*.a", "include", "pgxs", "pkgconfig")
         for source in [packaged.folder, *libraries]:
             inside = source.relative_to(packaged.folder.parent.parent)
-            shutil.copytree(source, workplace / inside, symlinks=True, ignore=leave_out)
-        for path in [workplace, *workplace.rglob("*")]:
+            shutil.copytree(source, staging / inside, symlinks=True, ignore=leave_out)
+        for path in [staging, *staging.rglob("*")]:
             if not path.is_symlink():
                 runs = path.is_dir() or path.stat().st_mode & 0o100
                 path.chmod(0o755 if runs else 0o644)
         try:
-            workplace.rename(target)
+            staging.rename(target)
         except OSError:
             # Another start finished its copy first; that one is as good.
             if not target.exists():
@@ -126,5 +126,5 @@ def _copy(packaged: Binaries) -> Binaries:
     except OSError as problem:
         raise PostgresError(f"PostgreSQL's programs cannot be copied to {target}: {problem.strerror}.") from problem
     finally:
-        shutil.rmtree(workplace, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
     return copy

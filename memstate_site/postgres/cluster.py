@@ -116,10 +116,10 @@ def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, carele
 def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, careless: bool) -> None:
     if not careless and shutil.disk_usage(folder).free < ROOM_NEEDED:
         raise full_disk(folder)
-    workplace = folder / f"postgres.new-{secrets.token_hex(4)}"
-    private_folder_make(workplace, account)
+    staging = folder / f"postgres.new-{secrets.token_hex(4)}"
+    private_folder_make(staging, account)
     try:
-        place = data_place(workplace, account)
+        place = data_place(staging, account)
         _initdb(place, binaries, careless=careless)
         _numbers_for_users(place, binaries)
         # Made without any way in: the superuser has no password and never gets one, so only the single-user mode,
@@ -139,9 +139,9 @@ def _make(path: Path, folder: Path, account: Account, binaries: Binaries, *, car
         private_file_replace(folder / RELEASE_FILE, binaries.release)
         if path.exists():
             path.rmdir()
-        workplace.rename(path)
+        staging.rename(path)
     except BaseException:
-        shutil.rmtree(workplace, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
         raise
 
 

@@ -22,7 +22,7 @@ from memstate_site.postgres.account import server_account
 from memstate_site.postgres.address import embedded_address
 from memstate_site.postgres.place import socket_folder_remove
 from memstate_site.postgres.server import server_pid
-from tests.site.conftest import Installation, eventually, workplace  # noqa: F401 - a fixture
+from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
 
 # The full variant is MEMSTATE_TEST_KILLS=20.
 KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
@@ -35,9 +35,9 @@ OPERATOR_KEY = "operator-key-of-the-crash-tests"
 
 
 @pytest.fixture
-def installation(workplace: Path) -> Iterator[Installation]:  # noqa: F811
+def installation(working_folder: Path) -> Iterator[Installation]:  # noqa: F811
     """A first start on an empty folder, as anybody's: what is acknowledged has to be on the disk."""
-    parent = workplace / f"crash-{uuid.uuid4().hex[:8]}"
+    parent = working_folder / f"crash-{uuid.uuid4().hex[:8]}"
     parent.mkdir(mode=0o711)
     folder = parent / "data"
     running = Installation(

@@ -125,7 +125,7 @@ class Installation:
 
 
 @pytest.fixture(scope="session")
-def workplace() -> Iterator[Path]:
+def working_folder() -> Iterator[Path]:
     """A folder that nobody else can enter, as the folders of a careful root are."""
     memory = Path("/dev/shm")
     # Databases are copied many times over; where there is room for that in memory, it takes no time.
@@ -136,9 +136,9 @@ def workplace() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def made_once(workplace: Path) -> Path:
+def made_once(working_folder: Path) -> Path:
     """A data folder with an empty database, to be copied: making one takes seconds, copying a moment."""
-    folder = workplace / "made-once"
+    folder = working_folder / "made-once"
     folder.mkdir(mode=0o711)
     server = EmbeddedServer(folder, careless=True)
     server.start()
@@ -152,9 +152,9 @@ def folder_copy(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def folder_copied(source: Path, workplace: Path) -> Iterator[Path]:
+def folder_copied(source: Path, working_folder: Path) -> Iterator[Path]:
     """A copy for a while."""
-    parent = Path(tempfile.mkdtemp(prefix="folder-", dir=workplace))
+    parent = Path(tempfile.mkdtemp(prefix="folder-", dir=working_folder))
     folder_copy(source, parent / "data")
     yield parent / "data"
     # A server that was killed could not remove the folder of its socket.
@@ -163,17 +163,17 @@ def folder_copied(source: Path, workplace: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder(made_once: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(made_once: Path, working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder with a database of its own, which everything below takes for the data folder."""
-    with folder_copied(made_once, workplace) as copy:
+    with folder_copied(made_once, working_folder) as copy:
         monkeypatch.setenv("MEMSTATE_DATA_DIR", str(copy))
         yield copy
 
 
 @pytest.fixture(scope="module")
-def server(made_once: Path, workplace: Path) -> Iterator[EmbeddedServer]:
+def server(made_once: Path, working_folder: Path) -> Iterator[EmbeddedServer]:
     """A running server that the tests of one file look at together."""
-    with folder_copied(made_once, workplace) as copy:
+    with folder_copied(made_once, working_folder) as copy:
         running = EmbeddedServer(copy, careless=True)
         running.start()
         yield running

@@ -181,8 +181,8 @@ def test_no_folder_that_was_there_before_changes(made_once: Path) -> None:
         shutil.rmtree(top)
 
 
-def test_a_new_database_below_a_closed_folder_works(workplace: Path) -> None:
-    closed = workplace / "closed"
+def test_a_new_database_below_a_closed_folder_works(working_folder: Path) -> None:
+    closed = working_folder / "closed"
     closed.mkdir(mode=0o700)
     data = closed / "data"
     data.mkdir(mode=0o700)
@@ -205,8 +205,8 @@ def test_a_closed_folder_is_named_where_it_cannot_be_passed(folder: Path, monkey
     assert "Set MEMSTATE_DATA_DIR" in sentence
 
 
-def test_a_path_too_long_for_a_socket_works(made_once: Path, workplace: Path) -> None:
-    parent = workplace / ("long" * 20) / ("longer" * 20)
+def test_a_path_too_long_for_a_socket_works(made_once: Path, working_folder: Path) -> None:
+    parent = working_folder / ("long" * 20) / ("longer" * 20)
     parent.mkdir(parents=True)
     data = parent / "data"
     folder_copy(made_once, data)
@@ -229,11 +229,11 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_programs_in_a_closed_folder_are_copied_once(
-    programs: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    programs: Path, working_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_root()
     packaged = binaries.packaged_binaries()
-    closed = workplace / "environment"
+    closed = working_folder / "environment"
     closed.mkdir(mode=0o700)
     for name in (binaries.PACKAGE, f"{binaries.PACKAGE}.libs"):
         (closed / name).symlink_to(packaged.folder.parent.parent / name)
@@ -399,8 +399,10 @@ def test_processes_of_a_killed_server_are_waited_for() -> None:
     assert isinstance(explain([line], Path("/d")), StillAttachedError)
 
 
-def test_an_interrupted_first_start_leaves_nothing_half_made(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = workplace / "interrupted"
+def test_an_interrupted_first_start_leaves_nothing_half_made(
+    working_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = working_folder / "interrupted"
     data.mkdir()
 
     def interrupted(*_arguments: object, **_options: object) -> None:

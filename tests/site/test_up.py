@@ -24,9 +24,9 @@ from tests.site.conftest import Installation, eventually, folder_copied
 
 
 @pytest.fixture(scope="module")
-def first(made_once: Path, workplace: Path) -> Iterator[Installation]:
+def first(made_once: Path, working_folder: Path) -> Iterator[Installation]:
     """An installation after its first start; the tests of this file look at it one after the other."""
-    with folder_copied(made_once, workplace) as folder:
+    with folder_copied(made_once, working_folder) as folder:
         installation = Installation(folder).start()
         eventually(installation.works)
         yield installation
