@@ -9,6 +9,7 @@ from typing import Any
 
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
+from memory.recall.filters import topic_conditions
 from memory.recall.prepared import rows_prepared
 
 MAX_NEIGHBORS = 50
@@ -105,17 +106,11 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
 
 
 def _visible(options: BundleOptions) -> str:
-    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    conditions = topic_conditions(kinds=options.kinds, categories=options.categories, as_of=options.as_of)
     if not options.include_archived:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
     if options.scope != "/":
         conditions.append("(s.path = %(scope)s::text OR starts_with(s.path, %(below)s::text))")
-    if options.as_of is not None:
-        conditions.append("t.created_at <= %(as_of)s::timestamptz")
-    if options.kinds is not None:
-        conditions.append("t.kind = ANY(%(kinds)s::text[])")
-    if options.categories is not None:
-        conditions.append("t.categories && %(categories)s::varchar[]")
     return " AND ".join(conditions)
 
 

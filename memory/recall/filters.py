@@ -9,6 +9,20 @@ from typing import Any
 from memory.models.expressions import scope_within_sql
 
 
+def topic_conditions(
+    *, kinds: Sequence[str] | None, categories: Sequence[str] | None, as_of: dt.datetime | None
+) -> list[str]:
+    """Return the conditions on a topic's row ``t``: neither released nor merged, and what is not None filters."""
+    conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    if kinds is not None:
+        conditions.append("t.kind = ANY(%(kinds)s::text[])")
+    if categories is not None:
+        conditions.append("t.categories && %(categories)s::varchar[]")
+    if as_of is not None:
+        conditions.append("t.created_at <= %(as_of)s::timestamptz")
+    return conditions
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateFilter:
     """Which topics may be candidates. ``scope`` is canonical; None stands for all."""
@@ -50,13 +64,7 @@ class CandidateFilter:
         """Return a join to the topic's row and the conditions on it, both empty if nothing asks for them."""
         if not self.on_topic:
             return "", ""
-        conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-        if self.kinds is not None:
-            conditions.append("t.kind = ANY(%(kinds)s::text[])")
-        if self.categories is not None:
-            conditions.append("t.categories && %(categories)s::varchar[]")
+        conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)
         if self.topic_ids is not None:
             conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
-        if self.as_of is not None:
-            conditions.append("t.created_at <= %(as_of)s::timestamptz")
         return f"JOIN memory_topic t ON t.id = {row}.topic_id", " AND " + " AND ".join(conditions)
