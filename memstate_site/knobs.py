@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from memory.domain.knobs import KNOBS, Knobs
-from memstate_site.env import envbool, envfloat, envint, envstr
+from memory.domain.errors import MemoryProblem
+from memory.domain.knobs import KNOBS, Knobs, KnobValue, knob_parse
+from memstate_site.env import SettingError, envbool, envfloat, envint, envstr
 
 
-def envknobs() -> dict[str, float]:
+def envknobs() -> dict[str, KnobValue]:
     """The knobs that have a variable of their own in the environment, checked against their bounds."""
-    turned: dict[str, float] = {}
+    turned: dict[str, KnobValue] = {}
     for field in dataclasses.fields(Knobs):
         variable = f"MEMSTATE_{field.name.upper()}"
         if not envstr(variable):
@@ -23,4 +24,9 @@ def envknobs() -> dict[str, float]:
             turned[field.name] = envint(variable, default, minimum=int(knob.low), maximum=int(knob.high))
         elif isinstance(default, float):
             turned[field.name] = envfloat(variable, default, minimum=knob.low, maximum=knob.high)
+        else:
+            try:
+                turned[field.name] = knob_parse(field.name, envstr(variable))
+            except MemoryProblem as problem:
+                raise SettingError(f"{variable}: {problem.sentence}") from None
     return turned

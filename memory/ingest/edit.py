@@ -68,6 +68,8 @@ def topic_edit(
                 setattr(row, name, value)
             row.updated_at = max(now, row.updated_at)
             row.save(update_fields=[*after, "updated_at"])
+            if "kind" in after:
+                Vitality.objects.filter(pk=topic_id).update(kind=row.kind)
             TopicEdit.objects.create(
                 topic_id=topic_id, at=_edit_moment(topic_id, now), before=before, actor=principal.actor
             )

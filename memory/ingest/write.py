@@ -20,7 +20,7 @@ TOPIC = (
 )  # fmt: skip
 VITALITY = (
     "topic_id", "scope_id", "salience", "reinforced_at", "half_life", "fade", "fade_floor", "pinned", "pin_reason",
-    "retrieval_count", "rung", "live",
+    "kind", "created_at", "retrieval_count", "rung", "live",
 )  # fmt: skip
 FIELD = (
     "id", "topic_id", "name", "last_seq", "cold_through", "salience", "reinforced_at", "created_at", "half_life",

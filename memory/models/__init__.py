@@ -7,11 +7,13 @@ from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
 from memory.models.keys import ApiKey
 from memory.models.links import Link
+from memory.models.policies import PolicyVersion, Rekeying
+from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
 from memory.models.search import TopicDocument, TopicVector
 from memory.models.topics import Rung, Topic, TopicEdit
 from memory.models.vitality import Vitality
-from memory.models.worker import WakeUp, WorkerHeartbeat
+from memory.models.worker import WakeUp, Watermark, WorkerHeartbeat
 
 __all__ = [
     "AccessLog",
@@ -20,17 +22,23 @@ __all__ = [
     "CorpusTotals",
     "Field",
     "FieldSummary",
+    "ForgetAction",
+    "ForgetRun",
     "IdempotencyRecord",
     "Lexeme",
     "Link",
+    "PolicyVersion",
+    "Rekeying",
     "Revision",
     "Rung",
     "Scope",
+    "ShadowHit",
     "Topic",
     "TopicDocument",
     "TopicEdit",
     "TopicVector",
     "Vitality",
     "WakeUp",
+    "Watermark",
     "WorkerHeartbeat",
 ]

@@ -72,6 +72,9 @@ class FieldSummary(models.Model):
     method = models.CharField(max_length=20, help_text="extractive or llm")
     depth = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField()
+    withdrawn_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its revisions turned warm again; it stays on record and is not shown."
+    )
 
     class Meta:
         verbose_name_plural = "field summaries"

@@ -24,10 +24,13 @@ class Fading(models.Model):
 
 
 class Vitality(Fading):
-    """One row per topic. ``scope``, ``rung`` and ``live`` repeat the topic's: a sweep reads this table alone."""
+    """One row per topic. ``scope``, ``kind``, ``created_at``, ``rung`` and ``live`` repeat the topic's: a sweep reads
+    this table alone."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
+    kind = models.CharField(max_length=200, blank=True, default="")
+    created_at = models.DateTimeField()
     rung = models.SmallIntegerField(choices=Rung.choices, default=Rung.ACTIVE)
     live = models.BooleanField(default=True, help_text="Neither archived nor released nor merged.")
     pinned = models.BooleanField(default=False)
@@ -36,9 +39,12 @@ class Vitality(Fading):
     class Meta:
         verbose_name_plural = "vitality"
         indexes = [
-            # The candidate query of the forgetting engine: what is due, by half-life and fade key.
+            # The candidate query of the forgetting engine: what leaves its rung, by half-life and fade key. With the
+            # rung first, topics that already stand where they belong are not looked at again.
             models.Index(
-                fields=["half_life", "fade_floor"], name="vitality_due", condition=models.Q(live=True, pinned=False)
+                fields=["rung", "half_life", "fade_floor"],
+                name="vitality_due",
+                condition=models.Q(live=True, pinned=False),
             ),
             # Topic lists by rung, archived ones first of all.
             models.Index(fields=["rung", "topic"], name="vitality_by_rung", condition=models.Q(rung__gt=0)),

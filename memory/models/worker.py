@@ -1,4 +1,4 @@
-"""WakeUp and WorkerHeartbeat: what requests leave for the worker, and the sign that it lives."""
+"""WakeUp, WorkerHeartbeat and Watermark: what requests leave for the worker, its pulse, and how far it has come."""
 
 from django.db import models
 
@@ -21,3 +21,11 @@ class WorkerHeartbeat(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     seen_at = models.DateTimeField()
+
+
+class Watermark(models.Model):
+    """How far the worker has read an append-only table, for work that is done once per row."""
+
+    name = models.CharField(max_length=100, unique=True)
+    position = models.BigIntegerField(default=0, help_text="The last id that has been looked at.")
+    taken = models.BigIntegerField(default=0, help_text="How many of them were worked on.")

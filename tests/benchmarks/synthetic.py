@@ -37,8 +37,9 @@ WITH made AS (
     SELECT made.id, scope.id, 'observation', 'topic ' || n, text, '{}', 'bench', at, at, 0 FROM made, scope
 ), vitality AS (
     INSERT INTO memory_vitality (topic_id, scope_id, salience, reinforced_at, half_life, fade, fade_floor, pinned,
-        pin_reason, retrieval_count, rung, live)
-    SELECT made.id, scope.id, 1, at, 2592000, extract(epoch from at), extract(epoch from at), false, '', 0, 0, true
+        pin_reason, kind, created_at, retrieval_count, rung, live)
+    SELECT made.id, scope.id, 1, at, 2592000, extract(epoch from at), extract(epoch from at), false, '', 'observation',
+        at, 0, 0, true
     FROM made, scope
 ), documents AS (
     INSERT INTO memory_topicdocument (topic_id, scope_id, live, document, length, uncounted)

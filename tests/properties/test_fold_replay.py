@@ -85,7 +85,7 @@ def store_topics_and_fields(rows: list[Thing]) -> None:
             "fade_floor": fade,
         }  # fmt: skip
         topics.append(Topic(id=key, scope=scope, title="thing", created_at=START, updated_at=START))
-        vitalities.append(Vitality(topic_id=key, scope=scope, **shared))
+        vitalities.append(Vitality(topic_id=key, scope=scope, created_at=shared["reinforced_at"], **shared))
         fields.append(Field(id=key, topic_id=key, name="value", created_at=START, last_seq=1, **shared))
     Topic.objects.bulk_create(topics)
     Vitality.objects.bulk_create(vitalities)

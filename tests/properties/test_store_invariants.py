@@ -224,6 +224,7 @@ class Store(RuleBasedStateMachine):
         found = rows(
             """SELECT t.id, t.rung, v.rung, v.live, x.live, d.live, v.pinned, v.pin_reason,
                       t.scope_id = v.scope_id AND t.scope_id = x.scope_id AND t.scope_id = d.scope_id
+                          AND t.kind = v.kind AND t.created_at = v.created_at
                FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
                JOIN memory_topicvector x ON x.topic_id = t.id JOIN memory_topicdocument d ON d.topic_id = t.id"""
         )

@@ -1,0 +1,50 @@
+"""PolicyVersion and Rekeying: what the operators have set, version by version, and what that still has to reach."""
+
+from django.db import models
+
+
+class PolicyVersion(models.Model):
+    """One immutable version of the policy of one scope; the one with the highest number is in force.
+
+    Moving a threshold inserts one row here and writes nothing else: the row is its own journal.
+    """
+
+    scope = models.CharField(max_length=500, help_text="The path it is set at; it need not hold topics yet.")
+    number = models.PositiveIntegerField()
+    preset = models.CharField(max_length=50, blank=True, default="")
+    values = models.JSONField(default=dict, help_text="What is set here, by name; everything else is inherited.")
+    rules = models.JSONField(default=list, help_text="The rules of this scope, in their order.")
+    author = models.CharField(max_length=200)
+    reason = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    diff = models.JSONField(default=list, help_text="What changed against the version before, line by line.")
+    rolled_back_to = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            # Two editors cannot both make the next version. Also the index for the version in force.
+            models.UniqueConstraint(fields=["scope", "number"], name="policyversion_unique_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} version {self.number}"
+
+
+class Rekeying(models.Model):
+    """The work that a change of half-life leaves: every row below ``scope`` gets the half-life now in force.
+
+    The candidate query does not trust the fade key while one is unfinished.
+    """
+
+    scope = models.CharField(max_length=500)
+    reason = models.TextField(blank=True, default="")
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    after = models.UUIDField(null=True, blank=True, help_text="The last topic that has been looked at.")
+    total = models.PositiveBigIntegerField(default=0, help_text="Topics to look at.")
+    done = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["id"], name="rekeying_unfinished", condition=models.Q(finished_at__isnull=True)),
+        ]

@@ -1,0 +1,112 @@
+"""ForgetRun and ForgetAction: what forgetting has done or would do, topic by topic, and how to take it back."""
+
+from django.db import models
+
+from memory.models.topics import Rung
+
+
+class ForgetRun(models.Model):
+    """One plan over one scope and what became of it."""
+
+    class Status(models.TextChoices):
+        """plan -> (held) -> applying -> done | undone | failed."""
+
+        PLANNED = "planned"
+        HELD = "held"
+        APPLYING = "applying"
+        DONE = "done"
+        UNDONE = "undone"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True)
+    scope = models.CharField(max_length=500)
+    event = models.CharField(max_length=50)
+    status = models.CharField(max_length=20, choices=Status.choices)
+    dry_run = models.BooleanField(default=False)
+    actor = models.CharField(max_length=200, help_text="Who asked for it; system for events and schedules.")
+    policy_version = models.PositiveIntegerField(help_text="Of the nearest policy at or above the scope; 0 for none.")
+    policy_versions = models.JSONField(default=dict, help_text="Every policy that took part: version by path.")
+    judged_at = models.DateTimeField(help_text="The moment at which salience was judged.")
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    undone_at = models.DateTimeField(null=True, blank=True)
+    counts = models.JSONField(default=dict, help_text="Actions planned, by what they do.")
+    active = models.PositiveBigIntegerField(null=True, help_text="Active topics of the scope, where they were counted.")
+    planned = models.PositiveIntegerField(default=0)
+    applied = models.PositiveIntegerField(default=0)
+    skipped = models.PositiveIntegerField(default=0, help_text="Left alone, because they changed after the plan.")
+    left_over = models.PositiveIntegerField(default=0, help_text="Due, but beyond max_topics_for_forget_scan.")
+    gate = models.TextField(blank=True, default="", help_text="Why nothing was looked at, if so.")
+    held_because = models.TextField(blank=True, default="")
+    failure = models.TextField(blank=True, default="")
+    approved_by = models.CharField(max_length=200, blank=True, default="")
+    undone_by = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        indexes = [
+            # The list of runs, newest first.
+            models.Index(fields=["-created_at", "-id"], name="forgetrun_newest"),
+            # What the worker takes up again after a crash, and what waits for an operator.
+            models.Index(fields=["status"], name="forgetrun_open", condition=models.Q(status__in=["held", "applying"])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} over {self.scope} ({self.status})"
+
+
+class ForgetAction(models.Model):
+    """What a run does to one topic, with what stood before and after: the journal of forgetting. One per topic."""
+
+    class State(models.TextChoices):
+        """What became of it."""
+
+        PLANNED = "planned"
+        APPLIED = "applied"
+        SKIPPED = "skipped"
+        UNDONE = "undone"
+        CONFLICT = "conflict"
+
+    run = models.ForeignKey(ForgetRun, on_delete=models.PROTECT, related_name="actions", db_index=False)
+    place = models.PositiveIntegerField(help_text="Order within the run: lowest score first.")
+    topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
+    action = models.CharField(max_length=20, help_text="archived, detached, summarized, restored, released, pinned ...")
+    from_rung = models.SmallIntegerField(choices=Rung.choices)
+    to_rung = models.SmallIntegerField(choices=Rung.choices)
+    changes = models.JSONField(default=dict, help_text="What is done beside the rung: pinned, released, categories.")
+    why = models.JSONField(default=dict, help_text="Score, threshold or rule, and the policy it came from.")
+    state = models.CharField(max_length=20, choices=State.choices, default=State.PLANNED)
+    before = models.JSONField(default=dict, help_text="The rows as they stood, for undo.")
+    after = models.JSONField(null=True, blank=True, help_text="The rows as this left them.")
+    note = models.TextField(blank=True, default="", help_text="Why it was skipped, or not undone.")
+    at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            # Also the order in which batches are taken and pages are read.
+            models.UniqueConstraint(fields=["run", "place"], name="forgetaction_unique_place"),
+        ]
+        indexes = [
+            # What is left to do of a run.
+            models.Index(fields=["run", "place"], name="forgetaction_todo", condition=models.Q(state="planned")),
+            # What forgetting did to one topic: its why-card and its page.
+            models.Index(fields=["topic", "-id"], name="forgetaction_by_topic"),
+        ]
+
+
+class ShadowHit(models.Model):
+    """A query that would have had an archived topic among its best, found by trying it again: regret, measured."""
+
+    access = models.ForeignKey("memory.AccessLog", on_delete=models.PROTECT, related_name="+", db_index=False)
+    topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
+    rank = models.PositiveSmallIntegerField(help_text="The place it would have had, from 1.")
+    similarity = models.FloatField()
+    at = models.DateTimeField(help_text="When the query was asked.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["access", "topic"], name="shadowhit_unique")]
+        indexes = [
+            # The regret of one topic, and of all topics between two dates.
+            models.Index(fields=["topic"], name="shadowhit_by_topic"),
+            models.Index(fields=["at"], name="shadowhit_at"),
+        ]
