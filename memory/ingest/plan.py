@@ -220,19 +220,10 @@ class _Placing:
         reason = "asked for on ingest" if item.pinned else ""
         self.plan.vitalities.append(
             (
-                topic_id,
-                scope,
-                item.salience,
-                self.at,
-                knobs.half_life,
-                fade,
-                fade,
-                item.pinned,
-                reason,
-                item.topic_kind or "",
-                self.at,
-            )  # fmt: skip
-        )
+                topic_id, scope, item.salience, self.at, knobs.half_life, fade, fade, item.pinned, reason,
+                item.topic_kind or "", self.at,
+            )
+        )  # fmt: skip
         self.plan.texts[topic_id] = topic
         return topic, Reply(topic_id, applied=[f"created_topic:{topic_id}"])
 
