@@ -1,9 +1,23 @@
-"""The formulas of ``memory.domain.salience`` as SQL, for statements that work on many rows at once.
+"""The formulas of ``memory.domain`` as SQL, for statements that work on many rows at once.
 
-``tests/properties/test_salience_equality.py`` proves each equal to its Python twin.
+``tests/properties/test_salience_equality.py`` and ``test_strategy_equality.py`` prove each equal to its Python twin.
 """
 
-from memory.domain.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS
+from memory.domain.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
+from memory.domain.strategies import (
+    BOOST_MAX,
+    BOOST_STEP,
+    FACTOR_FLOOR,
+    KIND_WEIGHT_ELSE,
+    KIND_WEIGHTS,
+    RELEVANCE_AGE,
+    RELEVANCE_AGE_DAYS,
+    RELEVANCE_FULL_USE,
+    RELEVANCE_IDLE,
+    RELEVANCE_IDLE_DAYS,
+    RELEVANCE_KIND,
+    RELEVANCE_USE,
+)
 
 
 def epoch_sql(moment: str) -> str:
@@ -42,6 +56,100 @@ def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
         f"CASE WHEN {floor} = {fade} THEN {floor} "
         f"WHEN {floor} < {fade} AND {floor} >= {fade} - {FADE_FLOOR_LAG} * {half_life} THEN {floor} ELSE {fade} END"
     )
+
+
+def number_sql(value: float) -> str:
+    """Return a number as the literal of exactly this double."""
+    return f"'{float(value)!r}'::float8"
+
+
+def idle_sql(row: str, now: str) -> str:
+    """Return the seconds since the last retrieval of ``row``, else since its creation, as ``idle_seconds``."""
+    since = f"coalesce({row}.last_retrieved_at, {row}.created_at)"
+    return f"greatest(0, {epoch_sql(now)} - {epoch_sql(since)})"
+
+
+def age_sql(row: str, now: str) -> str:
+    """Return the seconds since the creation of ``row``."""
+    return f"greatest(0, {epoch_sql(now)} - {epoch_sql(f'{row}.created_at')})"
+
+
+def active_boost_sql(row: str) -> str:
+    """Return what use adds in active forgetting, as ``active_boost``."""
+    count = f"ln(1::float8 + {row}.retrieval_count)"
+    return f"least({number_sql(BOOST_MAX)}, {number_sql(BOOST_STEP)} * {count})"
+
+
+def _active_age_sql(row: str, now: str, active_half_life: float) -> str:
+    return f"(1::float8 - {idle_sql(row, now)} / {number_sql(2.0 * active_half_life)})"
+
+
+def active_raw_sql(row: str, *, now: str, active_half_life: float) -> str:
+    """Return the score under active forgetting, without the floor, as ``active_raw``."""
+    return f"least(1::float8, {_active_age_sql(row, now, active_half_life)} + {active_boost_sql(row)})"
+
+
+def active_factor_sql(row: str, *, now: str, active_half_life: float) -> str:
+    """Return the published factor with its floor, as ``active_factor``."""
+    age_part = f"greatest({number_sql(FACTOR_FLOOR)}, {_active_age_sql(row, now, active_half_life)})"
+    return f"least(1::float8, {age_part} + {active_boost_sql(row)})"
+
+
+def relevance_sql(row: str, *, now: str) -> str:
+    """Return the score under relevance, as ``relevance``."""
+    age = f"{age_sql(row, now)} / {number_sql(SECONDS_PER_DAY)} / {number_sql(RELEVANCE_AGE_DAYS)}"
+    idle = f"{idle_sql(row, now)} / {number_sql(SECONDS_PER_DAY)} / {number_sql(RELEVANCE_IDLE_DAYS)}"
+    use = f"least({row}.retrieval_count / {number_sql(RELEVANCE_FULL_USE)}, 1::float8)"
+    weights = " ".join(f"WHEN '{kind}' THEN {number_sql(weight)}" for kind, weight in KIND_WEIGHTS.items())
+    kind = f"CASE {row}.kind {weights} ELSE {number_sql(KIND_WEIGHT_ELSE)} END"
+    return (
+        f"({number_sql(RELEVANCE_AGE)} / (1::float8 + {age}) + {number_sql(RELEVANCE_USE)} * {use} "
+        f"+ {number_sql(RELEVANCE_IDLE)} / (1::float8 + {idle}) + {number_sql(RELEVANCE_KIND)} * {kind})"
+    )
+
+
+def score_sql(strategy: str, *, row: str, now: str, half_life: float, active_half_life: float) -> str:
+    """Return the score of ``row``, an alias of Vitality, at ``now`` (a timestamp), as ``score``.
+
+    Half-lives are in seconds, and are those of the policy: a draft is tried on rows that were written with another one,
+    so ``row.half_life`` is not read. Raises ``ValueError`` for an unknown strategy.
+    """
+    match strategy:
+        case "static":
+            return f"{row}.salience"
+        case "half_life":
+            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+            return faded_sql(f"{row}.salience", decay_sql(elapsed, number_sql(half_life)))
+        case "active_forgetting":
+            return active_raw_sql(row, now=now, active_half_life=active_half_life)
+        case "relevance":
+            return relevance_sql(row, now=now)
+    raise ValueError(f"There is no strategy {strategy!r}.")
+
+
+def archive_gate_sql(strategy: str, *, row: str, now: str, prune_after: float) -> str:
+    """Return the condition that ``row`` has gone unused for ``prune_after`` seconds, as ``archive_gate``."""
+    match strategy:
+        case "static" | "half_life" | "active_forgetting":
+            elapsed = f"{epoch_sql(now)} - {epoch_sql(f'{row}.reinforced_at')}"
+            return f"(greatest(0, {elapsed}) >= {number_sql(prune_after)})"
+        case "relevance":
+            return f"({idle_sql(row, now)} > {number_sql(prune_after)})"
+    raise ValueError(f"There is no strategy {strategy!r}.")
+
+
+def ranking_factor_sql(ranking_decay: str, *, row: str, now: str, half_life: float, active_half_life: float) -> str:
+    """Return what the score of a candidate is multiplied with, as ``ranking_factor``; ``row`` is of Vitality."""
+    match ranking_decay:
+        case "off":
+            return "1::float8"
+        case "active_forgetting":
+            factor = active_factor_sql(row, now=now, active_half_life=active_half_life)
+        case "half_life":
+            factor = f"greatest({number_sql(FACTOR_FLOOR)}, {decay_sql(idle_sql(row, now), number_sql(half_life))})"
+        case _:
+            raise ValueError(f"There is no ranking decay {ranking_decay!r}.")
+    return f"(CASE WHEN {row}.pinned THEN 1::float8 ELSE {factor} END)"
 
 
 def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below") -> str:
