@@ -13,6 +13,7 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.knobs import Knobs
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -114,12 +115,13 @@ def _usage_load(story: Story, progress: Progress) -> None:
         "id", "topic_id", "created_at"
     ):
         fields.setdefault(of_topic, []).append((created_at, field_id))
+    knobs = knobs_effective("/")
     retrievals = iter(story.retrievals)
     waiting = next(retrievals, None)
     for change in [*story.changes, None]:
         rows = []
         while waiting is not None and (change is None or waiting.at <= change.at):
-            rows.append(_access(waiting, fields))
+            rows.append(_access(waiting, fields, knobs))
             waiting = next(retrievals, None)
         AccessLog.objects.bulk_create(rows, batch_size=500)
         while accesses_fold(now=rows[-1].at if rows else timezone.now()):
@@ -130,9 +132,10 @@ def _usage_load(story: Story, progress: Progress) -> None:
             progress(1)
 
 
-def _access(retrieval: StoryRetrieval, fields: dict[uuid.UUID, list[tuple[dt.datetime, uuid.UUID]]]) -> AccessLog:
+def _access(
+    retrieval: StoryRetrieval, fields: dict[uuid.UUID, list[tuple[dt.datetime, uuid.UUID]]], knobs: Knobs
+) -> AccessLog:
     ids = [topic_id(key) for key in retrieval.keys]
-    knobs = knobs_effective("/")
     return AccessLog(
         at=retrieval.at,
         actor=retrieval.actor,

@@ -16,7 +16,7 @@ from memory.ingest.load import Known, known_load
 from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
 from memory.ingest.similar import similar_find
 from memory.ingest.write import plan_write, wake_ups_write
-from memory.policy.effective import knobs_effective
+from memory.policy.effective import policies_current
 
 # A plan can collide with a commit that came between reading and writing; the next try sees it. More than a few tries
 # would mean something else is wrong.
@@ -34,13 +34,13 @@ class Prepared:
 
 
 def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool) -> Prepared:
-    """Plan and embed what the items will most likely amount to, outside any transaction. At most three queries.
+    """Plan and embed what the items will most likely amount to, outside any transaction. At most four queries.
 
     Embedding takes far longer than writing. Done under the locks of the write, it would make every other writer of the
     same topics wait; done here, the write only has to embed again what somebody else changed in between.
     """
     known = _load(items, lock=False)
-    plan = ingest_plan(items, known=known, principal=principal, now=now)
+    plan = ingest_plan(items, known=known, policies=policies_current(), principal=principal, now=now)
     vectors: dict[str, Vectors] = {}
     if not defer:
         _vectors_complete(vectors, _texts(plan))
@@ -53,7 +53,7 @@ def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt
 def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
     """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
 
-    What is written is written in one transaction (the caller's, if it has opened one), at most 22 statements for any
+    What is written is written in one transaction (the caller's, if it has opened one), at most 23 statements for any
     number of items. Raises ``EmbeddingFailed``, in which case nothing is written.
     """
     plan = prepared.plan
@@ -73,7 +73,7 @@ def _apply(
 ) -> list[Outcome]:
     if plan is None:
         known = _load(prepared.items, lock=True)
-        plan = ingest_plan(prepared.items, known=known, principal=principal, now=now)
+        plan = ingest_plan(prepared.items, known=known, policies=policies_current(), principal=principal, now=now)
     if not plan.scopes:
         return plan.outcomes
     texts = _texts(plan)
@@ -109,6 +109,8 @@ def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, Top
 
 def _similar_add(plan: Plan) -> None:
     replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], Reply)]
-    found = similar_find([reply.topic_id for reply in replies], above=knobs_effective("/").suggest_similar_above)
+    found = similar_find(
+        [reply.topic_id for reply in replies], above=policies_current().knobs("/").suggest_similar_above
+    )
     for reply in replies:
         reply.similar_topic_ids = [str(topic_id) for topic_id in found.get(reply.topic_id, [])]

@@ -17,7 +17,7 @@ from memory.domain.identifiers import uuid7
 from memory.domain.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
-from memory.policy.effective import knobs_effective
+from memory.policy.snapshot import Policies
 
 Row = tuple[Any, ...]
 
@@ -79,12 +79,14 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     return (set(), read | {topic_id}) if item.placement == "new_topic" else ({topic_id}, read)
 
 
-def ingest_plan(items: Sequence[IngestItem], *, known: Known, principal: Principal, now: dt.datetime) -> Plan:
+def ingest_plan(
+    items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
+) -> Plan:
     """Return the rows that ``items`` amount to on top of ``known``, which is changed along the way. No queries."""
     plan = Plan()
     for at, item in enumerate(items):
         try:
-            reply = _Placing(plan, known, principal, item, now).place()
+            reply = _Placing(plan, known, policies, principal, item, now).place()
         except MemoryProblem as problem:
             plan.outcomes.append(problem)
         else:
@@ -106,8 +108,10 @@ def _topic_id(item: IngestItem) -> uuid.UUID | None:
 class _Placing:
     """One item on its way into the plan. All checks come before the first change."""
 
-    def __init__(self, plan: Plan, known: Known, principal: Principal, item: IngestItem, now: dt.datetime) -> None:
-        self.plan, self.known, self.principal, self.item = plan, known, principal, item
+    def __init__(
+        self, plan: Plan, known: Known, policies: Policies, principal: Principal, item: IngestItem, now: dt.datetime
+    ) -> None:
+        self.plan, self.known, self.policies, self.principal, self.item = plan, known, policies, principal, item
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
@@ -190,7 +194,7 @@ class _Placing:
         if topic_id is None:
             topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
         scope = self.principal.scope_chosen(item.scope)
-        knobs = knobs_effective(scope)
+        knobs = self.policies.knobs(scope)
         topic = KnownTopic(
             id=topic_id,
             scope=scope,
@@ -245,7 +249,7 @@ class _Placing:
 
     def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:
         present = topic.fields.get(entry.name)
-        knobs = knobs_effective(topic.scope)
+        knobs = self.policies.knobs(topic.scope)
         if present is None:
             present = KnownField(
                 id=uuid7(now_ms=int(self.now.timestamp() * 1000)),

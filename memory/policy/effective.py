@@ -1,18 +1,83 @@
-"""The one place that says which knobs are in force for a scope."""
+"""The one place that says which policies are in force now, and so which knobs hold for a scope."""
 
-from functools import lru_cache
+import json
 from typing import Any
 
 from django.conf import settings
 
-from memory.domain.knobs import Knobs
+from memory.domain.knobs import KNOBS, Knobs, KnobValue
+from memory.domain.presets import PRESETS
+from memory.domain.rules import Rule
+from memory.models.prepared import rows_prepared
+from memory.policy.snapshot import Policies, SetPolicy
+
+# The newest version is found by the primary key, whatever the number of versions. Versions commit in the order of
+# their ids (``policy_lock``), and an id that was rolled back is never given out again. With the time beside the id, not
+# even a table that was emptied and filled anew looks like what it was before.
+_STAMP = """
+SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER BY id DESC LIMIT 1),
+       (SELECT coalesce(array_agg(scope::text ORDER BY scope), '{}') FROM memory_rekeying WHERE finished_at IS NULL)
+"""
+
+_NEWEST = """
+SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, values::text, rules::text
+FROM memory_policyversion ORDER BY scope, number DESC
+"""
+
+# What this process read last. The stamp says whether it is still so, in this transaction as in any other.
+_kept = Policies()
 
 
-@lru_cache(maxsize=1)
-def _defaults(overrides: tuple[tuple[str, Any], ...]) -> Knobs:
-    return Knobs(**dict(overrides))
+def policies_current() -> Policies:
+    """Return the policies in force, as the running transaction sees them.
+
+    One prepared statement that reads two index entries; one more after a policy has been saved. Take one snapshot per
+    request and ask that: a second call may see a newer policy.
+    """
+    global _kept
+    newest, rekeying = rows_prepared(_STAMP, ())[0]
+    environment = tuple(sorted(settings.MEMSTATE_KNOBS.items()))
+    stamp = (*(newest or ()), environment)
+    kept = _kept
+    if kept.stamp != stamp:
+        kept = _load(environment) if newest else Policies(stamp=stamp, environment=dict(environment))
+        _kept = kept
+    return kept.with_rekeying(tuple(rekeying))
 
 
-def knobs_effective(_scope: str) -> Knobs:
-    """Return the knobs in force for a scope: the defaults, as the environment changes them. No queries."""
-    return _defaults(tuple(sorted(settings.MEMSTATE_KNOBS.items())))
+def knobs_effective(scope: str) -> Knobs:
+    """Return the knobs in force at ``scope``, a canonical path. One statement: in a loop, take one snapshot."""
+    return policies_current().knobs(scope)
+
+
+def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
+    rows = rows_prepared(_NEWEST, ())
+    # Whoever saved between the two statements is in these rows, so the stamp is taken from them.
+    newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
+    found = [SetPolicy(scope, number, _preset(preset), _values(json.loads(values)), _rules(json.loads(rules), scope))
+             for _id, _at, scope, number, preset, values, rules in rows]  # fmt: skip
+    return Policies(
+        stamp=(*newest, environment),
+        environment=dict(environment),
+        policies={policy.scope: policy for policy in found if not policy.is_empty},
+        numbers={policy.scope: policy.number for policy in found},
+    )
+
+
+def _preset(name: str) -> str:
+    return name if name in PRESETS else ""
+
+
+def _values(stored: dict[str, Any]) -> dict[str, KnobValue]:
+    """Return stored values as knobs have them. Names that this version of the program does not know say nothing."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name in KNOBS}
+
+
+def _rules(stored: list[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            name=said["name"], events=tuple(said["events"]), condition=said["condition"], action=said["action"],
+            category=said.get("category", ""), enabled=said["enabled"], scope=scope,
+        )
+        for said in stored
+    )  # fmt: skip

@@ -1,10 +1,18 @@
-"""What is in force, everywhere, at one moment: a set of policies that can be asked for any scope."""
+"""What is in force, everywhere, at one moment: a set of policies that can be asked for any scope. No queries."""
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from memory.domain.knobs import Knobs
-from memory.domain.rules import RuleSet
+from memory.domain.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
+from memory.domain.presets import PRESETS
+from memory.domain.rules import Rule, RuleSet
+from memory.domain.scopes import ROOT, scope_normalize, scope_within
+from memory.policy.preset_rules import preset_rules
+
+DEFAULT = "default"
+ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +24,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPolicy:
+    """What is set at one scope, by the version in force there; 0 stands for a draft."""
+
+    scope: str
+    number: int
+    preset: str = ""
+    values: Mapping[str, KnobValue] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is set, so that the scope is governed by the one above."""
+        return not (self.preset or self.values or self.rules)
+
+    def rules_here(self) -> tuple[Rule, ...]:
+        """Return the rules of this scope: its own, then those of its preset that none of them replaces."""
+        named = {rule.name for rule in self.rules}
+        return (*self.rules, *(rule for rule in preset_rules(self.preset, scope=self.scope) if rule.name not in named))
+
+
+@dataclass(frozen=True, slots=True)
 class EffectivePolicy:
     """What is in force for one scope and everything below it that has no policy of its own."""
 
@@ -24,7 +53,7 @@ class EffectivePolicy:
     sources: dict[str, Source]
     rules: RuleSet
     # Of the nearest policy at or above the scope: its path and version; 0 when nobody has set one.
-    at: str = "/"
+    at: str = ROOT
     version: int = 0
 
 
@@ -35,3 +64,105 @@ class Policies:
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
+    environment: Mapping[str, KnobValue] = field(default_factory=dict)
+    # By path, without those that set nothing.
+    policies: Mapping[str, SetPolicy] = field(default_factory=dict)
+    # The number of the newest version of every scope that ever had one.
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    _known: dict[str, EffectivePolicy] = field(default_factory=dict, compare=False, repr=False)
+
+    def node_of(self, scope: str) -> str:
+        """Return the path of the nearest scope at or above ``scope`` that has a policy; the root if none has."""
+        return next((path for path in _upwards(scope) if path in self.policies), ROOT)
+
+    def effective(self, scope: str) -> EffectivePolicy:
+        """Return what is in force at ``scope``, a canonical path."""
+        node = self.node_of(scope)
+        known = self._known.get(node)
+        if known is None:
+            # Two threads may both work it out; they come to the same.
+            known = self._known[node] = self._resolve(node)
+        return known if scope == node else dataclasses.replace(known, scope=scope)
+
+    def knobs(self, scope: str) -> Knobs:
+        """Return the knobs in force at ``scope``."""
+        return self.effective(self.node_of(scope)).knobs
+
+    def nodes(self, scope: str) -> list[EffectivePolicy]:
+        """Return the policy in force at ``scope``, then one for each scope below it with a policy, by path."""
+        below = sorted(path for path in self.policies if path != scope and scope_within(path, scope))
+        return [self.effective(path) for path in (scope, *below)]
+
+    def versions_touching(self, scope: str) -> dict[str, int]:
+        """Return the version of every policy that has a say at or below ``scope``, by path: those above it too."""
+        return {
+            path: policy.number
+            for path, policy in sorted(self.policies.items())
+            if scope_within(path, scope) or scope_within(scope, path)
+        }
+
+    def rekeying_touches(self, scope: str) -> bool:
+        """Tell whether rows at or below ``scope`` may still have another half-life than the one in force."""
+        return any(scope_within(path, scope) or scope_within(scope, path) for path in self.rekeying)
+
+    def with_rekeying(self, rekeying: tuple[str, ...]) -> "Policies":
+        """Return the same policies while the rows of these scopes are being re-keyed."""
+        return self if rekeying == self.rekeying else dataclasses.replace(self, rekeying=rekeying)
+
+    def with_policy(self, policy: SetPolicy) -> "Policies":
+        """Return a snapshot in which ``policy`` is what is set at its scope. It is not validated."""
+        policies = {**self.policies, policy.scope: policy}
+        if policy.is_empty:
+            del policies[policy.scope]
+        return Policies(
+            stamp=(*self.stamp, "draft"), rekeying=self.rekeying, environment=self.environment, policies=policies,
+            numbers={**self.numbers, policy.scope: policy.number},
+        )  # fmt: skip
+
+    def with_draft(
+        self, scope: str, *, preset: str | None = None, values: Mapping[str, object], rules: list[Any] | None = None
+    ) -> "Policies":
+        """Return a snapshot in which the policy set at ``scope`` is this draft, read and validated as a save is.
+
+        ``values`` is the whole set; no ``preset`` is none; no ``rules`` are those that are set there now. Raises
+        ``ValueRefused`` with the sentence that a save would be refused with.
+        """
+        # The checks need the snapshot, and the snapshot offers them.
+        from memory.policy.draft import draft_check, draft_parse
+
+        policy = draft_parse(self, scope_normalize(scope), preset=preset, values=values, rules=rules)
+        drafted = self.with_policy(policy)
+        draft_check(drafted, policy.scope)
+        return drafted
+
+    def _resolve(self, node: str) -> EffectivePolicy:
+        layers = [self.policies[path] for path in _upwards(node) if path in self.policies]
+        found: dict[str, tuple[KnobValue, Source]] = {}
+        for policy in layers:
+            for name, value in policy.values.items():
+                found.setdefault(name, (value, Source(policy.scope)))
+            if policy.preset:
+                for name, value in PRESETS[policy.preset].values.items():
+                    found.setdefault(name, (value, Source(policy.scope, policy.preset)))
+        for name, value in self.environment.items():
+            found.setdefault(name, (value, Source(ENVIRONMENT)))
+        strategy = str(found["strategy"][0]) if "strategy" in found else Knobs().strategy
+        for name, value in STRATEGY_DEFAULTS[strategy].items():
+            found.setdefault(name, (value, Source(DEFAULT)))
+        values: dict[str, Any] = {name: value for name, (value, _source) in found.items()}
+        sources = {name: found[name][1] if name in found else Source(DEFAULT) for name in KNOBS}
+        rules: dict[str, Rule] = {}
+        for policy in layers:
+            for rule in policy.rules_here():
+                rules.setdefault(rule.name, rule)
+        version = self.policies[node].number if node in self.policies else 0
+        return EffectivePolicy(node, Knobs(**values), sources, RuleSet(tuple(rules.values())), at=node, version=version)
+
+
+def _upwards(scope: str) -> Iterator[str]:
+    """Yield ``scope`` and every path above it, up to the root."""
+    path = scope
+    while path != ROOT:
+        yield path
+        path = path.rpartition("/")[0] or ROOT
+    yield ROOT

@@ -9,8 +9,8 @@ from typing import Any
 
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
+from memory.models.prepared import rows_prepared
 from memory.recall.filters import topic_conditions
-from memory.recall.prepared import rows_prepared
 
 MAX_NEIGHBORS = 50
 

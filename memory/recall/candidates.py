@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from memory.domain.knobs import Knobs
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
+from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
-from memory.recall.prepared import rows_prepared
 from memory.recall.probe import Probe
 
 # The mean of so many topics is as good as the mean of all.

@@ -6,7 +6,7 @@ from django.db import connection, transaction
 
 from memory.domain.repeats import Asked, repeats_dropped
 from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
-from memory.policy.effective import knobs_effective
+from memory.policy.effective import policies_current
 
 ROWS_PER_FOLD = 1000
 # One folder at a time: whether an access counts depends on those before it. Any constant will do.
@@ -115,7 +115,7 @@ def fold_wait() -> None:
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of seven statements: the rows are marked in the commit that raises the salience, so a kill at any
+    One transaction of eight statements: the rows are marked in the commit that raises the salience, so a kill at any
     moment leaves either both or neither. Returns 0 at once while another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -126,7 +126,8 @@ def accesses_fold(*, now: dt.datetime) -> int:
         rows = cursor.fetchall()
         if not rows:
             return 0
-        window = max(knobs_effective(scope).reinforce_once_seconds for *_rest, scope in rows)
+        policies = policies_current()
+        window = max(policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows)
         earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=window)
         asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
         cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
@@ -136,7 +137,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
             window=window,
             counted_before=before,
         )
-        cap = knobs_effective("/").field_salience_max
+        cap = policies.knobs("/").field_salience_max
         cursor.execute(_FOLD_TOPICS, {"counted": counted, "cap": cap})
         cursor.execute(_FOLD_FIELDS, {"counted": counted, "cap": cap})
         ids = [row[0] for row in rows]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
-from memory.recall.prepared import rows_prepared
 
 # Beyond this many words a question says nothing more; the rarest are kept.
 MAX_WORDS = 32

@@ -34,12 +34,11 @@ class Answer:
 def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime) -> Answer:
     """Answer a question and record what was retrieved.
 
-    Four statements in one transaction with the semantic stage (probe, candidates, bundles, access log), two without,
-    whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,
+    Five statements in one transaction with the semantic stage (policies, probe, candidates, bundles, access log), three
+    without, whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,
     ``ValueRefused`` for a malformed one, ``EmbeddingFailed``.
     """
     scope = principal.scope_chosen(request.scope)
-    knobs = knobs_effective(scope)
     answer = Answer({})
     semantic = "semantic" in request.stages
     vector = None
@@ -47,6 +46,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         with _timed(answer, "embedding"):
             vector = embedder_get().embed_query(request.q)
     with transaction.atomic():
+        knobs = knobs_effective(scope)
         ranked: dict[uuid.UUID, Ranked] = {}
         if vector is not None:
             with _timed(answer, "semantic"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.domain.knobs import Knobs
-from memory.recall.prepared import rows_prepared
+from memory.models.prepared import rows_prepared
 
 _APPEND = """
 INSERT INTO memory_accesslog

@@ -11,7 +11,7 @@ from django.test import Client
 
 from memory.embedding import embedder_get
 from memory.ingest.bulk import vector_text
-from memory.recall import prepared
+from memory.models import prepared
 from tests.benchmarks.report import milliseconds, p50, p95, table
 from tests.benchmarks.synthetic import question_make, store_clear, store_fill
 from tests.cast import cast_make, in_process, secret_of, worker_turn
@@ -76,8 +76,14 @@ def _queries(
         return execute(sql, params, many, context)
 
     with monkeypatch.context() as patch, connection.execute_wrapper(counting_wrapper):
-        for module in ("probe", "candidates", "bundles", "reinforcement"):
-            patch.setattr(f"memory.recall.{module}.rows_prepared", counting)
+        for module in (
+            "recall.probe",
+            "recall.candidates",
+            "recall.bundles",
+            "recall.reinforcement",
+            "policy.effective",
+        ):
+            patch.setattr(f"memory.{module}.rows_prepared", counting)
         ask()
     shown = ", ".join(f"{stage} {p50(spent[30:]):.2f}" for stage, spent in stages.items() if stage != "total")
     return server, shown, len(statements)

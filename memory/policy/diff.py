@@ -1,0 +1,49 @@
+"""What changed between two versions of a policy, line by line, and in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RULE = "rule "
+
+
+def diff_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one line ``{name, before, after}`` for everything that differs; None stands for not set.
+
+    Both hold ``preset``, ``values`` and ``rules`` as they are stored. A rule is called ``rule <name>``; ``rules`` is
+    the order of their names, where it alone differs.
+    """
+    lines = []
+    if before["preset"] != after["preset"]:
+        lines.append(_line("preset", before["preset"] or None, after["preset"] or None))
+    lines += _differing(before["values"], after["values"])
+    old, new = ({f"{RULE}{rule['name']}": rule for rule in said["rules"]} for said in (before, after))
+    rules = _differing(old, new)
+    if not rules and list(old) != list(new):
+        names = [[name.removeprefix(RULE) for name in said] for said in (old, new)]
+        rules = [_line("rules", *names)]
+    return lines + rules
+
+
+def line_words(line: Mapping[str, Any]) -> str:
+    """Return one line of a diff in words."""
+    name, before, after = line["name"], line["before"], line["after"]
+    if name.startswith(RULE):
+        return f"{name} {'added' if before is None else 'removed' if after is None else 'changed'}"
+    return f"{name} from {_shown(before)} to {_shown(after)}"
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    names = [*before, *(name for name in after if name not in before)]
+    return [_line(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)]
+
+
+def _line(name: str, before: Any, after: Any) -> dict[str, Any]:
+    return {"name": name, "before": before, "after": after}
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "inherited"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "nothing"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,120 @@
+"""From what somebody sent to a policy: read, and checked for what it would put in force at its scope and below."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+
+from memory.domain.errors import ValueRefused
+from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
+from memory.domain.presets import PRESETS
+from memory.domain.rules import Rule
+from memory.policy.cron import cron_check
+from memory.policy.rule_reading import rule_read
+from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
+
+# Shown among the effective values, but no policy's to set: the vectors of the store have this width.
+DIMENSION = "embedding_dimension"
+MAX_RULES = 100
+
+
+def draft_parse(
+    policies: Policies, scope: str, *, preset: str | None, values: Mapping[str, object],
+    rules: Sequence[object] | None, number: int = 0,
+) -> SetPolicy:  # fmt: skip
+    """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused`` with a sentence."""
+    if preset and preset not in PRESETS:
+        raise ValueRefused(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
+    present = policies.policies.get(scope)
+    kept = present.rules if present else ()
+    return SetPolicy(
+        scope=scope,
+        number=number,
+        preset=preset or "",
+        values=values_parse(values),
+        rules=kept if rules is None else _rules_parse(rules, scope),
+    )
+
+
+def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
+    """Return values under their canonical names, in the order of the names; None is left out, as it is inherited.
+
+    Raises ``ValueRefused`` for an unknown name, a name that is there twice, and a value that does not fit.
+    """
+    parsed: dict[str, KnobValue] = {}
+    for said, value in values.items():
+        name = KNOB_ALIASES.get(said, said)
+        if name == DIMENSION:
+            _dimension_check(value)
+            continue
+        if name != said and name in values:
+            raise ValueRefused(f"{said} is another name of {name}; send one of the two.")
+        if value is None:
+            # An unknown name is a mistake even where it says nothing.
+            knob_name(name)
+        else:
+            parsed[name] = knob_parse(name, value)
+    return dict(sorted(parsed.items()))
+
+
+def knob_name(name: str) -> str:
+    """Return the canonical name of a policy value. Raises ``ValueRefused`` if there is none of that name."""
+    name = KNOB_ALIASES.get(name, name)
+    if name not in KNOBS:
+        raise ValueRefused(f"There is no policy value named {name!r}.")
+    return name
+
+
+def draft_check(policies: Policies, scope: str) -> None:
+    """Raise ``ValueRefused`` unless what ``policies`` puts in force at ``scope`` and below it holds together."""
+    for effective in policies.nodes(scope):
+        where = "" if effective.scope == scope else f" in {effective.scope}"
+        _thresholds_check(effective, where)
+        try:
+            cron_check(effective.knobs.cron)
+        except ValueRefused as problem:
+            source = effective.sources["cron"].source
+            if source == scope:
+                raise
+            raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.") from None
+
+
+def _thresholds_check(effective: EffectivePolicy, where: str) -> None:
+    ladder = ("theta_summary", "theta_detach", "forget_salience_threshold")
+    for upper, lower in itertools.pairwise(ladder):
+        above, below = getattr(effective.knobs, upper), getattr(effective.knobs, lower)
+        if above < below:
+            raise ValueRefused(
+                f"{upper} must be at least {lower}{where}, but {upper} is {above:g} ({_from(effective, upper)}) and "
+                f"{lower} is {below:g} ({_from(effective, lower)})."
+            )
+
+
+def _from(effective: EffectivePolicy, name: str) -> str:
+    source = effective.sources[name]
+    if source.source == DEFAULT:
+        return f"the default of {effective.knobs.strategy}"
+    if source.source == ENVIRONMENT:
+        return f"from MEMSTATE_{name.upper()} in the environment"
+    return f"from {source.source}" + (f" by preset {source.preset}" if source.preset else "")
+
+
+def _dimension_check(value: object) -> None:
+    present = settings.MEMSTATE_EMBEDDING_DIMENSION
+    if value is not None and str(value) != str(present):
+        raise ValueRefused(
+            f"{DIMENSION} is {present} and belongs to the whole store, so no policy can set it to {value!r}: set "
+            f"MEMSTATE_EMBEDDING_DIMENSION and the embedder in the environment, and run manage.py reembed."
+        )
+
+
+def _rules_parse(rules: Sequence[object], scope: str) -> tuple[Rule, ...]:
+    if len(rules) > MAX_RULES:
+        raise ValueRefused(f"A scope has at most {MAX_RULES} rules; {len(rules)} were sent.")
+    parsed = tuple(rule_read(said, scope=scope) for said in rules)
+    names = [rule.name for rule in parsed]
+    twice: Any = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueRefused(f"Two rules are named {twice!r}; the name of a rule is its own within a scope.")
+    return parsed

@@ -1,0 +1,19 @@
+"""The rules that a preset brings, at the scope where it is set."""
+
+import dataclasses
+from functools import lru_cache
+
+from memory.domain.presets import PRESETS
+from memory.domain.rules import Rule
+
+RULE_PRESETS: dict[str, tuple[Rule, ...]] = {}
+
+
+@lru_cache(maxsize=1000)
+def preset_rules(preset: str, *, scope: str) -> tuple[Rule, ...]:
+    """Return the rules of ``preset`` as rules of ``scope``; none without a preset."""
+    if not preset:
+        return ()
+    return tuple(
+        dataclasses.replace(rule, scope=scope) for name in PRESETS[preset].rules for rule in RULE_PRESETS.get(name, ())
+    )

@@ -1,0 +1,124 @@
+"""Saving a policy: a new immutable version, or a sentence and nothing."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+from django.db import connection, transaction
+
+from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.scopes import scope_normalize, scope_within
+from memory.models import PolicyVersion, Rekeying
+from memory.policy.diff import diff_lines, line_words
+from memory.policy.draft import draft_check, draft_parse
+from memory.policy.effective import policies_current
+from memory.policy.schedules import cron_schedules_sync, cron_wanted
+from memory.policy.snapshot import Policies, SetPolicy
+
+MAX_REASON = 1000
+# One saver at a time, so that versions commit in the order of their ids. Any constant will do.
+_LOCK = 0x6D656D70
+
+
+def policy_save(
+    scope: str, *, preset: str | None, values: Mapping[str, object], rules: Sequence[object] | None = None,
+    author: str, reason: str, now: dt.datetime, base_version: int | None = None,
+) -> PolicyVersion:  # fmt: skip
+    """Make the next version of the policy of ``scope`` and return it.
+
+    ``values`` is the whole set: what is left out, or None, is inherited. No ``preset`` is none. Without ``rules`` those
+    that are set there stay; the rules of a preset come and go with it. ``base_version`` is the version that the author
+    saw, 0 for none. What changes nothing makes no version, and the present one is returned (0, unsaved, for none).
+
+    Five statements, one of which writes one row; more when a half-life or a schedule changes. Raises ``ValueRefused``
+    for a value or what it would put in force here or below, ``Conflict`` if the policy has another version by now.
+    """
+    scope = scope_normalize(scope)
+    reason = _reason_check(reason)
+    with transaction.atomic():
+        policies = policy_lock()
+        present = version_present(scope)
+        if base_version is not None and base_version != present.number:
+            raise Conflict(_conflict_sentence(present, base_version))
+        policy = draft_parse(policies, scope, preset=preset, values=values, rules=rules, number=present.number + 1)
+        return _write(policies, policy, present, author=author, reason=reason, now=now)
+
+
+def policy_rollback(scope: str, *, to: int, author: str, reason: str, now: dt.datetime) -> PolicyVersion:
+    """Make a new version with the content of version ``to``, 0 for nothing set, and return it. As ``policy_save``.
+
+    Raises ``ValueRefused`` if there is no such version, or if what it says no longer holds together.
+    """
+    scope = scope_normalize(scope)
+    reason = _reason_check(reason)
+    with transaction.atomic():
+        policies = policy_lock()
+        present = version_present(scope)
+        target = PolicyVersion.objects.filter(scope=scope, number=to).first() or PolicyVersion(scope=scope, number=0)
+        if target.number != to:
+            raise ValueRefused(f"The policy of {scope} has no version {to}; the newest is {present.number}.")
+        policy = draft_parse(
+            policies, scope, preset=target.preset, values=target.values, rules=target.rules, number=present.number + 1
+        )
+        return _write(policies, policy, present, author=author, reason=reason, now=now, rolled_back_to=to)
+
+
+def policy_lock() -> Policies:
+    """Wait until nobody else saves a policy, keep it so until the transaction ends, and return what is in force."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+    return policies_current()
+
+
+def version_present(scope: str) -> PolicyVersion:
+    """Return the newest version of the policy of ``scope``; one with number 0, unsaved, if nobody has set one."""
+    newest = PolicyVersion.objects.filter(scope=scope).order_by("-number").first()
+    return newest or PolicyVersion(scope=scope, number=0)
+
+
+def _write(
+    policies: Policies, policy: SetPolicy, present: PolicyVersion, *, author: str, reason: str, now: dt.datetime,
+    rolled_back_to: int | None = None,
+) -> PolicyVersion:  # fmt: skip
+    drafted = policies.with_policy(policy)
+    draft_check(drafted, policy.scope)
+    content = {
+        "preset": policy.preset,
+        "values": {name: list(value) if isinstance(value, tuple) else value for name, value in policy.values.items()},
+        "rules": [rule.as_json() for rule in policy.rules],
+    }
+    diff = diff_lines({"preset": present.preset, "values": present.values, "rules": present.rules}, content)
+    if not diff:
+        return present
+    version = PolicyVersion.objects.create(
+        scope=policy.scope, number=policy.number, author=author, reason=reason, created_at=now, diff=diff,
+        rolled_back_to=rolled_back_to, **content,
+    )  # fmt: skip
+    if _half_life_changes(policies, drafted, policy.scope):
+        Rekeying.objects.create(scope=policy.scope, reason=f"{policy.scope} version {policy.number}", started_at=now)
+    if cron_wanted(policies) != cron_wanted(drafted):
+        cron_schedules_sync(now=now)
+    return version
+
+
+def _half_life_changes(before: Policies, after: Policies, scope: str) -> bool:
+    paths = {scope} | {path for path in (*before.policies, *after.policies) if scope_within(path, scope)}
+    return any(before.knobs(path).half_life != after.knobs(path).half_life for path in paths)
+
+
+def _reason_check(reason: str) -> str:
+    reason = reason.strip()
+    if not reason:
+        raise ValueRefused("A change of policy needs a reason, for those who read the history later.")
+    if len(reason) > MAX_REASON:
+        raise ValueRefused(f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.")
+    return reason
+
+
+def _conflict_sentence(present: PolicyVersion, base_version: int) -> str:
+    if not present.number:
+        return f"The policy of {present.scope} has no version {base_version}; nobody has set one yet."
+    changed = "; ".join(line_words(line) for line in present.diff)
+    return (
+        f"The policy of {present.scope} is at version {present.number} by now, saved by {present.author} at "
+        f"{present.created_at:%Y-%m-%d %H:%M} UTC ({changed}); this change was made on version {base_version}."
+    )

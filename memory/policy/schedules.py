@@ -1,0 +1,50 @@
+"""One schedule of the job queue for every scope with a policy of its own, and one for the root."""
+
+import datetime as dt
+import hashlib
+
+from django_q.models import Schedule
+
+from memory.domain.scopes import ROOT
+from memory.policy.cron import cron_next
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+FUNCTION = "memory.jobs.forget_scheduled"
+# How many times a schedule still fires: without end, or not at all while the mode is off.
+_FOR_EVER, _NEVER = -1, 0
+
+
+def cron_wanted(policies: Policies) -> dict[str, tuple[str, bool]]:
+    """Return the cron line of every policy, by scope, and whether it rests because the mode is off."""
+    return {node.scope: (node.knobs.cron, node.knobs.mode == "off") for node in policies.nodes(ROOT)}
+
+
+def cron_schedules_sync(*, now: dt.datetime) -> None:
+    """Make the schedules those that the policies ask for. One statement if nothing differs, else one more for each.
+
+    A schedule that stays as it is keeps its next run. Joins the running transaction, so that a policy that is not
+    saved moves no schedule.
+    """
+    wanted = {_args(scope): (scope, *said) for scope, said in cron_wanted(policies_current()).items()}
+    present = {schedule.args: schedule for schedule in Schedule.objects.filter(func=FUNCTION)}
+    for args in present.keys() - wanted.keys():
+        present[args].delete()
+    for args, (scope, cron, rests) in wanted.items():
+        schedule = present.get(args) or Schedule(func=FUNCTION, args=args, name=_name(scope))
+        repeats = _NEVER if rests else _FOR_EVER
+        if (schedule.cron, schedule.repeats, schedule.schedule_type) != (cron, repeats, Schedule.CRON):
+            schedule.cron, schedule.repeats, schedule.schedule_type = cron, repeats, Schedule.CRON
+            schedule.next_run = cron_next(cron, now=now)
+            schedule.save()
+
+
+def _args(scope: str) -> str:
+    # The queue reads the arguments as a Python literal.
+    return repr((scope,))
+
+
+def _name(scope: str) -> str:
+    # The column holds 100 characters, a scope has up to 500.
+    name = f"forget {scope}"
+    return name if len(name) <= 100 else f"{name[:87]}…{hashlib.sha256(scope.encode()).hexdigest()[:12]}"
