@@ -1,0 +1,145 @@
+"""Rules as people write them: read, checked one by one, and checked against each other."""
+
+from collections.abc import Sequence
+
+from memory.domain.conditions import condition_categories, condition_comparisons, condition_json, condition_parse
+from memory.domain.errors import ValueRefused
+from memory.domain.rules import ACTIONS, EVENTS, Rule
+from memory.domain.scopes import scope_normalize
+
+MAX_RULES = 50
+MAX_NAME = 100
+MAX_CATEGORY = 200
+
+# Forgetting on a schedule, by hand, and when memory is short. What happens at every write or query is asked for.
+DEFAULT_EVENTS = ("cron", "memory_pressure", "manual")
+_MEMBERS = ("name", "events", "condition", "action", "category", "enabled")
+
+
+def rule_parse(data: object, *, scope: str) -> Rule:
+    """Return the rule that a JSON object says. ``scope`` is that of the policy it stands in.
+
+    Raises ``ValueRefused`` with a sentence.
+    """
+    if not isinstance(data, dict):
+        raise ValueRefused("A rule must be an object with name, condition and action.")
+    name = data.get("name")
+    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        raise ValueRefused(f"A rule needs a name of 1 to {MAX_NAME} printable characters.")
+    name = name.strip()
+    try:
+        return _parse(name, data, scope_normalize(scope))
+    except ValueRefused as problem:
+        raise ValueRefused(f"Rule {name!r}: {problem.sentence}") from None
+
+
+def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
+    """Return the rules of one policy, in their order; ``ValueRefused`` also for what they say against each other."""
+    if not isinstance(data, (list, tuple)):
+        raise ValueRefused("Rules must be a list.")
+    if len(data) > MAX_RULES:
+        raise ValueRefused(f"A policy holds at most {MAX_RULES} rules; {len(data)} were given.")
+    rules = tuple(rule_parse(entry, scope=scope) for entry in data)
+    names = [rule.name for rule in rules]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise ValueRefused(f"Two rules are named {twice!r}; within a scope each name is given once.")
+    _order_check(rules)
+    return rules
+
+
+def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
+    unknown = sorted(str(member)[:50] for member in data if member not in _MEMBERS)
+    if unknown:
+        raise ValueRefused(f"there is no member {unknown[0]!r}; there are {', '.join(_MEMBERS)}.")
+    action = data.get("action")
+    if not isinstance(action, str) or action not in ACTIONS:
+        raise ValueRefused(f"action must be one of {', '.join(ACTIONS)}.")
+    if "condition" not in data:
+        raise ValueRefused("a condition is missing.")
+    condition = condition_parse(data["condition"])
+    for comparison, _negated in condition_comparisons(condition):
+        # The ladder and other rules move rungs and pins in the very run that asks, so the next run would go on.
+        if comparison.field in ("rung", "pinned"):
+            raise ValueRefused(
+                f"a rule must not ask for {comparison.field}: a run changes it, so that a second run in a row would do "
+                "something again. Pinned topics are left alone anyway."
+            )
+    category = _category(data, action)
+    if any(
+        comparison.field == "category" and not negated and category in _words(comparison.value)
+        for comparison, negated in condition_comparisons(condition)
+        if category
+    ):
+        raise ValueRefused(f"it gives the category {category!r} to topics that have it already.")
+    enabled = data.get("enabled", True)
+    if not isinstance(enabled, bool):
+        raise ValueRefused("enabled must be true or false.")
+    return Rule(
+        name=name, events=_events(data.get("events", list(DEFAULT_EVENTS))), condition=condition_json(condition),
+        action=action, category=category, enabled=enabled, scope=scope,
+    )  # fmt: skip
+
+
+def _events(data: object) -> tuple[str, ...]:
+    if not isinstance(data, (list, tuple)) or not data or any(event not in EVENTS for event in data):
+        raise ValueRefused(f"events must be a list of at least one of {', '.join(EVENTS)}.")
+    return tuple(event for event in EVENTS if event in data)
+
+
+def _category(data: dict[object, object], action: str) -> str:
+    category = data.get("category", "")
+    if action != "categorize":
+        if category != "":
+            raise ValueRefused(f"category belongs to the action categorize; {action} takes none.")
+        return ""
+    if not isinstance(category, str) or not category.strip() or len(category) > MAX_CATEGORY:
+        raise ValueRefused(f"categorize needs a category of 1 to {MAX_CATEGORY} characters.")
+    if not category.isprintable():
+        raise ValueRefused("a category has printable characters only.")
+    return category.strip()
+
+
+def _words(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _order_check(rules: Sequence[Rule]) -> None:
+    """Refuse a rule that asks for a category which a later one gives: only a second run would see it.
+
+    Rules that are switched off count as well, or switching one on could break an order nobody is looking at.
+    """
+    for at, rule in enumerate(rules):
+        for later in rules[at + 1 :]:
+            if _depends(rule, later):
+                raise ValueRefused(
+                    f"Rule {rule.name!r} asks for the category {later.category!r}, which rule {later.name!r} after it "
+                    f"gives; put {later.name!r} before it, or the second of two runs would change something."
+                )
+
+
+def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return the rules of several scopes, nearest first, so that each category is given before it is asked for.
+
+    Those that categorize come first; the order among all others, in which the first that matches wins, stays as it is.
+    Raises ``ValueRefused`` if rules of two scopes ask for each other's categories.
+    """
+    waiting = [rule for rule in rules if rule.category]
+    given: list[Rule] = []
+    while waiting:
+        ready = [rule for rule in waiting if not any(_depends(rule, other) for other in waiting)]
+        if not ready:
+            raise ValueRefused(
+                f"Rule {waiting[0].name!r} of {waiting[0].scope} gives the category {waiting[0].category!r} depending "
+                "on a category that depends on it, by rules of another scope; each would wait for the other."
+            )
+        given += ready
+        waiting = [rule for rule in waiting if rule not in ready]
+    return (*given, *(rule for rule in rules if not rule.category))
+
+
+def _depends(rule: Rule, other: Rule) -> bool:
+    # Whether one rule or another has given the category that both give makes no difference to either.
+    if not other.category or other.category == rule.category:
+        return False
+    return other.category in condition_categories(condition_parse(rule.condition))
