@@ -38,6 +38,11 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
+# A chat model that puts old revisions into words. Without a name, nothing is asked and nothing leaves the machine.
+MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
+MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
+MEMSTATE_LLM_API_KEY = envsecret("MEMSTATE_LLM_API_KEY")
+MEMSTATE_LLM_TIMEOUT_SECONDS = envfloat("MEMSTATE_LLM_TIMEOUT_SECONDS", 20.0, minimum=0.1, maximum=600)
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 
