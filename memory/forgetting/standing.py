@@ -1,7 +1,6 @@
-"""Where a topic stands: archived or not, pinned or not. The only code that changes it, each time with a journal row.
+"""Where a topic stands, changed by hand: archived, released, restored, pinned; each time with a journal row.
 
-``rung`` is kept on Topic and repeated on Vitality; ``live`` on Vitality, TopicVector and TopicDocument follows from it.
-All of them change in one transaction here, so that no read path can see a topic half archived.
+All copies of the state change in one transaction (``moves``), so that no read path can see a topic half archived.
 """
 
 import datetime as dt
@@ -9,22 +8,22 @@ import itertools
 import json
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible
+from memory.forgetting import moves
 from memory.models import Rung
-from memory.models.expressions import fade_key_sql, faded_sql, salience_effective_sql
+from memory.policy.effective import policies_current
 
-ARCHIVE_ATTENUATION = 0.5
 # A topic that somebody brings back is wanted: it starts again with the salience of a new one, or with what it had.
 RESTORED_SALIENCE = 1.0
 
 _LOCK = """
-SELECT t.id, s.path, t.rung, t.released_at IS NOT NULL OR t.merged_into_id IS NOT NULL,
+SELECT t.id, s.path, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
        v.pinned, v.salience, v.reinforced_at
 FROM memory_topic t
 JOIN memory_scope s ON s.id = t.scope_id
@@ -33,37 +32,7 @@ WHERE t.id = ANY(%s)
 ORDER BY t.id FOR NO KEY UPDATE OF t, v
 """
 
-_RUNG = "UPDATE memory_topic SET rung = %(rung)s, updated_at = %(now)s WHERE id = ANY(%(ids)s)"
-
-_LIVE = (
-    "UPDATE memory_topicvector SET live = %(live)s WHERE topic_id = ANY(%(ids)s)",
-    "UPDATE memory_topicdocument SET live = %(live)s, uncounted = true WHERE topic_id = ANY(%(ids)s)",
-)
-
-# Halving the salience at the last reinforcement halves it at every moment; the clock keeps telling of the last use.
-_HALVED = faded_sql("salience", "%(factor)s")
-_ATTENUATE = f"""
-UPDATE memory_vitality
-SET rung = %(rung)s, live = false, salience = {_HALVED},
-    fade = {fade_key_sql(_HALVED, reinforced_at="reinforced_at", half_life="half_life")},
-    fade_floor = {fade_key_sql(_HALVED, reinforced_at="reinforced_at", half_life="half_life")}
-WHERE topic_id = ANY(%(ids)s)
-"""
-
-_REVIVE = f"""
-WITH revived AS (
-    SELECT v.topic_id,
-           greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / %(factor)s, %(least)s) AS salience
-    FROM memory_vitality v WHERE v.topic_id = ANY(%(ids)s)
-)
-UPDATE memory_vitality v
-SET rung = 0, live = true, salience = r.salience, reinforced_at = %(now)s,
-    fade = {fade_key_sql("r.salience", reinforced_at="%(now)s::timestamptz", half_life="v.half_life")},
-    fade_floor = {fade_key_sql("r.salience", reinforced_at="%(now)s::timestamptz", half_life="v.half_life")}
-FROM revived r WHERE v.topic_id = r.topic_id
-"""
-
-_PIN = "UPDATE memory_vitality SET pinned = %(pinned)s, pin_reason = %(reason)s WHERE topic_id = ANY(%(ids)s)"
+_TOUCH = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
 
 _JOURNAL = """
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
@@ -78,7 +47,8 @@ class _Row(NamedTuple):
     id: uuid.UUID
     scope: str
     rung: int
-    gone: bool
+    released: bool
+    merged: bool
     pinned: bool
     salience: float
     reinforced_at: dt.datetime
@@ -93,34 +63,52 @@ def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
     with transaction.atomic(), connection.cursor() as cursor:
         rows = _rows_lock(cursor, ids, principal)
         for row in rows:
-            if row.gone or row.rung == Rung.ARCHIVED:
+            if row.released or row.merged or row.rung == Rung.ARCHIVED:
                 raise Conflict(f"Topic {row.id} is not active, so it cannot be archived.")
-        wanted: dict[str, Any] = {
-            "ids": [row.id for row in rows], "rung": int(Rung.ARCHIVED), "now": now, "live": False,
-            "factor": ARCHIVE_ATTENUATION,
-        }  # fmt: skip
-        for statement in (_RUNG, *_LIVE, _ATTENUATE):
-            cursor.execute(statement, wanted)
+        cursor.execute(_TOUCH, {"ids": [row.id for row in rows], "now": now})
+        policies = policies_current()
+        moves.archive(cursor, {row.id: policies.knobs(row.scope).archive_attenuation for row in rows})
         _journal(cursor, rows, "archived", {"rung": Rung.ARCHIVED.label}, principal=principal, reason=reason, now=now)
 
 
 def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    """Bring archived topics back: active, with the salience of a new topic or what they had before, if that is more.
+    """Bring archived and released topics back: active, all fields attached and warm, with the salience of a new topic
+    or what they had before, if that is more.
 
-    Six statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
+    About eleven statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         rows = _rows_lock(cursor, ids, principal)
         for row in rows:
-            if row.gone or row.rung != Rung.ARCHIVED:
-                raise Conflict(f"Topic {row.id} is not archived, so there is nothing to restore.")
-        wanted: dict[str, Any] = {
-            "ids": [row.id for row in rows], "rung": int(Rung.ACTIVE), "now": now, "live": True,
-            "factor": ARCHIVE_ATTENUATION, "least": RESTORED_SALIENCE,
-        }  # fmt: skip
-        for statement in (_RUNG, *_LIVE, _REVIVE):
-            cursor.execute(statement, wanted)
+            if row.merged:
+                raise Conflict(f"Topic {row.id} was merged into another, so it cannot be restored by itself.")
+            if not row.released and row.rung != Rung.ARCHIVED:
+                raise Conflict(f"Topic {row.id} is neither archived nor released, so there is nothing to restore.")
+        cursor.execute(_TOUCH, {"ids": [row.id for row in rows], "now": now})
+        knobs = {row.id: policies_current().knobs(row.scope) for row in rows}
+        moves.revive(
+            cursor,
+            {row.id: knobs[row.id].archive_attenuation if row.rung == Rung.ARCHIVED else 1.0 for row in rows},
+            least=RESTORED_SALIENCE,
+            max_history=max((each.max_field_history for each in knobs.values()), default=0),
+            now=now,
+        )
         _journal(cursor, rows, "restored", {"rung": Rung.ACTIVE.label}, principal=principal, reason=reason, now=now)
+
+
+def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> None:
+    """Take topics out of every query, by exact text too, until somebody restores them. Seven statements.
+
+    Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is released or merged already.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        rows = _rows_lock(cursor, ids, principal)
+        for row in rows:
+            if row.released or row.merged:
+                raise Conflict(f"Topic {row.id} was released or merged before, so it cannot be released.")
+        cursor.execute(_TOUCH, {"ids": [row.id for row in rows], "now": now})
+        moves.release(cursor, [row.id for row in rows], now=now)
+        _journal(cursor, rows, "released", {"released": True}, principal=principal, reason=reason, now=now)
 
 
 def topics_pin(ids: Sequence[uuid.UUID], *, pinned: bool, principal: Principal, reason: str, now: dt.datetime) -> None:
@@ -130,7 +118,7 @@ def topics_pin(ids: Sequence[uuid.UUID], *, pinned: bool, principal: Principal, 
     """
     with transaction.atomic(), connection.cursor() as cursor:
         rows = _rows_lock(cursor, ids, principal)
-        cursor.execute(_PIN, {"ids": [row.id for row in rows], "pinned": pinned, "reason": reason if pinned else ""})
+        moves.pins_set(cursor, {row.id: (pinned, reason if pinned else "") for row in rows})
         action = "pinned" if pinned else "unpinned"
         _journal(cursor, rows, action, {"pinned": pinned}, principal=principal, reason=reason, now=now)
 
@@ -152,6 +140,7 @@ def _journal(
         json.dumps(
             {
                 "rung": Rung(row.rung).label,
+                "released": row.released,
                 "pinned": row.pinned,
                 "salience": row.salience,
                 "reinforced_at": row.reinforced_at.isoformat(),

@@ -1,0 +1,226 @@
+"""Applies a plan in batches: each its own transaction with its journal, so that a killed run goes on where it stopped.
+
+Whoever holds the row of the run applies the next batch; two workers with the same run take turns and no action is
+taken twice. A topic that changed after the plan is left alone and told.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.forgetting import moves
+from memory.forgetting.folding import Fold, folds_prepare, folds_write
+from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.models import ForgetRun, Rung
+
+BATCH = 500
+
+_TAKE = """
+SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetaction
+WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
+"""
+
+# The rows are locked first and compared then: what a writer in between has committed is seen.
+_LOCK = f"""
+WITH held AS MATERIALIZED (
+    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+    WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
+)
+SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
+FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
+WHERE a.id = ANY(%(actions)s)
+"""
+
+# The fields of topics that move among the upper rungs, as they stand: written down before and after.
+FIELDS = """
+SELECT f.topic_id, jsonb_object_agg(f.id, jsonb_build_array(f.cold_through, f.detached)) AS fields
+FROM memory_field f WHERE f.topic_id = ANY(%(topics)s) GROUP BY f.topic_id
+"""
+
+_JOURNAL = f"""
+WITH now_standing AS (
+    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+    WHERE t.id = ANY(%(topics)s)
+), now_fields AS ({FIELDS})
+UPDATE memory_forgetaction a
+SET state = 'applied', at = %(now)s,
+    before = a.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
+    after = s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END,
+    changes = a.changes || d.done
+FROM unnest(%(actions)s::bigint[], %(fields)s::jsonb[], %(done)s::jsonb[]) AS d (id, fields, done), now_standing s
+LEFT JOIN now_fields n ON n.topic_id = s.id
+WHERE a.id = d.id AND s.id = a.topic_id
+"""
+
+_SKIP = """
+UPDATE memory_forgetaction a SET state = 'skipped', at = %(now)s, note = d.note
+FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id = d.id
+"""
+
+_EDITS = """
+INSERT INTO memory_topicedit (topic_id, at, before, actor)
+SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
+FROM memory_topic t WHERE t.id = ANY(%(topics)s)
+"""
+
+_CATEGORIES = """
+UPDATE memory_topic t
+SET categories = ARRAY(SELECT DISTINCT c FROM unnest(t.categories || d.added) AS c ORDER BY c)
+FROM (SELECT id, ARRAY(SELECT jsonb_array_elements_text(added))::varchar[] AS added
+      FROM unnest(%(topics)s::uuid[], %(added)s::jsonb[]) AS x (id, added)) d
+WHERE t.id = d.id
+"""
+
+
+@dataclass(slots=True)
+class _Action:
+    id: int
+    topic_id: uuid.UUID
+    action: str
+    from_rung: int
+    to_rung: int
+    changes: dict[str, Any]
+    done: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def archives(self) -> bool:
+        return self.to_rung == Rung.ARCHIVED and self.from_rung != Rung.ARCHIVED
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves among the rungs on which a topic is active."""
+        return self.to_rung != self.from_rung and not self.archives
+
+
+def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
+    """Apply the next actions of a run and return whether more are left; the last step ends the run.
+
+    One transaction of at most 25 statements. Summaries are written before it begins, since a language model may take
+    its time. Does nothing for a run that is not applying.
+    """
+    folds = _folds_ahead(run_id, size)
+    with transaction.atomic(), connection.cursor() as cursor:
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        if run.status != ForgetRun.Status.APPLYING:
+            return False
+        actions = _take(cursor, run_id, size)
+        if not actions:
+            run.status, run.finished_at = ForgetRun.Status.DONE, now
+            run.save(update_fields=["status", "finished_at"])
+            return False
+        unchanged, skipped = _lock(cursor, actions)
+        if skipped:
+            cursor.execute(_SKIP, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
+        _batch_apply(cursor, unchanged, folds, run=run, now=now)
+        run.applied += len(unchanged)
+        run.skipped += len(skipped)
+        run.save(update_fields=["applied", "skipped"])
+    return True
+
+
+def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
+    cursor.execute(_TAKE, {"run": run_id, "limit": size})
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5])) for row in rows]
+
+
+def _folds_ahead(run_id: uuid.UUID, size: int) -> dict[uuid.UUID, Fold]:
+    with connection.cursor() as cursor:
+        actions = _take(cursor, run_id, size)
+    keep = {action.topic_id: int(action.changes["keep"]) for action in actions if _folds(action)}
+    return folds_prepare(keep)
+
+
+def _folds(action: _Action) -> bool:
+    return action.moves and action.to_rung > action.from_rung
+
+
+def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action], dict[int, str]]:
+    cursor.execute(
+        _LOCK, {"topics": [action.topic_id for action in actions], "actions": [action.id for action in actions]}
+    )
+    found = {row[0]: row[1:] for row in cursor.fetchall()}
+    unchanged, skipped = [], {}
+    for action in actions:
+        same, before, state = found[action.topic_id]
+        if same:
+            unchanged.append(action)
+        else:
+            skipped[action.id] = drift_words(json.loads(before), json.loads(state))
+    return unchanged, skipped
+
+
+def _batch_apply(
+    cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, run: ForgetRun, now: dt.datetime
+) -> None:
+    if not actions:
+        return
+    moving = [action.topic_id for action in actions if action.moves]
+    fields: dict[uuid.UUID, str] = {}
+    if moving:
+        cursor.execute(FIELDS, {"topics": moving})
+        fields = dict(cursor.fetchall())
+    moves.archive(cursor, {a.topic_id: float(a.changes["attenuation"]) for a in actions if a.archives})
+    moves.rungs_set(cursor, {a.topic_id: a.to_rung for a in actions if a.moves})
+    moves.fields_detach(
+        cursor,
+        {
+            a.topic_id: float(a.changes["detach_below"])
+            for a in actions
+            if a.moves and a.to_rung == Rung.DETACHED > a.from_rung
+        },
+        now=run.judged_at,
+    )
+    moves.fields_attach(cursor, _ids(a for a in actions if a.moves and a.to_rung < Rung.DETACHED <= a.from_rung))
+    _folding(cursor, actions, folds, now=now)
+    moves.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
+    moves.pins_set(
+        cursor,
+        {a.topic_id: (bool(a.changes["pinned"]), _pin_reason(a, run)) for a in actions if "pinned" in a.changes},
+    )
+    _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
+    cursor.execute(
+        _JOURNAL,
+        {
+            "topics": [a.topic_id for a in actions],
+            "actions": [a.id for a in actions],
+            "fields": [fields.get(a.topic_id) for a in actions],
+            "done": [json.dumps(a.done) for a in actions],
+            "now": now,
+        },
+    )
+
+
+def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUID, Fold], *, now: dt.datetime) -> None:
+    keep = {a.topic_id: int(a.changes["keep"]) for a in actions if _folds(a)}
+    written = folds_write(cursor, keep, folds, now=now)
+    rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
+    most = max((int(a.changes["max_history"]) for a in rising), default=0)
+    aside = moves.fields_unfold(cursor, _ids(rising), max_history=most, now=now)
+    for action in actions:
+        if action.topic_id in written:
+            action.done["summaries"] = written[action.topic_id]
+        if action.topic_id in aside:
+            action.done["withdrawn"] = aside[action.topic_id]
+
+
+def _categories_add(cursor: CursorWrapper, actions: list[_Action], *, run: ForgetRun, now: dt.datetime) -> None:
+    if not actions:
+        return
+    topics = _ids(actions)
+    cursor.execute(_EDITS, {"topics": topics, "now": now, "actor": f"run {run.id}"})
+    cursor.execute(_CATEGORIES, {"topics": topics, "added": [json.dumps(a.changes["categories"]) for a in actions]})
+
+
+def _pin_reason(action: _Action, run: ForgetRun) -> str:
+    return f"a rule, in run {run.id}" if action.changes["pinned"] else ""
+
+
+def _ids(actions: Iterable[_Action]) -> list[uuid.UUID]:
+    return [action.topic_id for action in actions]

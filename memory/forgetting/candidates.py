@@ -1,0 +1,199 @@
+"""The candidate query: which topics a run would act on, and what it would do to each. One statement.
+
+What-if, dry run, scheduled run, counts and projections all read from the text that ``candidates_sql`` returns; a
+projection is the same query at another moment. Where the fade key decides, the rows come from ranges of its index, so
+that the cost follows what is due and not what there is. Rules, and the strategies that look at more than the fade key,
+read Vitality from one end to the other, and so does a draft of another half-life.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memory.forgetting.ground import Ground, grounds_of
+from memory.forgetting.judgement import RELEASED, Bound, Judge, RulesSql, float_sql
+from memory.models import Rung
+from memory.policy.snapshot import EffectivePolicy, Policies
+
+# What is reported, and counted, of a run; in the order in which the most telling name is chosen.
+STANDING_COUNTS = ("released", "archived", "detached", "summarized", "restored")
+OTHER_COUNTS = ("pinned", "unpinned", "categorized")
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateQuery:
+    """A statement without its end: the text of a SELECT, and what it is bound to."""
+
+    sql: str
+    bound: Bound
+
+
+def candidates_sql(
+    policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None
+) -> CandidateQuery:
+    """Return the candidate query for ``scope`` at ``now``. No query is made.
+
+    Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
+    not have been given the half-life of these policies, so that the index cannot be trusted.
+    """
+    bound = bound or Bound()
+    parts = [
+        _ground_sql(
+            ground, event=event, now=now, bound=bound, trusted=not draft and not policies.rekeying_touches(ground.path)
+        )
+        for ground in grounds_of(policies, scope)
+    ]
+    return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
+
+
+_NOTHING = """
+SELECT NULL::uuid AS topic_id, 0 AS from_rung, 0 AS to_rung, '' AS action, 0::float8 AS score, NULL::jsonb AS why,
+       NULL::jsonb AS changes
+WHERE false
+"""
+
+
+def _ground_sql(ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool) -> str:
+    judge = Judge(ground.policy, now, event, bound.bind)
+    rules = judge.rules()
+    conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind)]
+    if not rules:
+        conditions.append("NOT v.pinned")
+        if judge.by_key and trusted:
+            conditions.append(f"({judge.leaving()})")
+    join = "JOIN memory_topic t ON t.id = v.topic_id" if rules.needs_topic else ""
+    # OFFSET 0 keeps the planner from writing each expression out wherever it is named.
+    return f"""
+        SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
+               {_why_sql(judge, rules)} AS why, {_changes_sql(ground.policy, rules)} AS changes
+        FROM (
+            SELECT *, CASE WHEN released OR protected THEN from_rung ELSE greatest(ladder, rule_rung) END AS to_rung
+            FROM (
+                SELECT *, rule_rung = {RELEASED} AND NOT protected AS released,
+                       pinned IS DISTINCT FROM pinned_before AS pin_changed
+                FROM (
+                    SELECT *, coalesce(pins, pinned_before) AS pinned,
+                           coalesce(pins, pinned_before) OR exempt AS protected,
+                           {rules.standing_rung} AS rule_rung
+                    FROM (
+                        SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
+                               {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.standing} AS rule,
+                               {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
+                        FROM memory_vitality v {join}
+                        WHERE {" AND ".join(conditions)}
+                        OFFSET 0
+                    ) seen
+                    OFFSET 0
+                ) ruled
+            ) judged
+        ) c
+        WHERE to_rung <> from_rung OR released OR pin_changed OR adds IS NOT NULL"""
+
+
+_ACTION = f"""
+CASE WHEN released THEN 'released'
+     WHEN to_rung = {Rung.ARCHIVED:d} AND from_rung < {Rung.ARCHIVED:d} THEN 'archived'
+     WHEN to_rung < from_rung THEN 'restored'
+     WHEN to_rung = {Rung.DETACHED:d} AND from_rung < {Rung.DETACHED:d} THEN 'detached'
+     WHEN to_rung = {Rung.SUMMARIZED:d} AND from_rung < {Rung.SUMMARIZED:d} THEN 'summarized'
+     WHEN pin_changed THEN CASE WHEN pinned THEN 'pinned' ELSE 'unpinned' END
+     ELSE 'categorized' END"""
+
+
+def _why_sql(judge: Judge, rules: RulesSql) -> str:
+    """Return what put a topic on the list: the rule, or else the threshold, and the policy it comes from."""
+    policy, bind = judge.policy, judge.bind
+    thresholds = {
+        Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),
+        Rung.DETACHED: ("theta_detach", policy.knobs.theta_detach),
+        Rung.SUMMARIZED: ("theta_summary", policy.knobs.theta_summary),
+    }
+    named = " ".join(
+        f"WHEN {rung:d} THEN jsonb_build_object('threshold', '{name}', 'theta', {float_sql(theta)})"
+        for rung, (name, theta) in thresholds.items()
+    )
+    by_threshold = f"CASE greatest(from_rung, to_rung) {named} END"
+    by_rule = ""
+    if rules:
+        told = [
+            f"WHEN {place} THEN jsonb_build_object('rule', {bind(rule.name)}::text, "
+            f"'rule_scope', {bind(rule.scope)}::text)"
+            for place, rule in enumerate(rules.rules, start=1)
+        ]
+        chosen = (
+            "CASE WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule "
+            "WHEN to_rung = from_rung AND pin_changed THEN pin_rule ELSE 0 END"
+        )
+        by_rule = f"CASE {chosen} {' '.join(told)} END"
+    by = f"coalesce({by_rule}, {by_threshold})" if by_rule else by_threshold
+    return f"""coalesce({by}, '{{}}'::jsonb) || jsonb_build_object(
+                   'score', score, 'strategy', {bind(policy.knobs.strategy)}::text,
+                   'policy', {bind(policy.at)}::text, 'version', {policy.version:d})"""
+
+
+def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
+    """Return what is done beside the rung, and every number that doing it takes: a plan needs no policy later."""
+    knobs = policy.knobs
+    parts = [
+        f"""CASE WHEN to_rung <> from_rung THEN jsonb_build_object(
+                   'attenuation', {float_sql(knobs.archive_attenuation)}, 'keep', {knobs.keep_recent_revisions:d},
+                   'detach_below', {float_sql(knobs.theta_detach)}, 'max_history', {knobs.max_field_history:d})
+                 ELSE '{{}}'::jsonb END"""
+    ]
+    if rules:
+        parts += [
+            "CASE WHEN released THEN '{\"released\": true}'::jsonb ELSE '{}'::jsonb END",
+            "CASE WHEN pin_changed THEN jsonb_build_object('pinned', pinned) ELSE '{}'::jsonb END",
+            "CASE WHEN adds IS NOT NULL THEN jsonb_build_object('categories', adds) ELSE '{}'::jsonb END",
+        ]
+    return " || ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One topic that a run would act on."""
+
+    topic_id: uuid.UUID
+    from_rung: int
+    to_rung: int
+    action: str
+    score: float
+
+
+def candidates_find(
+    policies: Policies, scope: str, *, event: str, now: dt.datetime, limit: int | None = None, draft: bool = False
+) -> list[Candidate]:
+    """Return what a run would act on, lowest score first. One query."""
+    query = candidates_sql(policies, scope, event=event, now=now, draft=draft)
+    most = "" if limit is None else f" LIMIT {limit:d}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT topic_id, from_rung, to_rung, action, score FROM ({query.sql}) c ORDER BY score, topic_id{most}",
+            query.bound.values,
+        )
+        return [Candidate(*row) for row in cursor.fetchall()]
+
+
+def candidates_count(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> dict[str, int]:
+    """Return how many topics a run would act on, by action. One query."""
+    query = candidates_sql(policies, scope, event=event, now=now)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT action, count(*) FROM ({query.sql}) c GROUP BY action", query.bound.values)
+        return dict(cursor.fetchall())
+
+
+def active_count(scopes: Sequence[Ground], *, at_most: int | None = None) -> int:
+    """Return the number of active topics on these grounds, or ``at_most`` if there are as many. One query."""
+    bound = Bound()
+    where = " OR ".join(f"({ground.within_sql('v.scope_id', bound.bind)})" for ground in scopes) or "false"
+    limit = "" if at_most is None else f" LIMIT {at_most:d}"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND ({where}){limit}) x", bound.values
+        )
+        row: tuple[Any, ...] = cursor.fetchone()
+        return int(row[0])

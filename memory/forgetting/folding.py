@@ -1,0 +1,126 @@
+"""Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
+
+A summary covers the one before it, if there is one, and has its depth and one more. At depth 2 it is the last: what
+comes after it stays warm until the topic is archived or climbs back.
+"""
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.summary import Dated
+from memory.llm.summaries import revisions_summarize
+from memory.models import FieldSummary
+
+MAX_DEPTH = 2
+
+_OLDER = """
+SELECT f.topic_id, f.id, f.last_seq, f.cold_through, r.seq, r.value, r.valid_from, s.text, s.from_seq, s.depth
+FROM memory_field f
+JOIN unnest(%(ids)s::uuid[], %(keeps)s::int[]) AS d (id, keep) ON f.topic_id = d.id
+LEFT JOIN LATERAL (
+    SELECT text, from_seq, depth FROM memory_fieldsummary
+    WHERE field_id = f.id AND withdrawn_at IS NULL ORDER BY through_seq DESC LIMIT 1
+) s ON true
+JOIN memory_revision r ON r.field_id = f.id AND r.seq > f.cold_through AND r.seq <= f.last_seq - d.keep
+WHERE f.last_seq - f.cold_through > d.keep AND coalesce(s.depth, 0) < %(most)s
+ORDER BY f.topic_id, f.id, r.seq
+"""
+
+_COLD = """
+UPDATE memory_field f SET cold_through = d.through
+FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id = d.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The summary of one field's older revisions, made for ``last_seq`` and ``cold_through`` as they were read."""
+
+    topic_id: uuid.UUID
+    last_seq: int
+    cold_through: int
+    from_seq: int
+    through_seq: int
+    depth: int
+    text: str
+    method: str
+
+
+def folds_prepare(keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None) -> dict[uuid.UUID, Fold]:
+    """Return a fold for each field of these topics that has more warm revisions than ``keep``, by field. One query.
+
+    A field whose summary has the greatest depth is left as it is.
+    """
+    if not keep:
+        return {}
+    wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
+    if cursor is not None:
+        cursor.execute(_OLDER, wanted)
+        rows = cursor.fetchall()
+    else:
+        with connection.cursor() as own:
+            own.execute(_OLDER, wanted)
+            rows = own.fetchall()
+    folds = {}
+    for field_id, of_field in groupby(rows, key=lambda row: row[1]):
+        older = list(of_field)
+        topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
+        said = revisions_summarize([Dated(at=row[6], text=row[5]) for row in older], earlier=earlier)
+        folds[field_id] = Fold(
+            topic_id=topic_id, last_seq=last_seq, cold_through=cold_through,
+            from_seq=from_seq if from_seq is not None else first, through_seq=older[-1][4], depth=(depth or 0) + 1,
+            text=said.text, method=said.method,
+        )  # fmt: skip
+    return folds
+
+
+def folds_write(
+    cursor: CursorWrapper, keep: dict[uuid.UUID, int], prepared: dict[uuid.UUID, Fold], *, now: dt.datetime
+) -> dict[uuid.UUID, list[int]]:
+    """Write the folds of these topics and return the ids of the summaries, by topic. Three statements.
+
+    The topics are locked. A field that was written to after its fold was prepared is folded anew.
+    """
+    if not keep:
+        return {}
+    present = _present(cursor, list(keep))
+    stale = {
+        fold.topic_id
+        for field_id, fold in prepared.items()
+        if present.get(field_id) != (fold.last_seq, fold.cold_through)
+    }
+    folds = {
+        field_id: fold for field_id, fold in prepared.items() if fold.topic_id in keep and fold.topic_id not in stale
+    }
+    unprepared = {topic_id: keep[topic_id] for topic_id in keep if topic_id in stale}
+    folds |= folds_prepare(unprepared, cursor)
+    if not folds:
+        return {}
+    summaries = FieldSummary.objects.bulk_create(
+        FieldSummary(
+            field_id=field_id,
+            from_seq=fold.from_seq,
+            through_seq=fold.through_seq,
+            text=fold.text,
+            method=fold.method,
+            depth=fold.depth,
+            created_at=now,
+        )
+        for field_id, fold in folds.items()
+    )
+    cursor.execute(_COLD, {"ids": list(folds), "through": [fold.through_seq for fold in folds.values()]})
+    written: dict[uuid.UUID, list[int]] = {}
+    for summary, fold in zip(summaries, folds.values(), strict=True):
+        written.setdefault(fold.topic_id, []).append(summary.pk)
+    return written
+
+
+def _present(cursor: CursorWrapper, topics: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
+    cursor.execute("SELECT id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [topics])
+    return {field_id: (last_seq, cold_through) for field_id, last_seq, cold_through in cursor.fetchall()}

@@ -1,0 +1,71 @@
+"""Ground: which topics stand under which policy, for a scope and everything below it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory.domain.scopes import ROOT, scope_within
+from memory.policy.snapshot import EffectivePolicy, Policies
+
+Bind = Callable[[object], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The topics at ``path`` and below, except below ``without``; all of them stand under ``policy``."""
+
+    path: str
+    without: tuple[str, ...]
+    policy: EffectivePolicy
+
+    def within_sql(self, column: str, bind: Bind) -> str:
+        """Return the condition that ``column``, a scope's id, belongs to this ground.
+
+        The scopes are looked up once per statement, and the planner hashes them.
+        """
+        return _scopes_sql(column, self.path, self.without, bind)
+
+
+def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[Ground]:
+    """Return the grounds of ``scope``: its own, and one for each policy set below it. No query.
+
+    With ``forgetting``, places where nothing is ever forgotten are left out: exempt scopes, and those whose mode is
+    off. Without it, every topic of the scope lies on exactly one ground.
+    """
+    nodes = policies.nodes(scope)
+    found = []
+    for node in nodes:
+        below = {other.scope for other in nodes if other.scope != node.scope and scope_within(other.scope, node.scope)}
+        if forgetting:
+            exempt = node.knobs.exempt_scopes
+            if node.knobs.mode == "off" or any(scope_within(node.scope, path) for path in exempt):
+                continue
+            below |= {path for path in exempt if scope_within(path, node.scope)}
+        # What lies below another exception needs no mention of its own.
+        without = tuple(
+            sorted(path for path in below if not any(path != other and scope_within(path, other) for other in below))
+        )
+        found.append(Ground(node.scope, without, node))
+    return found
+
+
+def scope_sql(column: str, scope: str, bind: Bind) -> str:
+    """Return the condition that ``column``, a scope's id, is ``scope`` or below it."""
+    return _scopes_sql(column, scope, (), bind)
+
+
+def _scopes_sql(column: str, path: str, without: tuple[str, ...], bind: Bind) -> str:
+    if path == ROOT and not without:
+        return "true"
+    conditions = [_within_sql("path", path, bind)]
+    conditions += [f"NOT {_within_sql('path', other, bind)}" for other in without]
+    return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
+
+
+def _within_sql(column: str, path: str, bind: Bind) -> str:
+    if path == ROOT:
+        return "true"
+    # "Begins with /a/" as a range by code point, which the pattern index of the paths serves: after "/" comes "0".
+    return (
+        f"({column} = {bind(path)}::text OR ({column} ~>=~ {bind(path + '/')}::text AND {column} ~<~ "
+        f"{bind(path + '0')}::text))"
+    )

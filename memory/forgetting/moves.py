@@ -1,0 +1,167 @@
+"""Moves: the statements that change where topics stand, on lists of topics that the caller has locked.
+
+``rung`` is kept on Topic and repeated on Vitality; ``live`` on Vitality, TopicVector and TopicDocument follows from it.
+Verbs by hand (``standing``), runs (``apply``) and undo share these, so that every copy changes the same way whoever
+asks. None of them journals: the caller does, in the same transaction.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.models import Rung
+from memory.models.expressions import fade_key_sql, faded_sql, salience_effective_sql
+
+Ids = Sequence[uuid.UUID]
+
+_RUNG = """
+UPDATE {table} x SET rung = d.rung FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
+"""
+_RUNGS = (_RUNG.format(table="memory_topic", key="id"), _RUNG.format(table="memory_vitality", key="topic_id"))
+
+_LIVE = (
+    "UPDATE memory_vitality SET live = %(live)s WHERE topic_id = ANY(%(ids)s)",
+    "UPDATE memory_topicvector SET live = %(live)s WHERE topic_id = ANY(%(ids)s)",
+    "UPDATE memory_topicdocument SET live = %(live)s, uncounted = true WHERE topic_id = ANY(%(ids)s)",
+)
+
+# Multiplying the salience at the last reinforcement multiplies it at every moment; the clock keeps telling of the last
+# use.
+_LESS = faded_sql("v.salience", "d.factor")
+_LESS_KEY = fade_key_sql(_LESS, reinforced_at="v.reinforced_at", half_life="v.half_life")
+_ARCHIVE = f"""
+UPDATE memory_vitality v
+SET rung = {Rung.ARCHIVED:d}, live = false, salience = {_LESS}, fade = {_LESS_KEY}, fade_floor = {_LESS_KEY}
+FROM unnest(%(ids)s::uuid[], %(factors)s::float8[]) AS d (id, factor)
+WHERE v.topic_id = d.id
+"""
+
+_RENEWED_KEY = fade_key_sql("r.salience", reinforced_at="%(now)s::timestamptz", half_life="v.half_life")
+_RENEW = f"""
+WITH renewed AS (
+    SELECT v.topic_id,
+           greatest({salience_effective_sql("v", "%(now)s::timestamptz")} / d.factor, %(least)s) AS salience
+    FROM unnest(%(ids)s::uuid[], %(factors)s::float8[]) AS d (id, factor)
+    JOIN memory_vitality v ON v.topic_id = d.id
+)
+UPDATE memory_vitality v
+SET salience = r.salience, reinforced_at = %(now)s, fade = {_RENEWED_KEY}, fade_floor = {_RENEWED_KEY}
+FROM renewed r WHERE v.topic_id = r.topic_id
+"""
+
+_RELEASED = "UPDATE memory_topic SET released_at = %(at)s WHERE id = ANY(%(ids)s)"
+
+_PIN = """
+UPDATE memory_vitality v SET pinned = d.pinned, pin_reason = d.reason
+FROM unnest(%(ids)s::uuid[], %(pinned)s::bool[], %(reasons)s::text[]) AS d (id, pinned, reason)
+WHERE v.topic_id = d.id
+"""
+
+_DETACH = f"""
+UPDATE memory_field f SET detached = true
+FROM unnest(%(ids)s::uuid[], %(thetas)s::float8[]) AS d (id, theta)
+WHERE f.topic_id = d.id AND NOT f.detached AND {salience_effective_sql("f", "%(now)s::timestamptz")} < d.theta
+"""
+
+_ATTACH = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"
+
+# The summaries in force are put aside, and what they covered turns warm again, as far as max_field_history lets it.
+_UNFOLD = """
+WITH put_aside AS (
+    UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
+    FROM memory_field f
+    WHERE f.id = s.field_id AND f.topic_id = ANY(%(ids)s) AND s.withdrawn_at IS NULL
+    RETURNING s.id, s.field_id, s.from_seq, f.topic_id
+), warmed AS (
+    UPDATE memory_field f
+    SET cold_through = least(f.cold_through, greatest(p.since - 1, f.last_seq - %(max_history)s, 0))
+    FROM (SELECT field_id, min(from_seq) AS since FROM put_aside GROUP BY field_id) p
+    WHERE f.id = p.field_id
+)
+SELECT topic_id, array_agg(id ORDER BY id) FROM put_aside GROUP BY topic_id
+"""
+
+
+def rungs_set(cursor: CursorWrapper, rungs: dict[uuid.UUID, int]) -> None:
+    """Set the rung of topics among the active, summarized and detached ones. Two statements."""
+    if rungs:
+        for statement in _RUNGS:
+            cursor.execute(statement, {"ids": list(rungs), "rungs": list(rungs.values())})
+
+
+def live_set(cursor: CursorWrapper, ids: Ids, *, live: bool) -> None:
+    """Take topics out of retrieval, or back in. Three statements."""
+    if ids:
+        for statement in _LIVE:
+            cursor.execute(statement, {"ids": list(ids), "live": live})
+
+
+def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
+    """Archive topics; the salience of each is multiplied with its factor. Five statements."""
+    if not factors:
+        return
+    ids = list(factors)
+    cursor.execute(_RUNGS[0], {"ids": ids, "rungs": [int(Rung.ARCHIVED)] * len(ids)})
+    cursor.execute(_ARCHIVE, {"ids": ids, "factors": list(factors.values())})
+    for statement in _LIVE[1:]:
+        cursor.execute(statement, {"ids": ids, "live": False})
+
+
+def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
+    """Release topics: gone from every query, and kept. Four statements."""
+    if ids:
+        cursor.execute(_RELEASED, {"ids": list(ids), "at": now})
+        live_set(cursor, ids, live=False)
+
+
+def revive(
+    cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, least: float, max_history: int, now: dt.datetime
+) -> None:
+    """Bring archived or released topics back to the first rung with everything they have. Nine statements.
+
+    The salience of each is divided by its factor, which undoes what archiving did, and is ``least`` at least; the clock
+    restarts.
+    """
+    if not factors:
+        return
+    ids = list(factors)
+    cursor.execute(_RELEASED, {"ids": ids, "at": None})
+    rungs_set(cursor, dict.fromkeys(ids, int(Rung.ACTIVE)))
+    live_set(cursor, ids, live=True)
+    cursor.execute(_RENEW, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
+    fields_attach(cursor, ids)
+    fields_unfold(cursor, ids, max_history=max_history, now=now)
+
+
+def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]]) -> None:
+    """Pin or unpin topics, each with its reason. One statement."""
+    if pins:
+        wanted: dict[str, Any] = {
+            "ids": list(pins), "pinned": [pinned for pinned, _reason in pins.values()],
+            "reasons": [reason for _pinned, reason in pins.values()],
+        }  # fmt: skip
+        cursor.execute(_PIN, wanted)
+
+
+def fields_detach(cursor: CursorWrapper, thetas: dict[uuid.UUID, float], *, now: dt.datetime) -> None:
+    """Detach the fields of topics whose own salience is below the threshold of the topic. One statement."""
+    if thetas:
+        cursor.execute(_DETACH, {"ids": list(thetas), "thetas": list(thetas.values()), "now": now})
+
+
+def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
+    """Give topics their detached fields back. One statement."""
+    if ids:
+        cursor.execute(_ATTACH, {"ids": list(ids)})
+
+
+def fields_unfold(cursor: CursorWrapper, ids: Ids, *, max_history: int, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
+    """Turn what was summarized warm again and return the summaries put aside, by topic. One statement."""
+    if not ids:
+        return {}
+    cursor.execute(_UNFOLD, {"ids": list(ids), "max_history": max_history, "now": now})
+    found: list[tuple[Any, ...]] = cursor.fetchall()
+    return {topic_id: list(summaries) for topic_id, summaries in found}

@@ -1,0 +1,200 @@
+"""Plans a run: writes down what it would do to which topic, in one statement, and whether it may go ahead."""
+
+import datetime as dt
+import json
+import uuid
+
+from django.db import connection, transaction
+
+from memory.domain.errors import Conflict
+from memory.domain.identifiers import uuid7
+from memory.domain.rules import GATED_EVENTS
+from memory.domain.scopes import scope_within
+from memory.forgetting.candidates import OTHER_COUNTS, STANDING_COUNTS, active_count, candidates_sql
+from memory.forgetting.ground import grounds_of
+from memory.forgetting.state import STATE
+from memory.models import ForgetRun
+from memory.policy.snapshot import Policies
+
+# One planner at a time, for a moment: whether a scope is free depends on the runs of the others. Any constant will do.
+_LOCK = 0x6D656D70
+# The circuit breaker does not trip over fewer than this.
+ALWAYS_ALLOWED = 50
+
+_WRITE = """
+WITH candidates AS MATERIALIZED (
+    {candidates}
+), placed AS (
+    SELECT *, row_number() OVER (ORDER BY score, topic_id) AS place FROM candidates
+), written AS (
+    INSERT INTO memory_forgetaction
+        (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, note)
+    SELECT %(run)s, p.place, p.topic_id, p.action, p.from_rung, p.to_rung, p.changes, p.why, 'planned', {state}, ''
+    FROM placed p JOIN memory_vitality v ON v.topic_id = p.topic_id JOIN memory_topic t ON t.id = p.topic_id
+    WHERE p.place <= %(most)s
+    RETURNING action, changes
+)
+SELECT (SELECT count(*) FROM candidates), (SELECT coalesce(jsonb_object_agg(name, times), '{{}}') FROM (
+    SELECT name, count(*) AS times FROM (
+        SELECT action AS name FROM written
+        UNION ALL
+        -- What is done beside the rung is counted too, unless it is what the action is called after.
+        SELECT CASE WHEN (changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END FROM written
+        WHERE changes ? 'pinned' AND action NOT IN ('pinned', 'unpinned')
+        UNION ALL
+        SELECT 'categorized' FROM written WHERE changes ? 'categories' AND action <> 'categorized'
+    ) x GROUP BY name
+) counted)
+"""
+
+
+class _Unchanged(Exception):
+    """The same plan waits for approval already: what was written is taken back with the savepoint."""
+
+
+def run_plan(
+    scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
+) -> ForgetRun:
+    """Write the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
+
+    One transaction of about eight statements, whatever the number of topics. A gated event finds nothing due below the
+    soft limit. A run that is to apply at once is held when the circuit breaker trips or a policy says ``review``; if a
+    held run has exactly the same plan, that one is returned. Raises ``Conflict`` if another run is at work in an
+    overlapping scope.
+    """
+    with transaction.atomic():
+        planner_wait()
+        if not dry_run:
+            overlap_refuse(scope)
+        run = ForgetRun(
+            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope=scope, event=event, dry_run=dry_run, actor=actor,
+            status=ForgetRun.Status.PLANNED, policy_version=policies.effective(scope).version,
+            policy_versions=policies.versions_touching(scope), judged_at=judged_at, created_at=now,
+        )  # fmt: skip
+        run.gate = gate_closed(policies, scope, event=event)
+        if run.gate:
+            _finish_empty(run)
+            return run
+        try:
+            with transaction.atomic():
+                _fill(run, policies)
+        except _Unchanged:
+            return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
+        return run
+
+
+def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
+    """Tell whether a run would find anything to do: past the gate, and a topic due. Two queries at most."""
+    if gate_closed(policies, scope, event=event):
+        return False
+    query = candidates_sql(policies, scope, event=event, now=now)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.sql}) c)", query.bound.values)
+        return bool(cursor.fetchone()[0])
+
+
+def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
+    """Return why ``event`` starts nothing in ``scope``, or an empty text. One query for a gated event, else none."""
+    soft_limit = policies.knobs(scope).topic_count_soft_limit
+    if event not in GATED_EVENTS or soft_limit == 0:
+        return ""
+    active = active_count(grounds_of(policies, scope, forgetting=False), at_most=soft_limit)
+    if active >= soft_limit:
+        return ""
+    return (
+        f"There are {active:,} active topics, fewer than the soft limit of {soft_limit:,}; "
+        f"below it, {event} forgets nothing."
+    )
+
+
+def _fill(run: ForgetRun, policies: Policies) -> None:
+    run.save(force_insert=True)
+    due, run.counts = _actions_write(run, policies)
+    run.planned = min(due, policies.knobs(run.scope).max_topics_for_forget_scan)
+    run.left_over = due - run.planned
+    if not run.planned:
+        _finish_empty(run)
+        return
+    if not run.dry_run:
+        run.held_because = _hold(run, policies)
+        run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
+        run.started_at = None if run.held_because else run.created_at
+        _held_replace(run)
+    run.save()
+
+
+def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int]]:
+    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
+    sql = _WRITE.format(candidates=query.sql, state=STATE)
+    most = policies.knobs(run.scope).max_topics_for_forget_scan
+    with connection.cursor() as cursor:
+        cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})
+        due, counted = cursor.fetchone()
+    found: dict[str, int] = json.loads(counted)
+    shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
+    return due, shown | {name: found[name] for name in (*STANDING_COUNTS, *OTHER_COUNTS) if name in found}
+
+
+def _hold(run: ForgetRun, policies: Policies) -> str:
+    """Return why the run has to wait for somebody's approval, or an empty text."""
+    for ground in grounds_of(policies, run.scope):
+        if ground.policy.knobs.mode == "review":
+            return f"The policy of {ground.path} asks for a review of every run."
+    leaving = run.counts.get("archived", 0) + run.counts.get("released", 0)
+    if leaving <= ALWAYS_ALLOWED:
+        return ""
+    run.active = active_count(grounds_of(policies, run.scope, forgetting=False))
+    share = policies.knobs(run.scope).max_archive_share
+    if leaving <= share * run.active:
+        return ""
+    return (
+        f"It would archive {leaving:,} of {run.active:,} active topics ({leaving / run.active:.0%}), more than the "
+        f"{share:.0%} that max_archive_share lets pass."
+    )
+
+
+_SAME = """
+SELECT NOT EXISTS (
+    (SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(one)s
+     EXCEPT SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(other)s)
+    UNION ALL
+    (SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(other)s
+     EXCEPT SELECT topic_id, action, to_rung, changes FROM memory_forgetaction WHERE run_id = %(one)s)
+)
+"""
+
+
+def _held_replace(run: ForgetRun) -> None:
+    """Let the new plan take the place of one that waits for approval, unless they say the same."""
+    held = ForgetRun.objects.filter(scope=run.scope, status=ForgetRun.Status.HELD).first()
+    if held is None:
+        return
+    if run.held_because == held.held_because and run.policy_versions == held.policy_versions:
+        with connection.cursor() as cursor:
+            cursor.execute(_SAME, {"one": run.id, "other": held.id})
+            if cursor.fetchone()[0]:
+                raise _Unchanged
+    held.status, held.finished_at = ForgetRun.Status.FAILED, run.created_at
+    held.failure = "Nobody approved it before it was planned anew; nothing was done."
+    held.save(update_fields=["status", "finished_at", "failure"])
+
+
+def _finish_empty(run: ForgetRun) -> None:
+    run.counts = run.counts or dict.fromkeys(("summarized", "detached", "archived", "restored"), 0)
+    if not run.dry_run:
+        run.status = ForgetRun.Status.DONE
+        run.started_at = run.finished_at = run.created_at
+    run.save()
+
+
+def planner_wait() -> None:
+    """Wait until nobody else plans or starts a run, and keep it so until the transaction ends. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+
+
+def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> None:
+    """Raise ``Conflict`` if a run is at work at, above or below ``scope``. One query; needs the planner's lock."""
+    for other_id, other in ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).values_list("id", "scope"):
+        if other_id != but and (scope_within(other, scope) or scope_within(scope, other)):
+            raise Conflict(f"Run {other_id} is at work in {other}; wait until it is done.")

@@ -1,0 +1,125 @@
+"""The reasoner: answers what happened in a scope with a run, if there is anything to do. It never runs in a request.
+
+An event leaves a wake-up, one per scope and event. The worker takes them up, finds the policy that governs each scope,
+and asks once for that policy's whole ground: a thousand users who wrote something are one question.
+"""
+
+import datetime as dt
+from collections import defaultdict
+
+import structlog
+from django.db import connection, transaction
+
+from memory.access.principal import SYSTEM
+from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.scopes import scope_normalize
+from memory.forgetting.plan import run_is_due, run_plan
+from memory.forgetting.runs import run_work, runs_open
+from memory.forgetting.tokens import pressure_due
+from memory.models import ForgetRun, Scope
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+logger = structlog.get_logger(__name__)
+
+# In this order: pressure first, since it is not gated.
+_ORDER = ("memory_pressure", "ingest_complete", "query_complete")
+
+_CLAIM = """
+DELETE FROM memory_wakeup w USING memory_scope s
+WHERE s.id = w.scope_id AND w.id IN (SELECT id FROM memory_wakeup ORDER BY id FOR UPDATE SKIP LOCKED)
+RETURNING s.path, w.event
+"""
+
+_RAISE = """
+INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times) VALUES (%(scope)s, %(event)s, %(now)s, %(now)s, 1)
+ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + 1
+"""
+
+
+def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
+    """Leave word that ``event`` happened in ``scope``; the worker answers. At most three queries.
+
+    Raises ``ValueRefused`` for an event that nobody may raise by hand.
+    """
+    if event != "memory_pressure":
+        raise ValueRefused(f"The only event that can be raised is memory_pressure; {event!r} is not it.")
+    place, _made = Scope.objects.get_or_create(path=scope_normalize(scope))
+    with connection.cursor() as cursor:
+        cursor.execute(_RAISE, {"scope": place.pk, "event": event, "now": now})
+
+
+def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
+    """Take up what happened and run where something is due; returns the number of runs that were planned.
+
+    The wake-ups are gone with the commit that plans their runs, so that a kill loses none and no two workers answer the
+    same. With nothing due, a governed ground costs two queries. Runs that were left applying are worked on first.
+    """
+    for run_id in runs_open():
+        run_work(run_id, now=now, seconds=seconds)
+    planned: list[ForgetRun] = []
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_CLAIM)
+        happened = cursor.fetchall()
+        if happened:
+            planned = _plan_all(happened, policies_current(), now)
+    for run in planned:
+        if run.status == ForgetRun.Status.APPLYING:
+            run_work(run.id, now=now, seconds=seconds)
+    return len(planned)
+
+
+def _plan_all(happened: list[tuple[str, str]], policies: Policies, now: dt.datetime) -> list[ForgetRun]:
+    events: dict[str, set[str]] = defaultdict(set)
+    for path, event in happened:
+        events[policies.node_of(path)].add(event)
+    planned = []
+    for node, of_node in sorted(events.items()):
+        if "ingest_complete" in of_node and pressure_due(policies, node):
+            of_node.add("memory_pressure")
+        for event in (event for event in _ORDER if event in of_node):
+            run = _plan_one(node, event, policies, now)
+            if run is not None:
+                planned.append(run)
+                # What this run does not do now is done at the next event: two runs of one ground would be in each
+                # other's way.
+                break
+    return planned
+
+
+def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> ForgetRun | None:
+    if not run_is_due(policies, node, event=event, now=now):
+        return None
+    waiting = ForgetRun.objects.filter(scope=node, status=ForgetRun.Status.HELD).first()
+    if waiting is not None and waiting.policy_versions == policies.versions_touching(node):
+        # A plan for this place waits for an operator. The schedule plans it anew once a day; each event need not.
+        return None
+    try:
+        with transaction.atomic():
+            return run_plan(
+                node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now
+            )
+    except Conflict as problem:
+        # The run that is in the way sees the same topics.
+        logger.info("wake_up_left", scope=node, event=event, why=problem.sentence)
+        return None
+
+
+def scheduled_run(scope: str, *, now: dt.datetime, seconds: float) -> ForgetRun | None:
+    """Make the run of the schedule over ``scope``, and leave a record even if nothing is due.
+
+    None if a run is at work there already, which does the same.
+    """
+    policies = policies_current()
+    if policies.knobs(scope).mode == "off":
+        return None
+    try:
+        run = run_plan(
+            scope, event="cron", dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now
+        )
+    except Conflict as problem:
+        logger.info("schedule_left", scope=scope, why=problem.sentence)
+        return None
+    if run.status == ForgetRun.Status.APPLYING:
+        return run_work(run.id, now=now, seconds=seconds)
+    return run

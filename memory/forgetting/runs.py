@@ -1,0 +1,190 @@
+"""Runs from one end to the other: start, apply, approve, undo, and what is told of each."""
+
+import datetime as dt
+import json
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection, transaction
+
+from memory.access.principal import Principal
+from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.rules import EVENTS
+from memory.forgetting.apply import run_step
+from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
+from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.forgetting.undo import Undone, run_undo
+from memory.models import AuditEvent, ForgetAction, ForgetRun
+from memory.policy.effective import policies_current
+
+# A request works so long on a run by itself; what is left then is the worker's.
+REQUEST_SECONDS = 8.0
+
+HandOver = Callable[[uuid.UUID], None]
+
+_DRIFTED = f"""
+SELECT a.topic_id, a.before, s.state, count(*) OVER () FROM memory_forgetaction a
+JOIN (SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
+  ON s.id = a.topic_id
+WHERE a.run_id = %(run)s AND NOT {same_state_sql("s.state", "a.before")}
+ORDER BY a.place LIMIT 1
+"""
+
+
+def run_start(
+    scope: str, *, event: str, dry_run: bool, principal: Principal, now: dt.datetime,
+    judged_at: dt.datetime | None = None, hand_over: HandOver | None = None,
+) -> ForgetRun:  # fmt: skip
+    """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
+
+    A run that takes longer than ``REQUEST_SECONDS`` is handed over to the worker and returned as applying. Raises
+    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for another moment than now without
+    a dry run, ``Conflict`` if another run is at work there.
+    """
+    principal.require("operator")
+    if event not in EVENTS:
+        raise ValueRefused(f"There is no event {event!r}; events are {', '.join(EVENTS)}.")
+    if judged_at is not None and not dry_run:
+        raise ValueRefused("now can only be given for a dry run: nothing can be forgotten at another moment.")
+    run = run_plan(
+        scope, event=event, dry_run=dry_run, actor=principal.actor, policies=policies_current(),
+        judged_at=judged_at or now, now=now,
+    )  # fmt: skip
+    if run.status == ForgetRun.Status.APPLYING:
+        return run_work(run.id, now=now, seconds=REQUEST_SECONDS, hand_over=hand_over)
+    return run
+
+
+def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: HandOver | None = None) -> ForgetRun:
+    """Apply batches of a run until it is done or ``seconds`` have passed, and return it.
+
+    Safe to call from several processes at once, and again after a kill at any moment.
+    """
+    until = time.monotonic() + seconds
+    while more := run_step(run_id, now=now):
+        if time.monotonic() >= until:
+            break
+    if more and hand_over is not None:
+        hand_over(run_id)
+    return ForgetRun.objects.get(pk=run_id)
+
+
+def runs_open() -> list[uuid.UUID]:
+    """Return the runs that are applying, oldest first: what a worker takes up again. One query."""
+    return list(
+        ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).order_by("created_at").values_list("id", flat=True)
+    )
+
+
+def run_apply(
+    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None
+) -> ForgetRun:
+    """Apply the plan of a dry run, exactly as it stands.
+
+    Raises ``Conflict`` if the plan was judged for another moment, the policy has another version by now, a topic of the
+    plan has changed, or another run is at work there; ``NotVisible`` and ``NotAllowed`` as ever.
+    """
+    return _begin(
+        run_id, ForgetRun.Status.PLANNED, "applied", exact=True, principal=principal, reason=reason, now=now,
+        hand_over=hand_over,
+    )  # fmt: skip
+
+
+def run_approve(
+    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None
+) -> ForgetRun:
+    """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped.
+
+    Raises ``Conflict`` if it is not held, the policy has another version by now, or another run is at work there.
+    """
+    return _begin(
+        run_id, ForgetRun.Status.HELD, "approved", exact=False, principal=principal, reason=reason, now=now,
+        hand_over=hand_over,
+    )  # fmt: skip
+
+
+def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
+    """Undo a run: see ``run_undo``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
+    run = run_get(run_id, principal=principal)
+    principal.require("operator")
+    first = run.status == ForgetRun.Status.DONE
+    undone = run_undo(run_id, actor=principal.actor, now=now)
+    if first:
+        _audit(
+            run, "run_undone", principal, reason, now, {"restored": undone.restored, "conflicts": undone.conflict_count}
+        )
+    return undone
+
+
+def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
+    """Return one run. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
+    run = ForgetRun.objects.filter(pk=run_id).first()
+    if run is None or not principal.sees(run.scope):
+        raise NotVisible(f"There is no run {run_id}.")
+    return run
+
+
+def _begin(
+    run_id: uuid.UUID, status: ForgetRun.Status, verb: str, *, exact: bool, principal: Principal, reason: str,
+    now: dt.datetime, hand_over: HandOver | None,
+) -> ForgetRun:  # fmt: skip
+    run_get(run_id, principal=principal)
+    principal.require("operator")
+    with transaction.atomic():
+        planner_wait()
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        if run.status != status:
+            raise Conflict(f"Run {run_id} is {run.status}, not {status}, so it cannot be {verb}.")
+        if run.judged_at > run.created_at:
+            raise Conflict(f"Run {run_id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.")
+        overlap_refuse(run.scope, but=run.id)
+        if run.policy_versions != policies_current().versions_touching(run.scope):
+            raise Conflict(f"The policy has changed since run {run_id} was planned; plan it anew.")
+        if exact:
+            _drift_refuse(run)
+        run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
+        run.save(update_fields=["status", "started_at", "approved_by"])
+        _audit(run, f"run_{verb}", principal, reason, now, {"counts": run.counts})
+    return run_work(run.id, now=now, seconds=REQUEST_SECONDS, hand_over=hand_over)
+
+
+def _drift_refuse(run: ForgetRun) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_DRIFTED, {"run": run.id})
+        row = cursor.fetchone()
+    if row is not None:
+        topic_id, before, state, count = row
+        what = drift_words(json.loads(before), json.loads(state))
+        others = f" So did {count - 1:,} more." if count > 1 else ""
+        raise Conflict(f"Topic {topic_id} changed since run {run.id} was planned: {what}{others} Plan it anew.")
+
+
+def _audit(
+    run: ForgetRun, action: str, principal: Principal, reason: str, now: dt.datetime, after: dict[str, Any]
+) -> None:
+    AuditEvent.objects.create(
+        at=now,
+        actor=principal.actor,
+        action=action,
+        scope=run.scope,
+        reason=reason,
+        after={"run": str(run.id), **after},
+    )
+
+
+def run_results(run: ForgetRun) -> list[str]:
+    """Return what a run did, or would do as long as it is a plan, as ``archived:<topic_id>``, in order. One query."""
+    states = [ForgetAction.State.PLANNED, ForgetAction.State.APPLIED]
+    if run.status == ForgetRun.Status.UNDONE:
+        states += [ForgetAction.State.UNDONE, ForgetAction.State.CONFLICT]
+    rows = run.actions.filter(state__in=states).order_by("place").values_list("action", "topic_id", "changes")
+    results = []
+    for action, topic_id, changes in rows:
+        results.append(f"{action}:{topic_id}")
+        if "pinned" in changes and action not in ("pinned", "unpinned"):
+            results.append(f"{'pinned' if changes['pinned'] else 'unpinned'}:{topic_id}")
+        if "categories" in changes and action != "categorized":
+            results.append(f"categorized:{topic_id}")
+    return results

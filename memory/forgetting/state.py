@@ -1,0 +1,38 @@
+"""The state of a topic as forgetting sees it: written down before and after each change, compared to find drift."""
+
+# Every column that a run may change, and those whose change means that somebody else was here.
+STATE = """jsonb_build_object(
+    'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
+    'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
+    'pinned', v.pinned, 'pin_reason', v.pin_reason, 'retrieval_count', v.retrieval_count,
+    'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
+    'merged_into', t.merged_into_id, 'categories', t.categories)"""
+
+# A new half-life moves the keys of every row and is nobody's decision about this topic; the policy's version tells of
+# it. The lists of fields that a run adds belong to the run.
+_KEYS = "ARRAY['half_life', 'fade', 'fade_floor', 'fields']"
+
+
+def same_state_sql(one: str, other: str) -> str:
+    """Return the condition that two states are the same but for the keys of fading."""
+    return f"({one} - {_KEYS}) = ({other} - {_KEYS})"
+
+
+def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
+    """Return in words what happened to a topic between two states, for skipped actions and conflicts of undo."""
+    if before.get("released_at") != now.get("released_at"):
+        return "It was released since." if now.get("released_at") else "Its release was taken back since."
+    if before.get("merged_into") != now.get("merged_into"):
+        return "It was merged since."
+    if before.get("rung") != now.get("rung"):
+        return f"It was moved since: it is {_RUNGS[int(str(now.get('rung')))]} now."
+    if before.get("pinned") != now.get("pinned"):
+        return "It was pinned since." if now.get("pinned") else "It was unpinned since."
+    if before.get("retrieval_count") != now.get("retrieval_count"):
+        return "It was retrieved since."
+    if before.get("salience") != now.get("salience") or before.get("reinforced_at") != now.get("reinforced_at"):
+        return "Its salience was changed since."
+    return "It was edited since."
+
+
+_RUNGS = ("active", "summarized", "detached", "archived")

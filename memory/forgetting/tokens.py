@@ -1,0 +1,75 @@
+"""Token gauges: how much of a model's context each tier of a scope would fill, beside its budget."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from memory.forgetting.ground import grounds_of
+from memory.forgetting.judgement import Bound
+from memory.models import Rung
+from memory.policy.snapshot import Policies
+
+# English prose runs at about four tokens to three words; the search document knows the number of its words. An estimate
+# that needs no tokenizer is the honest one for a store that serves agents of many models.
+TOKENS_PER_WORD = 4 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """One tier: estimated tokens, and the budget; None where there is none."""
+
+    tier: str
+    tokens: int
+    budget: int | None
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the tier holds more than its budget."""
+        return self.budget is not None and self.tokens > self.budget
+
+
+_TIER = f"""
+CASE WHEN v.kind = 'identity' THEN 'identity'
+     WHEN v.pinned THEN 'critical'
+     WHEN v.rung = {Rung.ACTIVE:d} THEN 'active'
+     WHEN v.rung < {Rung.ARCHIVED:d} THEN 'historical'
+     ELSE 'archive' END
+"""
+TIERS = ("identity", "critical", "active", "historical", "archive")
+
+
+def token_gauges(policies: Policies, scope: str) -> list[Gauge]:
+    """Return the gauges of ``scope``, one per tier. One query, which reads the whole scope.
+
+    Critical are pinned topics, historical those summarized or detached. Released and merged topics are in no tier.
+    """
+    bound = Bound()
+    where = " OR ".join(
+        ground.within_sql("v.scope_id", bound.bind) for ground in grounds_of(policies, scope, forgetting=False)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {_TIER}, sum(d.length) FROM memory_vitality v "
+            "JOIN memory_topicdocument d ON d.topic_id = v.topic_id "
+            f"WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND ({where}) GROUP BY 1",
+            bound.values,
+        )
+        words = {tier: int(length or 0) for tier, length in cursor.fetchall()}
+    knobs = policies.knobs(scope)
+    budgets = {
+        "identity": knobs.token_budget_identity,
+        "critical": knobs.token_budget_critical,
+        "active": knobs.token_budget_active,
+        "historical": knobs.token_budget_historical,
+    }
+    return [
+        Gauge(tier, round(words.get(tier, 0) * TOKENS_PER_WORD), budgets.get(tier) if knobs.token_budgets else None)
+        for tier in TIERS
+    ]
+
+
+def pressure_due(policies: Policies, scope: str) -> bool:
+    """Tell whether the active tier is past its budget. No query unless the policy has budgets."""
+    if not policies.knobs(scope).token_budgets:
+        return False
+    return any(gauge.exceeded for gauge in token_gauges(policies, scope) if gauge.tier == "active")

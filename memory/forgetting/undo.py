@@ -1,0 +1,194 @@
+"""Takes a run back: every topic that is still as the run left it becomes byte for byte what it was before.
+
+The others are listed with the reason. Undo works in batches like the run itself, so that a killed undo goes on where it
+stopped; a run counts as undone once every action has been looked at.
+"""
+
+import datetime as dt
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.errors import Conflict
+from memory.forgetting import moves
+from memory.forgetting.apply import BATCH
+from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.models import ForgetRun
+from memory.models.expressions import fade_key_sql
+
+_TAKE = """
+SELECT id, topic_id, place FROM memory_forgetaction
+WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY place LIMIT %(limit)s
+"""
+
+_LOCK = f"""
+WITH held AS MATERIALIZED (
+    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+    WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
+)
+SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after")}, a.after, held.state, a.before, a.changes
+FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
+WHERE a.id = ANY(%(actions)s)
+"""
+
+_FROM = "FROM memory_forgetaction a WHERE a.id = ANY(%(actions)s)"
+
+# A half-life that was changed after the run stays; the keys follow from it.
+_KEY = fade_key_sql(
+    "(a.before->>'salience')::float8",
+    reinforced_at="(a.before->>'reinforced_at')::timestamptz",
+    half_life="v.half_life",
+)
+_VITALITY = f"""
+UPDATE memory_vitality v
+SET rung = (a.before->>'rung')::int, live = (a.before->>'live')::boolean,
+    salience = (a.before->>'salience')::float8, reinforced_at = (a.before->>'reinforced_at')::timestamptz,
+    pinned = (a.before->>'pinned')::boolean, pin_reason = a.before->>'pin_reason',
+    fade = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade')::float8 ELSE {_KEY} END,
+    fade_floor = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade_floor')::float8
+                      ELSE {_KEY} END
+{_FROM} AND v.topic_id = a.topic_id
+"""
+
+_TOPIC = f"""
+UPDATE memory_topic t
+SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz
+{_FROM} AND t.id = a.topic_id
+"""
+
+_EDITS = f"""
+INSERT INTO memory_topicedit (topic_id, at, before, actor)
+SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
+FROM memory_topic t JOIN (SELECT * {_FROM} AND a.changes ? 'categories') a ON a.topic_id = t.id
+"""
+
+_CATEGORIES = f"""
+UPDATE memory_topic t SET categories = ARRAY(SELECT jsonb_array_elements_text(a.before->'categories'))
+{_FROM} AND t.id = a.topic_id AND a.changes ? 'categories'
+"""
+
+# A field that was written to since keeps what is cold by now; whether it is detached was the run's doing alone.
+_FIELD = f"""
+UPDATE memory_field f
+SET detached = (b.value->>1)::boolean,
+    cold_through = CASE WHEN f.cold_through = (a.after->'fields'->b.key->>0)::int THEN (b.value->>0)::int
+                        ELSE f.cold_through END
+FROM (SELECT * {_FROM} AND a.before ? 'fields') a CROSS JOIN LATERAL jsonb_each(a.before->'fields') b
+WHERE f.id = b.key::uuid
+"""
+
+_SUMMARIES = f"""
+WITH named AS (SELECT a.changes {_FROM}), away AS (
+    UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
+    FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'summaries') x (id)
+    WHERE s.id = x.id::bigint AND s.withdrawn_at IS NULL
+)
+UPDATE memory_fieldsummary s SET withdrawn_at = NULL
+FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'withdrawn') x (id)
+WHERE s.id = x.id::bigint
+"""
+
+_MARK = """
+UPDATE memory_forgetaction a SET state = d.state, note = d.note
+FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (id, state, note) WHERE a.id = d.id
+"""
+
+_OUTCOME = """
+SELECT count(*) FILTER (WHERE state = 'undone') FROM memory_forgetaction WHERE run_id = %s
+"""
+
+MOST_CONFLICTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo did: topics put back, and those that were not, each with the reason."""
+
+    restored: int
+    conflicts: list[tuple[uuid.UUID, str]]
+    conflict_count: int
+
+
+def run_undo(run_id: uuid.UUID, *, actor: str, now: dt.datetime) -> Undone:
+    """Undo a run and return what that did. Twelve statements per ``BATCH`` topics, each batch its own transaction.
+
+    Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
+    """
+    run = ForgetRun.objects.get(pk=run_id)
+    if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE):
+        raise Conflict(f"Run {run_id} is {run.status}; only a run that is done can be undone.")
+    after = 0
+    while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, actor=actor, now=now)):
+        after = last
+    with transaction.atomic():
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        if run.status != ForgetRun.Status.UNDONE:
+            run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
+            run.save(update_fields=["status", "undone_at", "undone_by"])
+    return undo_outcome(run_id)
+
+
+def undo_outcome(run_id: uuid.UUID) -> Undone:
+    """Return what the undo of a run did. Two queries."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OUTCOME, [run_id])
+        restored = int(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT topic_id, note, count(*) OVER () FROM memory_forgetaction "
+            "WHERE run_id = %s AND state = 'conflict' ORDER BY place LIMIT %s",
+            [run_id, MOST_CONFLICTS],
+        )
+        rows = cursor.fetchall()
+    return Undone(restored, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
+
+
+def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, now: dt.datetime) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        # Whoever holds the run works on it; a second undo beside this one finds nothing left.
+        ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        cursor.execute(_TAKE, {"run": run_id, "after": after, "limit": BATCH})
+        taken = cursor.fetchall()
+        if not taken:
+            return 0
+        cursor.execute(_LOCK, {"topics": [row[1] for row in taken], "actions": [row[0] for row in taken]})
+        states: dict[int, tuple[str, str]] = {}
+        back: list[int] = []
+        revived: list[uuid.UUID] = []
+        hidden: list[uuid.UUID] = []
+        for action, topic_id, same, left, present, before, _changes in cursor.fetchall():
+            if not same:
+                states[action] = ("conflict", drift_words(json.loads(left), json.loads(present)))
+                continue
+            states[action] = ("undone", "")
+            back.append(action)
+            was, is_now = json.loads(before)["live"], json.loads(present)["live"]
+            if was != is_now:
+                (revived if was else hidden).append(topic_id)
+        _restore(cursor, back, revived, hidden, actor=actor, now=now)
+        cursor.execute(
+            _MARK,
+            {
+                "actions": list(states),
+                "states": [state for state, _note in states.values()],
+                "notes": [note for _state, note in states.values()],
+            },
+        )
+        return int(taken[-1][2])
+
+
+def _restore(
+    cursor: CursorWrapper, actions: list[int], revived: list[uuid.UUID], hidden: list[uuid.UUID], *, actor: str,
+    now: dt.datetime,
+) -> None:  # fmt: skip
+    if not actions:
+        return
+    wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}
+    # First the copies of "live" on the rows of search, which no state holds; then the state itself.
+    moves.live_set(cursor, revived, live=True)
+    moves.live_set(cursor, hidden, live=False)
+    for statement in (_EDITS, _CATEGORIES, _VITALITY, _TOPIC, _SUMMARIES, _FIELD):
+        cursor.execute(statement, wanted)
