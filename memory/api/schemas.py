@@ -63,6 +63,16 @@ class RevisionOut(Schema):
     seq: int
 
 
+class FieldSummaryOut(Schema):
+    """What the cold revisions of a field amount to. ``depth`` 2 is a summary that took in an earlier one."""
+
+    text: str
+    from_seq: int
+    through_seq: int
+    method: Literal["extractive", "llm"]
+    depth: int
+
+
 class FieldOut(Schema):
     """A field with its current revision; ``history`` is oldest first."""
 
@@ -72,6 +82,9 @@ class FieldOut(Schema):
     ref_topic_id: str | None
     current: RevisionOut | None
     history: list[RevisionOut]
+    summary: FieldSummaryOut | None = Field(
+        default=None, description="In place of revisions that have turned cold; include_cold brings those themselves."
+    )
     salience: float
 
 
@@ -113,7 +126,9 @@ class Candidate(TopicBase):
     score: float | None = Field(default=None, description="What the candidates are ranked by.")
     neighbors: list[NeighborOut]
     fields: list[FieldOut]
-    score_parts: dict[str, float] | None = Field(default=None, description="With explain: the parts of the score.")
+    score_parts: dict[str, float] | None = Field(
+        default=None, description="With explain: the parts of the score, which sum up to it times decay."
+    )
 
 
 class QueryReply(Schema):

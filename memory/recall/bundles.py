@@ -51,6 +51,29 @@ coalesce((SELECT {value} FROM memory_topicedit e
 """
 
 
+def field_summary_sql(field: str, *, as_of: bool = False) -> str:
+    """Return the newest summary in force of ``field``, a row of Field, as JSON; null where there is none.
+
+    ``as_of`` asks for the one that was in force at ``%(as_of)s``. Otherwise a field whose revisions are all warm, which
+    is the usual one, costs nothing.
+    """
+    in_force = "m.withdrawn_at IS NULL"
+    asked = f"{field}.cold_through > 0"
+    if as_of:
+        # What is warm today may have been cold then.
+        asked = "true"
+        in_force = (
+            "m.created_at <= %(as_of)s::timestamptz "
+            "AND (m.withdrawn_at IS NULL OR m.withdrawn_at > %(as_of)s::timestamptz)"
+        )
+    return f"""
+        CASE WHEN {asked} THEN (
+            SELECT jsonb_build_object('text', m.text, 'from_seq', m.from_seq, 'through_seq', m.through_seq,
+                                      'method', m.method, 'depth', m.depth)
+            FROM memory_fieldsummary m WHERE m.field_id = {field}.id AND {in_force} ORDER BY m.id DESC LIMIT 1
+        ) END"""
+
+
 def _said(row: str, member: str, options: "BundleOptions") -> str:
     """Return the expression for what topic ``row`` says, at the moment that is asked about."""
     if options.as_of is None:
@@ -134,6 +157,7 @@ def _fields_sql(options: BundleOptions) -> str:
         (SELECT jsonb_agg(jsonb_build_object(
                     'id', f.id, 'name', f.name, 'field_type', r.field_type, 'ref_topic_id', {reference},
                     'current', {_REVISION}, 'history', {history},
+                    'summary', {field_summary_sql("f", as_of=options.as_of is not None)},
                     'salience', {salience_effective_sql("f", "%(now)s::timestamptz")}
                 ) ORDER BY f.created_at, f.id)
          FROM memory_field f

@@ -8,17 +8,23 @@ The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over 
   topic, a quarter two links away, *before* BM25 saturates: what was said in an exchange belongs to each of its turns,
   but saying it three times is not three times as much. A topic with many links shares that weight among them.
 
+With ``ranking_decay`` the score is multiplied by how lately a topic was used. It is off by default, and costs nothing
+then.
+
 Candidates are the best of either search, and the topics they are linked with. docs/recall.md gives the reasons and
 docs/benchmarks.md what each part contributes.
 """
 
+import datetime as dt
 import math
 import uuid
 from dataclasses import dataclass
 
 from memory.domain.knobs import Knobs
+from memory.domain.salience import SECONDS_PER_DAY
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
+from memory.models.expressions import ranking_factor_sql
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
@@ -34,7 +40,7 @@ LEXICAL_REACH = 400
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate. ``similarity`` is the plain cosine; the other parts sum up to the score."""
+    """One candidate. ``similarity`` is the plain cosine; the other parts sum up to the score, times ``decay``."""
 
     topic_id: uuid.UUID
     similarity: float | None
@@ -42,17 +48,26 @@ class Ranked:
     meaning: float
     own_words: float
     neighbor_words: float
+    decay: float = 1.0
 
 
 def candidates_rank(
-    vector: Vectors, probe: Probe, wanted: CandidateFilter, *, limit: int, knobs: Knobs, model: str
+    vector: Vectors,
+    probe: Probe,
+    wanted: CandidateFilter,
+    *,
+    limit: int,
+    knobs: Knobs,
+    model: str,
+    now: dt.datetime,
 ) -> list[Ranked]:
     """Return the best ``limit`` topics for a question, best first. One query.
 
-    ``vector`` is the question's, ``probe`` what ``question_probe`` found. In a small scope every topic is compared; in
-    a large one the cost is bounded by ``recall_candidates`` and ``LEXICAL_REACH``, not by the size of the store. The
-    exception is ``include_archived``: archived topics are in no index of recall, so that forgetting makes recall
-    cheaper, and asking for them reads the vectors and documents of the whole scope.
+    ``vector`` is the question's, ``probe`` what ``question_probe`` found; ``now`` is the moment to which ranks decay,
+    where they do. In a small scope every topic is compared; in a large one the cost is bounded by ``recall_candidates``
+    and ``LEXICAL_REACH``, not by the size of the store. The exception is ``include_archived``: archived topics are in
+    no index of recall, so that forgetting makes recall cheaper, and asking for them reads the vectors and documents of
+    the whole scope.
     """
     words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
     comparable = probe.width == len(vector)
@@ -71,9 +86,25 @@ def candidates_rank(
         "share": knobs.recall_neighbor_share,
         "k1": knobs.bm25_k1,
         "b": knobs.bm25_b,
+        "now": now,
     }
-    sql = _statement(probe.small, wanted, pool=max(knobs.recall_candidates, limit), limit=limit, comparable=comparable)
+    pool = max(knobs.recall_candidates, limit)
+    sql = _statement(probe.small, wanted, pool=pool, limit=limit, comparable=comparable, decay=_decay(knobs))
     return [Ranked(*row) for row in rows_prepared(sql, parameters)]
+
+
+def _decay(knobs: Knobs) -> str | None:
+    """Return the factor of a candidate by its Vitality ``used``; None if there is none."""
+    if knobs.ranking_decay == "off":
+        return None
+    return ranking_factor_sql(
+        knobs.ranking_decay,
+        row="used",
+        now="%(now)s::timestamptz",
+        # Not ``knobs.half_life``, which under a static policy is without end: that says how salience fades, not ranks.
+        half_life=knobs.half_life_days * SECONDS_PER_DAY,
+        active_half_life=knobs.active_half_life,
+    )
 
 
 def _idf(probe: Probe) -> list[float]:
@@ -116,7 +147,9 @@ _BM25 = (
 )
 
 
-def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int, comparable: bool) -> str:
+def _statement(
+    small: bool, wanted: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None
+) -> str:
     vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
     vector_join, vector_topics = wanted.joined_sql("v")
     document_join, document_topics = wanted.joined_sql("d")
@@ -145,6 +178,14 @@ def _statement(small: bool, wanted: CandidateFilter, *, pool: int, limit: int, c
     , c AS (SELECT place, count(*)::float8 AS documents FROM hits GROUP BY place)
     , terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w JOIN c USING (place) CROSS JOIN n)
     """ if small else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"  # fmt: skip
+    used = "" if decay is None else "JOIN memory_vitality used ON used.topic_id = p.topic_id"
+    result = f"""
+SELECT topic_id, similarity, meaning + words, meaning, own, words - own
+FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT {limit:d}
+""" if decay is None else f"""
+SELECT topic_id, similarity, (meaning + words) * decay, meaning, own, words - own, decay
+FROM scaled ORDER BY (meaning + words) * decay DESC, topic_id LIMIT {limit:d}
+"""  # fmt: skip
     return f"""
 WITH mean AS MATERIALIZED (
     SELECT avg(s.embedding) AS vector FROM (
@@ -224,8 +265,6 @@ WITH mean AS MATERIALIZED (
                / nullif(max(p.meaning) OVER () - min(p.meaning) OVER (), 0), 0) AS meaning,
            %(wl)s::float8 * coalesce(w.own / nullif(max(w.words) OVER (), 0), 0) AS own,
            %(wl)s::float8 * coalesce(w.words / nullif(max(w.words) OVER (), 0), 0) AS words
-    FROM pool p LEFT JOIN worded w USING (topic_id)
-)
-SELECT topic_id, similarity, meaning + words, meaning, own, words - own
-FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT {limit:d}
-"""
+           {"" if decay is None else f", {decay} AS decay"}
+    FROM pool p LEFT JOIN worded w USING (topic_id) {used}
+){result}"""

@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import NotVisible, ValueRefused
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
+from memory.recall.bundles import field_summary_sql
 
 RUNGS = {rung.label: int(rung) for rung in Rung}
 
@@ -98,7 +99,7 @@ _REF_SCOPE = """
 _DETAIL_FIELDS = f"""
 SELECT f.id, f.name, r.field_type, r.ref_topic_id, r.id, r.value, r.valid_from, r.provenance, r.why_changed,
        r.impact_expected, r.recorded_at, r.seq, f.last_seq, f.cold_through, f.detached,
-       {salience_effective_sql("f", "%(now)s::timestamptz")}, {_REF_SCOPE}
+       {salience_effective_sql("f", "%(now)s::timestamptz")}, {field_summary_sql("f")}, {_REF_SCOPE}
 FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = %(id)s ORDER BY f.created_at, f.id
 """
@@ -220,7 +221,7 @@ def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
 
 def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     (field_id, name, field_type, ref, revision_id, value, valid_from, provenance, why, impact, recorded_at, seq,
-     last_seq, cold_through, detached, salience, ref_scope) = row  # fmt: skip
+     last_seq, cold_through, detached, salience, summary, ref_scope) = row  # fmt: skip
     return {
         "id": str(field_id),
         "name": name,
@@ -231,6 +232,7 @@ def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
             "why_changed": why, "impact_expected": impact, "recorded_at": recorded_at, "seq": seq,
         },
         "history": [],
+        "summary": json.loads(summary) if summary else None,
         "revisions": last_seq,
         "cold_revisions": cold_through,
         "detached": detached,

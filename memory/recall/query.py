@@ -50,7 +50,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
         ranked: dict[uuid.UUID, Ranked] = {}
         if vector is not None:
             with _timed(answer, "semantic"):
-                ranked = _rank(request, vector, scope, knobs)
+                ranked = _rank(request, vector, scope, knobs, now)
             ids = list(ranked)
         else:
             ids = list(dict.fromkeys(request.topic_ids or ()))[: request.top_k]
@@ -65,6 +65,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                         "meaning": found.meaning,
                         "own_words": found.own_words,
                         "neighbor_words": found.neighbor_words,
+                        "decay": found.decay,
                     }
         bundles = budget_apply(bundles, request.token_budget)
         with _timed(answer, "record"):
@@ -88,7 +89,7 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
     return answer
 
 
-def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[uuid.UUID, Ranked]:
+def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs, now: dt.datetime) -> dict[uuid.UUID, Ranked]:
     wanted = CandidateFilter(
         scope=scope,
         kinds=request.kinds,
@@ -98,7 +99,9 @@ def _rank(request: QueryRequest, vector: Any, scope: str, knobs: Knobs) -> dict[
         include_archived=request.include_archived,
     )
     probe = question_probe(request.q, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
-    found = candidates_rank(vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name)
+    found = candidates_rank(
+        vector, probe, wanted, limit=request.top_k, knobs=knobs, model=embedder_get().model_name, now=now
+    )
     return {candidate.topic_id: candidate for candidate in found}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from memory.domain.knobs import Knobs
 from memory.embedding import embedder_get
@@ -118,7 +119,9 @@ def _recall(
             probe = question_probe(
                 question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
             )
-            ranked = candidates_rank(vector, probe, wanted, limit=20, knobs=knobs, model=embedder_get().model_name)
+            ranked = candidates_rank(
+                vector, probe, wanted, limit=20, knobs=knobs, model=embedder_get().model_name, now=timezone.now()
+            )
         ids = [str(candidate.topic_id) for candidate in ranked]
         for depth in DEPTHS:
             found[depth].append(len(evidence & set(ids[:depth])) / len(evidence))
