@@ -2,6 +2,7 @@
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
 
 import structlog
@@ -10,9 +11,13 @@ from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
+from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
+from memory.forgetting.runs import run_work
 from memory.ingest.idempotency import KEPT
 from memory.ingest.waiting import vectors_give
 from memory.models import IdempotencyRecord, WorkerHeartbeat
+from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
+from memory.policy.schedules import cron_schedules_sync
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
 
@@ -30,29 +35,63 @@ SCHEDULES = {
 
 
 def upkeep() -> dict[str, int]:
-    """Fold accesses, embed waiting topics, count words; say that the worker lives. Runs each minute and on request."""
+    """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
+    bring a new half-life to the rows, answer wake-ups. Runs each minute and on request."""
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0}
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
+        # Before the runs, which find what is due by index once every row has its half-life.
+        "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
     }
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
             done[name] += step
+    done["runs"] = wake_ups_answer(now=timezone.now(), seconds=_left(until))
     for given in vectors_give():
         done["embedded"] += given
         if time.monotonic() >= until:
             break
+    # What runs have archived leaves the counts of words now and not a minute later.
+    while time.monotonic() < until and (step := documents_count()):
+        done["counted"] += step
     if time.monotonic() >= until:
         upkeep_request()
     return done
 
 
+def forget_scheduled(scope: str) -> str | None:
+    """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
+    run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
+    if run is None:
+        return None
+    if run.status == run.Status.APPLYING:
+        run_hand_over(run.id)
+    return str(run.id)
+
+
+def run_continue(run_id: str) -> str:
+    """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, hand_over=run_hand_over)
+    return run.status
+
+
+def run_hand_over(run_id: uuid.UUID) -> None:
+    """Ask the worker to go on with a run. One query."""
+    async_task("memory.jobs.run_continue", str(run_id))
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
 def tidy() -> int:
-    """Remove idempotency records whose time is over, and return how many. They are receipts, not memories."""
+    """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
+    for rows whose half-life no policy wants, left by writers that were at work when it changed."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+    half_lives_stray_check(now=timezone.now())
     return removed
 
 
@@ -63,6 +102,7 @@ def schedules_ensure() -> None:
             func=function,
             defaults={"name": function.rsplit(".", 1)[-1], "schedule_type": Schedule.MINUTES, "minutes": minutes},
         )
+    cron_schedules_sync(now=timezone.now())
 
 
 def upkeep_request() -> None:

@@ -111,8 +111,8 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
             return False
         actions = _take(cursor, run_id, size)
         if not actions:
-            run.status, run.finished_at = ForgetRun.Status.DONE, now
-            run.save(update_fields=["status", "finished_at"])
+            run.status, run.finished_at, run.failure = ForgetRun.Status.DONE, now, ""
+            run.save(update_fields=["status", "finished_at", "failure"])
             return False
         unchanged, skipped = _lock(cursor, actions)
         if skipped:

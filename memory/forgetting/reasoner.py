@@ -8,7 +8,7 @@ import datetime as dt
 from collections import defaultdict
 
 import structlog
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from memory.access.principal import SYSTEM
 from memory.domain.errors import Conflict, ValueRefused
@@ -56,7 +56,11 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
     same. With nothing due, a governed ground costs two queries. Runs that were left applying are worked on first.
     """
     for run_id in runs_open():
-        run_work(run_id, now=now, seconds=seconds)
+        try:
+            run_work(run_id, now=now, seconds=seconds)
+        except DatabaseError as problem:
+            # It is written down with the run; what else has happened is answered all the same.
+            logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
     planned: list[ForgetRun] = []
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_CLAIM)

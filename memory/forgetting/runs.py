@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
@@ -60,15 +60,32 @@ def run_start(
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: HandOver | None = None) -> ForgetRun:
     """Apply batches of a run until it is done or ``seconds`` have passed, and return it.
 
-    Safe to call from several processes at once, and again after a kill at any moment.
+    Safe to call from several processes at once, and again after a kill at any moment. A step that the database refuses
+    is tried once more at the next call; a run that then comes no further has failed, and can be undone.
     """
     until = time.monotonic() + seconds
-    while more := run_step(run_id, now=now):
-        if time.monotonic() >= until:
-            break
+    more = True
+    while more and time.monotonic() < until:
+        try:
+            more = run_step(run_id, now=now)
+        except DatabaseError as problem:
+            _failure_note(run_id, problem, now)
+            raise
     if more and hand_over is not None:
         hand_over(run_id)
     return ForgetRun.objects.get(pk=run_id)
+
+
+def _failure_note(run_id: uuid.UUID, problem: DatabaseError, now: dt.datetime) -> None:
+    sentence = f"After {{}} actions the database refused: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
+    with transaction.atomic():
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        told = sentence.format(run.applied + run.skipped)
+        if run.status == ForgetRun.Status.APPLYING:
+            if run.failure == told:
+                run.status, run.finished_at = ForgetRun.Status.FAILED, now
+            run.failure = told
+            run.save(update_fields=["status", "finished_at", "failure"])
 
 
 def runs_open() -> list[uuid.UUID]:
@@ -79,8 +96,9 @@ def runs_open() -> list[uuid.UUID]:
 
 
 def run_apply(
-    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None
-) -> ForgetRun:
+    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None,
+    seconds: float = REQUEST_SECONDS,
+) -> ForgetRun:  # fmt: skip
     """Apply the plan of a dry run, exactly as it stands.
 
     Raises ``Conflict`` if the plan was judged for another moment, the policy has another version by now, a topic of the
@@ -88,20 +106,21 @@ def run_apply(
     """
     return _begin(
         run_id, ForgetRun.Status.PLANNED, "applied", exact=True, principal=principal, reason=reason, now=now,
-        hand_over=hand_over,
+        hand_over=hand_over, seconds=seconds,
     )  # fmt: skip
 
 
 def run_approve(
-    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None
-) -> ForgetRun:
+    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None,
+    seconds: float = REQUEST_SECONDS,
+) -> ForgetRun:  # fmt: skip
     """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped.
 
     Raises ``Conflict`` if it is not held, the policy has another version by now, or another run is at work there.
     """
     return _begin(
         run_id, ForgetRun.Status.HELD, "approved", exact=False, principal=principal, reason=reason, now=now,
-        hand_over=hand_over,
+        hand_over=hand_over, seconds=seconds,
     )  # fmt: skip
 
 
@@ -109,7 +128,7 @@ def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: 
     """Undo a run: see ``run_undo``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
     run = run_get(run_id, principal=principal)
     principal.require("operator")
-    first = run.status == ForgetRun.Status.DONE
+    first = run.status != ForgetRun.Status.UNDONE
     undone = run_undo(run_id, actor=principal.actor, now=now)
     if first:
         _audit(
@@ -128,7 +147,7 @@ def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
 
 def _begin(
     run_id: uuid.UUID, status: ForgetRun.Status, verb: str, *, exact: bool, principal: Principal, reason: str,
-    now: dt.datetime, hand_over: HandOver | None,
+    now: dt.datetime, hand_over: HandOver | None, seconds: float,
 ) -> ForgetRun:  # fmt: skip
     run_get(run_id, principal=principal)
     principal.require("operator")
@@ -147,7 +166,7 @@ def _begin(
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])
         _audit(run, f"run_{verb}", principal, reason, now, {"counts": run.counts})
-    return run_work(run.id, now=now, seconds=REQUEST_SECONDS, hand_over=hand_over)
+    return run_work(run.id, now=now, seconds=seconds, hand_over=hand_over)
 
 
 def _drift_refuse(run: ForgetRun) -> None:

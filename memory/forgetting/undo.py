@@ -119,8 +119,10 @@ def run_undo(run_id: uuid.UUID, *, actor: str, now: dt.datetime) -> Undone:
     Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
     """
     run = ForgetRun.objects.get(pk=run_id)
-    if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE):
+    if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
         raise Conflict(f"Run {run_id} is {run.status}; only a run that is done can be undone.")
+    if not run.applied:
+        raise Conflict(f"Run {run_id} has changed nothing, so there is nothing to undo.")
     after = 0
     while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, actor=actor, now=now)):
         after = last

@@ -4,9 +4,8 @@ One pass over Vitality judges every topic under both policies at every moment as
 is made of (``judgement``), and counts the outcomes. The list of topics is the candidate query itself.
 """
 
-import base64
-import binascii
 import datetime as dt
+import itertools
 import json
 import math
 import uuid
@@ -16,6 +15,7 @@ from typing import Any
 
 from django.db import connection
 
+from memory.domain.cursors import cursor_make, cursor_parse
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
@@ -198,19 +198,27 @@ class Affected:
     from_rung: int
     to_rung: int
     score: float
-    why: dict[str, Any]
+    why_json: str
     new: bool
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The rule or threshold that put it on the list, with score and policy."""
+        told: dict[str, Any] = json.loads(self.why_json)
+        return told
 
 
 def affected_page(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, event: str = "cron", cursor: str | None = None,
-    limit: int = 50, only_new: bool = False, trusted: bool = False,
+    limit: int = 50, only_new: bool = False,
 ) -> tuple[list[Affected], str | None]:  # fmt: skip
     """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
 
-    One query: the candidate query of the draft, beside that of the policy in force. ``trusted`` says that the draft has
-    the half-lives that are in force, so that the index can be used. Raises ``ValueRefused`` for a foreign cursor.
+    One query: the candidate query of the draft, beside that of the policy in force. Raises ``ValueRefused`` for a
+    foreign cursor.
     """
+    # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
+    trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
     bound = Bound()
     wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound)
     beside = candidates_sql(present, scope, event=event, now=now, bound=bound)
@@ -218,7 +226,7 @@ def affected_page(
     if only_new:
         conditions.append("p.topic_id IS NULL")
     if cursor is not None:
-        score, topic_id = _cursor_parse(cursor)
+        score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({float_sql(score)}, {bound.bind(topic_id)}::uuid)")
     sql = f"""
         WITH c AS MATERIALIZED ({wanted.sql}), p AS MATERIALIZED ({beside.sql})
@@ -232,21 +240,9 @@ def affected_page(
     with connection.cursor() as database:
         database.execute(sql, bound.values)
         found: list[tuple[Any, ...]] = database.fetchall()
-    rows = [Affected(*row[:8], json.loads(row[8]), row[9]) for row in found]
+    rows = list(itertools.starmap(Affected, found))
     following = None
     if len(rows) > limit:
         last = rows[limit - 1]
-        following = _cursor_make(last.score, last.topic_id)
+        following = cursor_make(last.score, last.topic_id)
     return rows[:limit], following
-
-
-def _cursor_make(score: float, topic_id: uuid.UUID) -> str:
-    return base64.urlsafe_b64encode(json.dumps([repr(score), str(topic_id)]).encode()).decode()
-
-
-def _cursor_parse(cursor: str) -> tuple[float, uuid.UUID]:
-    try:
-        score, topic_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        return float(score), uuid.UUID(topic_id)
-    except (ValueError, TypeError, AttributeError, binascii.Error) as problem:
-        raise ValueRefused("This cursor was not handed out here; start again without one.") from problem

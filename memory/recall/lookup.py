@@ -1,7 +1,5 @@
 """Explicit lookup: lists, one topic at any rung, the history of a field. Nothing here raises salience."""
 
-import base64
-import binascii
 import datetime as dt
 import json
 import uuid
@@ -13,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.domain.errors import NotVisible, ValueRefused
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql, scope_within_sql
@@ -64,7 +63,7 @@ def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.
     conditions, parameters = _conditions(wanted, now)
     if cursor is not None:
         conditions.append("(t.created_at, t.id) < (%(at)s, %(id)s)")
-        parameters["at"], parameters["id"] = _cursor_parse(cursor)
+        parameters["at"], parameters["id"] = cursor_parse(cursor, moment_read, uuid.UUID)
     parameters["limit"] = limit + 1
     sql = f"""
         SELECT {_COLUMNS} {_FROM} WHERE {" AND ".join(conditions)}
@@ -75,7 +74,7 @@ def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.
         rows = [_topic(row) for row in database.fetchall()]
     more = len(rows) > limit
     last = rows[limit - 1] if more else None
-    return Page(rows[:limit], _cursor_make(last["created_at"], last["topic_id"]) if last else None)
+    return Page(rows[:limit], cursor_make(last["created_at"], last["topic_id"]) if last else None)
 
 
 def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
@@ -157,7 +156,7 @@ def field_history(
     Raises ``NotVisible`` if the caller sees no such topic or it has no such field, ``ValueRefused`` for a bad cursor.
     """
     topic_get(topic_id, principal=principal, now=now)
-    before = 2**31 - 1 if cursor is None else _number_parse(cursor)
+    before = 2**31 - 1 if cursor is None else place_read(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
         rows = [_revision(row, principal) for row in database.fetchall()]
@@ -250,22 +249,3 @@ def _revision(row: Sequence[Any], principal: Principal) -> dict[str, Any]:
     ref, ref_scope = revision["ref_topic_id"], revision.pop("ref_scope")
     revision["ref_topic_id"] = str(ref) if ref and principal.sees(ref_scope) else None
     return revision
-
-
-def _cursor_make(at: dt.datetime, topic_id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), topic_id]).encode()).decode()
-
-
-def _cursor_parse(cursor: str) -> tuple[dt.datetime, uuid.UUID]:
-    try:
-        at, topic_id = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        moment = dt.datetime.fromisoformat(at)
-        return moment.replace(tzinfo=moment.tzinfo or dt.UTC), uuid.UUID(topic_id)
-    except (ValueError, TypeError, AttributeError, binascii.Error) as problem:
-        raise ValueRefused("This cursor was not handed out here; start again without one.") from problem
-
-
-def _number_parse(cursor: str) -> int:
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise ValueRefused("This cursor was not handed out here; start again without one.")
-    return int(cursor)

@@ -1,0 +1,185 @@
+"""What the routes of runs and previews take and answer, for OpenAPI."""
+
+import datetime as dt
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import BaseModel, Field, StringConstraints
+
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+
+ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
+EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
+StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
+
+
+class RunRequest(BaseModel):
+    """A run to plan. ``now`` judges a dry run at another moment."""
+
+    scope: ScopeText | None = None
+    event: EventName = "cron"
+    dry_run: bool = True
+    now: dt.datetime | None = None
+
+
+class EventRequest(BaseModel):
+    """Something that the reasoner is to look at."""
+
+    event: Annotated[str, StringConstraints(max_length=50)] = "memory_pressure"
+    scope: ScopeText | None = None
+
+
+class EventReply(Schema):
+    """The event has been noted; the worker answers within about a second."""
+
+    event: str
+    scope: str
+    accepted: bool
+
+
+class RunOut(Schema):
+    """A run. ``counts`` tells what it does or would do; ``results`` each topic, in order."""
+
+    run_id: str
+    scope: str
+    event: str
+    status: StatusName
+    dry_run: bool
+    policy_version: int
+    policy_versions: dict[str, int]
+    counts: dict[str, int]
+    results: list[str] | None = Field(default=None, description="Left out of lists.")
+    held_because: str | None
+    gate: str | None = Field(description="Why nothing was looked at: too few active topics for this event.")
+    failure: str | None
+    planned: int
+    applied: int
+    skipped: int
+    left_over: int = Field(description="Due, but beyond max_topics_for_forget_scan.")
+    progress: float = Field(description="Share of the planned actions that have been taken, 0 to 1.")
+    actor: str
+    approved_by: str | None
+    undone_by: str | None
+    judged_at: dt.datetime
+    created_at: dt.datetime
+    started_at: dt.datetime | None
+    finished_at: dt.datetime | None
+    undone_at: dt.datetime | None
+
+
+class RunPage(Schema):
+    """Runs, newest first."""
+
+    items: list[RunOut]
+    next: str | None
+
+
+class ActionOut(Schema):
+    """What a run does to one topic."""
+
+    place: int
+    topic_id: str
+    title: str
+    action: str
+    state: Literal["planned", "applied", "skipped", "undone", "conflict"]
+    from_rung: str
+    to_rung: str
+    score: float | None
+    why: dict[str, Any]
+    changes: dict[str, Any]
+    salience_before: float | None
+    salience_after: float | None
+    note: str
+    at: dt.datetime | None
+
+
+class ActionPage(Schema):
+    """Actions in their order: lowest score first."""
+
+    items: list[ActionOut]
+    next: str | None
+
+
+class ConflictOut(Schema):
+    """A topic that undo left as it is, and why."""
+
+    topic_id: str
+    why: str
+
+
+class UndoReply(Schema):
+    """What an undo did. ``conflicts`` lists the first thousand."""
+
+    run_id: str
+    restored: int
+    conflicts: list[ConflictOut]
+    conflict_count: int
+
+
+class PreviewRequest(BaseModel):
+    """A draft of the policy of ``scope``: what it would hold, all of it, and the moments to project to."""
+
+    scope: ScopeText | None = None
+    preset: Annotated[str, StringConstraints(max_length=50)] | None = None
+    values: dict[str, Any] | None = Field(
+        default=None, description="The whole set of values; without values, preset and rules, the policy in force."
+    )
+    rules: list[dict[str, Any]] | None = Field(default=None, max_length=50)
+    at: list[dt.datetime] | None = Field(default=None, max_length=12, description="In 30 and 90 days unless given.")
+    event: EventName = "cron"
+    scale: Literal["log", "linear"] = "log"
+    only_new: bool = Field(default=False, description="List only topics that the policy in force would not touch.")
+    cursor: Annotated[str, StringConstraints(max_length=300)] | None = None
+    limit: int = Field(default=50, ge=1)
+
+
+class StepOut(Schema):
+    """Topics that a run would move to a rung: under the policy in force, under the draft, and the difference."""
+
+    now: int
+    draft: int
+    gained: int
+    lost: int
+
+
+class ProjectionOut(Schema):
+    """What a run at that moment would do if nothing were used until then."""
+
+    at: dt.datetime
+    rungs: dict[str, int] = Field(description="Under the draft.")
+    present: dict[str, int] = Field(description="Under the policy in force.")
+
+
+class HistogramOut(Schema):
+    """Scores under the draft: ``edges`` has one entry more than each list of ``rungs``."""
+
+    scale: Literal["log", "linear"]
+    edges: list[float]
+    rungs: dict[str, list[int]]
+
+
+class AffectedOut(Schema):
+    """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not."""
+
+    topic_id: str
+    title: str
+    topic_kind: str
+    scope: str
+    action: str
+    from_rung: str
+    to_rung: str
+    score: float
+    why: dict[str, Any]
+    new: bool
+
+
+class PreviewReply(Schema):
+    """What a draft would do."""
+
+    scope: str
+    active: int
+    rungs: dict[str, StepOut]
+    projections: list[ProjectionOut]
+    histogram: HistogramOut
+    affected: list[AffectedOut]
+    next: str | None

@@ -1,0 +1,197 @@
+"""Runs, events and previews: /v1/runs, /v1/events, /v1/policies/preview. Operators only, but for reading runs."""
+
+import uuid
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+
+from memory import jobs
+from memory.api.authentication import principal_of
+from memory.api.parsing import AddressText
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.run_schemas import (
+    ActionPage,
+    EventReply,
+    EventRequest,
+    PreviewReply,
+    PreviewRequest,
+    RunOut,
+    RunPage,
+    RunRequest,
+    StatusName,
+    UndoReply,
+)
+from memory.api.schemas import Reason
+from memory.domain.errors import ValueRefused
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.reasoner import event_raise
+from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_take_back
+from memory.forgetting.whatif import Affected, affected_page, whatif
+from memory.models import ForgetRun, Rung
+from memory.policy.effective import policies_current
+
+router = Router(tags=["runs"])
+
+Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
+Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
+
+_READ = problems(401, 403, 404, 422, 429, 503)
+_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+def _run(run: ForgetRun, *, results: bool = True) -> dict[str, Any]:
+    taken = run.applied + run.skipped
+    body: dict[str, Any] = {
+        "run_id": str(run.id), "scope": run.scope, "event": run.event, "status": run.status, "dry_run": run.dry_run,
+        "policy_version": run.policy_version, "policy_versions": run.policy_versions, "counts": run.counts,
+        "held_because": run.held_because or None, "gate": run.gate or None, "failure": run.failure or None,
+        "planned": run.planned, "applied": run.applied, "skipped": run.skipped, "left_over": run.left_over,
+        "progress": 1.0 if not run.planned else taken / run.planned, "actor": run.actor,
+        "approved_by": run.approved_by or None, "undone_by": run.undone_by or None, "judged_at": run.judged_at,
+        "created_at": run.created_at, "started_at": run.started_at, "finished_at": run.finished_at,
+        "undone_at": run.undone_at,
+    }  # fmt: skip
+    return body | ({"results": run_results(run)} if results else {})
+
+
+def _limit(limit: int) -> int:
+    if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
+        raise ValueRefused(f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.")
+    return limit
+
+
+@router.get("/runs", summary="List runs", response={200: RunPage, **_READ})
+def run_list(
+    request: HttpRequest,
+    scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    status: StatusName | None = None,
+    event: Annotated[AddressText | None, Query(max_length=50)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> HttpResponse:
+    """List the runs of a scope and of everything below it, newest first."""
+    principal = principal_of(request, "reader")
+    wanted = RunFilter(scope=principal.scope_chosen(scope), status=status, event=event)
+    runs, following = runs_list(wanted, cursor=cursor, limit=_limit(limit))
+    return json_reply({"items": [_run(run, results=False) for run in runs], "next": following})
+
+
+@router.post("/runs", summary="Plan a run, or make one", response={200: RunOut, **_CHANGE})
+def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
+    """Plan what forgetting would do now, or with ``dry_run: false`` do it.
+
+    A long run goes on in the background: read it again for its progress. A run that would archive too much is held.
+    """
+    principal = principal_of(request, "operator")
+    run = run_start(
+        principal.scope_chosen(payload.scope), event=payload.event, dry_run=payload.dry_run, principal=principal,
+        now=timezone.now(), judged_at=payload.now, hand_over=jobs.run_hand_over,
+    )  # fmt: skip
+    return json_reply(_run(run))
+
+
+@router.get("/runs/{topicid:run_id}", summary="Read a run", response={200: RunOut, **_READ})
+def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Read one run, with its progress while it works."""
+    return json_reply(_run(run_get(run_id, principal=principal_of(request, "reader"))))
+
+
+@router.get("/runs/{topicid:run_id}/actions", summary="Read the actions of a run", response={200: ActionPage, **_READ})
+def run_action_list(
+    request: HttpRequest,
+    run_id: uuid.UUID,
+    state: Annotated[AddressText | None, Query(max_length=20)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> HttpResponse:
+    """Read what a run did or would do to each topic, and why."""
+    principal = principal_of(request, "reader")
+    items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=_limit(limit), state=state)
+    return json_reply({"items": items, "next": following})
+
+
+@router.post("/runs/{topicid:run_id}/apply", summary="Apply a plan", response={200: RunOut, **_CHANGE})
+def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Do exactly what a dry run has planned; 409 if the policy or one of its topics has changed since."""
+    run = run_apply(
+        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
+        now=timezone.now(), hand_over=jobs.run_hand_over,
+    )  # fmt: skip
+    return json_reply(_run(run))
+
+
+@router.post("/runs/{topicid:run_id}/approve", summary="Approve a held run", response={200: RunOut, **_CHANGE})
+def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped."""
+    run = run_approve(
+        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
+        now=timezone.now(), hand_over=jobs.run_hand_over,
+    )  # fmt: skip
+    return json_reply(_run(run))
+
+
+@router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **_CHANGE})
+def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Put every topic back that is still as the run left it, byte for byte; the others are listed with the reason."""
+    undone = run_take_back(
+        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
+        now=timezone.now(),
+    )  # fmt: skip
+    conflicts = [{"topic_id": str(topic_id), "why": why} for topic_id, why in undone.conflicts]
+    return json_reply(
+        {
+            "run_id": str(run_id), "restored": undone.restored, "conflicts": conflicts,
+            "conflict_count": undone.conflict_count,
+        }
+    )  # fmt: skip
+
+
+@router.post("/events", summary="Raise memory pressure", response={202: EventReply, **_CHANGE})
+def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
+    """Have the worker forget what is due in a scope, however few topics there are. Operator keys."""
+    scope = principal_of(request, "operator").scope_chosen(payload.scope)
+    event_raise(scope, event=payload.event, now=timezone.now())
+    jobs.upkeep_nudge()
+    return json_reply({"event": payload.event, "scope": scope, "accepted": True}, status=202)
+
+
+@router.post("/policies/preview", summary="Try a policy out", response={200: PreviewReply, **_CHANGE})
+def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
+    """Count what a draft of a policy would forget on the live data, now and later, and list the topics."""
+    scope = principal_of(request, "operator").scope_chosen(payload.scope)
+    now, limit = timezone.now(), _limit(payload.limit)
+    present = draft = policies_current()
+    if payload.preset is not None or payload.values is not None or payload.rules is not None:
+        draft = present.with_draft(scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules)
+    found = whatif(
+        scope, present=present, draft=draft, now=now, at=payload.at, event=payload.event, scale=payload.scale
+    )
+    affected, following = affected_page(
+        scope, present=present, draft=draft, now=now, event=payload.event, cursor=payload.cursor, limit=limit,
+        only_new=payload.only_new,
+    )  # fmt: skip
+    return json_reply(
+        {
+            "scope": scope,
+            "active": found.active,
+            "rungs": {name: asdict(step) for name, step in found.steps.items()},
+            "projections": [{"at": each.at, "rungs": each.draft, "present": each.now} for each in found.projections],
+            "histogram": {"scale": payload.scale, "edges": found.histogram.edges, "rungs": found.histogram.rungs},
+            "affected": [_affected(topic) for topic in affected],
+            "next": following,
+        }
+    )
+
+
+def _affected(topic: Affected) -> dict[str, Any]:
+    return {
+        "topic_id": str(topic.topic_id), "title": topic.title, "topic_kind": topic.kind, "scope": topic.scope,
+        "action": topic.action, "from_rung": Rung(topic.from_rung).label, "to_rung": Rung(topic.to_rung).label,
+        "score": topic.score, "why": topic.why, "new": topic.new,
+    }  # fmt: skip

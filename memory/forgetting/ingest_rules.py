@@ -1,0 +1,278 @@
+"""Rules at the moment of ingest: what is pinned or put into a category in the transaction that writes it.
+
+A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` happen here;
+every other action, and unpinning, is left to runs. A run answers ``ingest_complete`` with the same rules, so whatever
+had to be left out here comes a moment later.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+from django.db import DatabaseError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.condition_words import condition_describe
+from memory.domain.conditions import condition_parse, condition_patterns
+from memory.domain.rules import PIN_ACTIONS, Rule, RuleSet
+from memory.forgetting.conditions import condition_sql
+from memory.forgetting.judgement import Bound, Judge
+from memory.ingest.plan import MAX_CATEGORIES
+from memory.models import AuditEvent
+from memory.policy.snapshot import EffectivePolicy, Policies
+
+logger = structlog.get_logger(__name__)
+
+EVENT = "ingest_complete"
+LIMIT_MS = 1000
+# So many rules may use up the limit in one ingest; then those with patterns that are left are not tried at all.
+MOST_TIMEOUTS = 3
+
+_LIMIT = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
+_UNLIMIT = "SELECT set_config('statement_timeout', %s, true)"
+
+# The worker folds accesses into the same rows, and both lock them in the order of their ids.
+_PINS = """
+WITH asked AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
+), held AS MATERIALIZED (
+    SELECT topic_id FROM memory_vitality WHERE topic_id = ANY(%(ids)s::uuid[]) AND NOT pinned
+    ORDER BY topic_id FOR NO KEY UPDATE
+)
+UPDATE memory_vitality v SET pinned = true, pin_reason = asked.reason
+FROM held JOIN asked USING (topic_id) WHERE v.topic_id = held.topic_id
+RETURNING v.topic_id
+"""
+
+_CATEGORIES = """
+UPDATE memory_topic t SET categories = d.categories::varchar[], updated_at = greatest(t.updated_at, %(now)s)
+FROM (
+    SELECT id, ARRAY(SELECT jsonb_array_elements_text(categories)) AS categories
+    FROM unnest(%(ids)s::uuid[], %(after)s::jsonb[]) AS e (id, categories)
+) d
+WHERE t.id = d.id
+"""
+
+# Later than every edit before it, as for edits by hand: ``as_of`` goes by the order.
+_EDITS = """
+INSERT INTO memory_topicedit (topic_id, at, before, actor)
+SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
+                                WHERE e.topic_id = d.id)),
+       jsonb_build_object('categories', d.categories), d.actor
+FROM unnest(%(ids)s::uuid[], %(before)s::jsonb[], %(actors)s::text[]) AS d (id, categories, actor)
+"""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The topics that the same rules hold for."""
+
+    policy: EffectivePolicy
+    rules: tuple[Rule, ...]
+    scopes: dict[uuid.UUID, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Match:
+    """One topic and the rules that hold for it."""
+
+    topic_id: uuid.UUID
+    pinned: bool
+    categories: list[str]
+    rules: list[Rule]
+
+
+def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
+    """Pin and categorize the topics just written, as the rules for ingest say; return how many topics changed.
+
+    ``topics`` says in which scope each lies; ``actor`` is who ingested them, for the journal. Needs the transaction of
+    the ingest. No query where no such rule is in force. Else, for each policy that governs some of the topics, one
+    statement and four around it for savepoint and time limit, and up to four more where a rule holds.
+
+    Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
+    """
+    groups: dict[str, _Group] = {}
+    for topic_id, scope in topics.items():
+        node = policies.node_of(scope)
+        if node not in groups:
+            policy = policies.effective(node)
+            groups[node] = _Group(policy, tuple(rule for rule in policy.rules.on(EVENT) if _acts(rule)))
+        groups[node].scopes[topic_id] = scope
+    return sum(
+        _group_apply(group, actor, now) for _node, group in sorted(groups.items()) if any(map(_changes, group.rules))
+    )
+
+
+def _acts(rule: Rule) -> bool:
+    # A rule that unpins does nothing here, but where it comes first it keeps a later one from pinning, as in a run.
+    return rule.action in PIN_ACTIONS or rule.action == "categorize"
+
+
+def _changes(rule: Rule) -> bool:
+    return rule.action in ("pin", "categorize")
+
+
+def _group_apply(group: _Group, actor: str, now: dt.datetime) -> int:
+    try:
+        with transaction.atomic():
+            return _write(group, _match(group, group.rules, now), actor, now)
+    except DatabaseError:
+        # One of them is too slow, and only trying each by itself can tell which.
+        return _write_safely(group, _rules_sound(group, now), actor, now)
+
+
+def _rules_sound(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
+    """Return the rules that can be evaluated in time; the others are journaled."""
+    sound: list[Rule] = []
+    failed = 0
+    for rule in group.rules:
+        risky = bool(condition_patterns(condition_parse(rule.condition)))
+        try:
+            if failed >= MOST_TIMEOUTS and risky:
+                raise DatabaseError("too many rules before it took too long")
+            with transaction.atomic():
+                _match(group, (*(before for before in sound if before.category), rule), now)
+        except DatabaseError as problem:
+            failed += 1
+            _skip(group, rule, problem, now)
+        else:
+            sound.append(rule)
+    return tuple(sound)
+
+
+def _write_safely(group: _Group, rules: Sequence[Rule], actor: str, now: dt.datetime) -> int:
+    try:
+        with transaction.atomic():
+            return _write(group, _match(group, rules, now, factor=max(1, len(rules))), actor, now)
+    except DatabaseError as problem:
+        for rule in rules:
+            _skip(group, rule, problem, now)
+        return 0
+
+
+def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -> None:
+    because = (str(problem).splitlines() or [""])[0]
+    logger.warning("rule_skipped", rule=rule.name, scope=rule.scope, topics=len(group.scopes), because=because)
+    AuditEvent.objects.create(
+        at=now, actor=f"rule {rule.name}", action="rule_skipped", scope=rule.scope,
+        reason=f"could not be evaluated on ingest and was left to the next run: {because}",
+        after={"topics": len(group.scopes)},
+    )  # fmt: skip
+
+
+def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: int = 1) -> list[_Match]:
+    """Return the topics for which some rule holds. Three statements, within ``factor`` times the time limit."""
+    bound = Bound()
+    judge = Judge(replace(group.policy, rules=RuleSet(tuple(rules))), now, EVENT, bound.bind)
+    moment, score = f"{bound.bind(now)}::timestamptz", judge.score()
+    added: dict[str, str] = {}
+    holds = []
+    for rule in rules:
+        sql = condition_sql(
+            condition_parse(rule.condition), now=moment, score_sql=score, bind=bound.bind, categories_added=dict(added)
+        ).sql
+        holds.append(f"({sql}) IS TRUE")
+        if rule.category:
+            added[rule.category] = f"({added[rule.category]} OR {sql})" if rule.category in added else sql
+    statement = f"""
+        SELECT * FROM (
+            SELECT v.topic_id, v.pinned, t.categories, ARRAY[{", ".join(holds)}]::boolean[] AS holds
+            FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
+            WHERE v.topic_id = ANY({bound.bind(list(group.scopes))}::uuid[]) AND v.live
+            OFFSET 0
+        ) seen
+        WHERE true = ANY(holds) ORDER BY topic_id"""
+    with connection.cursor() as cursor:
+        cursor.execute(_LIMIT, [str(LIMIT_MS * factor)])
+        before = cursor.fetchone()[0]
+        cursor.execute(statement, bound.values)
+        found = [
+            _Match(topic_id, pinned, categories, [rule for rule, held in zip(rules, flags, strict=True) if held])
+            for topic_id, pinned, categories, flags in cursor.fetchall()
+        ]
+        # A savepoint that is kept would keep the limit as well.
+        cursor.execute(_UNLIMIT, [before])
+    return found
+
+
+def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetime) -> int:
+    changed: set[uuid.UUID] = set()
+    events: list[AuditEvent] = []
+    with connection.cursor() as cursor:
+        for topic_id, rule in _pins_write(cursor, matches):
+            changed.add(topic_id)
+            events.append(_event(group, topic_id, rule, "pinned", {"pinned": False}, {"pinned": True}, actor, now))
+        for match, rules in _categories_write(cursor, matches, now):
+            changed.add(match.topic_id)
+            have = list(match.categories)
+            for rule in rules:
+                before, have = have, sorted({*have, rule.category})
+                events.append(
+                    _event(
+                        group, match.topic_id, rule, "categorized", {"categories": before}, {"categories": have}, actor,
+                        now,
+                    )
+                )  # fmt: skip
+    if events:
+        AuditEvent.objects.bulk_create(events)
+    return len(changed)
+
+
+def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[uuid.UUID, Rule]]:
+    """Pin what the first rule about pins wants pinned; return the topics that were not pinned before."""
+    wanted: dict[uuid.UUID, Rule] = {}
+    for match in matches:
+        first = next((rule for rule in match.rules if rule.action in PIN_ACTIONS), None)
+        if first is not None and first.action == "pin" and not match.pinned:
+            wanted[match.topic_id] = first
+    if not wanted:
+        return []
+    cursor.execute(_PINS, {"ids": list(wanted), "reasons": [f"rule {rule.name}" for rule in wanted.values()]})
+    pinned = {row[0] for row in cursor.fetchall()}
+    return [(topic_id, rule) for topic_id, rule in wanted.items() if topic_id in pinned]
+
+
+def _categories_write(
+    cursor: CursorWrapper, matches: Sequence[_Match], now: dt.datetime
+) -> list[tuple[_Match, list[Rule]]]:
+    """Add the categories that are missing, as far as a topic has room for them; return by which rules."""
+    given: list[tuple[_Match, list[Rule]]] = []
+    for match in matches:
+        adding: dict[str, Rule] = {}
+        for rule in match.rules:
+            room = len(match.categories) + len(adding) < MAX_CATEGORIES
+            if rule.category and room and rule.category not in match.categories:
+                adding.setdefault(rule.category, rule)
+        if adding:
+            given.append((match, list(adding.values())))
+    if not given:
+        return []
+    ids = [match.topic_id for match, _rules in given]
+    after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
+    cursor.execute(_CATEGORIES, {"ids": ids, "after": [_json(words) for words in after], "now": now})
+    edits: dict[str, Any] = {
+        "ids": ids, "before": [_json(match.categories) for match, _rules in given], "now": now,
+        "actors": [f"rule {rules[0].name}" for _match, rules in given],
+    }  # fmt: skip
+    cursor.execute(_EDITS, edits)
+    return given
+
+
+def _event(
+    group: _Group, topic_id: uuid.UUID, rule: Rule, action: str, before: dict[str, Any], after: dict[str, Any],
+    actor: str, now: dt.datetime,
+) -> AuditEvent:  # fmt: skip
+    because = condition_describe(condition_parse(rule.condition))
+    return AuditEvent(
+        at=now, actor=f"rule {rule.name}", action=action, topic_id=topic_id, scope=group.scopes[topic_id],
+        reason=f"on an ingest by {actor}, for topics {because}", before=before,
+        after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
+    )  # fmt: skip
+
+
+def _json(words: Sequence[str]) -> str:
+    return json.dumps(list(words), ensure_ascii=False)

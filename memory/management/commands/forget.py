@@ -1,0 +1,127 @@
+"""manage.py forget: plan and make forget runs at the terminal; a dry run unless told otherwise."""
+
+import sys
+import time
+import uuid
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem
+from memory.domain.rules import EVENTS
+from memory.domain.scopes import ROOT, scope_normalize
+from memory.forgetting.apply import run_step
+from memory.forgetting.plan import run_plan
+from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_take_back
+from memory.models import ForgetRun
+from memory.policy.effective import policies_current
+
+TERMINAL = Principal(identity="terminal", actor="terminal", role="operator")
+
+
+class Command(BaseCommand):
+    """Forgetting at the terminal; every verb says what it did and how to take it back."""
+
+    help = "Plan a forget run and show it; with --apply, make it. Apply, approve and undo runs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the options of a new run, and those that name an earlier one."""
+        parser.add_argument("scope", nargs="?", default=ROOT, help="the scope to look at, with all below it")
+        parser.add_argument("--event", choices=EVENTS, default="manual", help="what to answer; manual is not gated")
+        parser.add_argument("--apply", action="store_true", help="do it; without this, it is a dry run")
+        parser.add_argument("--show", type=int, default=20, metavar="N", help="how many topics to list")
+        named = parser.add_mutually_exclusive_group()
+        named.add_argument("--runs", action="store_true", help="list the latest runs")
+        named.add_argument("--apply-plan", type=uuid.UUID, metavar="RUN", help="apply the plan of a dry run")
+        named.add_argument("--approve", type=uuid.UUID, metavar="RUN", help="let a held run go ahead")
+        named.add_argument("--undo", type=uuid.UUID, metavar="RUN", help="take a run back")
+        parser.add_argument("--reason", default="", help="why, for the journal")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Run the verb."""
+        try:
+            if options["runs"]:
+                self._list(scope_normalize(options["scope"]), options["show"])
+            elif options["undo"]:
+                self._undo(options["undo"], options["reason"])
+            elif options["apply_plan"] or options["approve"]:
+                self._begin(options)
+            else:
+                self._plan(options)
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+
+    def _plan(self, options: dict[str, Any]) -> None:
+        now = timezone.now()
+        run = run_plan(
+            scope_normalize(options["scope"]), event=options["event"], dry_run=not options["apply"],
+            actor=TERMINAL.actor, policies=policies_current(), judged_at=now, now=now,
+        )  # fmt: skip
+        if run.status == ForgetRun.Status.APPLYING:
+            run = self._work(run)
+        self._tell(run, options["show"])
+
+    def _begin(self, options: dict[str, Any]) -> None:
+        told: dict[str, Any] = {"principal": TERMINAL, "reason": options["reason"], "now": timezone.now()}
+        # Nothing is applied in the same breath, so that all of it shows on the bar.
+        verb, run_id = (
+            (run_apply, options["apply_plan"]) if options["apply_plan"] else (run_approve, options["approve"])
+        )
+        run = verb(run_id, **told, seconds=0.0)
+        self._tell(self._work(run), options["show"])
+
+    def _work(self, run: ForgetRun) -> ForgetRun:
+        with tqdm(total=run.planned, initial=run.applied + run.skipped, unit="topic", file=sys.stderr) as bar:
+            while run_step(run.id, now=timezone.now()):
+                run = run_get(run.id, principal=TERMINAL)
+                bar.update(run.applied + run.skipped - bar.n)
+        run = run_get(run.id, principal=TERMINAL)
+        while run.status == ForgetRun.Status.APPLYING:
+            # A worker took the last batch and is about to end the run.
+            time.sleep(0.05)
+            run = run_get(run.id, principal=TERMINAL)
+        return run
+
+    def _tell(self, run: ForgetRun, show: int) -> None:
+        if run.gate:
+            self.stdout.write(run.gate)
+        counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items() if count)
+        would = {"planned": "would be ", "held": "would be "}.get(run.status, "")
+        self.stdout.write(f"Run {run.id} over {run.scope} is {run.status}: {would}{counts or 'nothing is due'}.")
+        actions, more = run_actions(run.id, principal=TERMINAL, cursor=None, limit=max(1, show)) if show else ([], None)
+        for action in actions:
+            why = action["why"].get("rule") or f"{action['why'].get('threshold')} {action['why'].get('theta')}"
+            self.stdout.write(f"  {action['action']:<11} {action['score']:.4f}  {action['title'][:60]}  ({why})")
+        if more:
+            self.stdout.write(f"  and {run.planned - len(actions):,} more; --show lists more of them")
+        if run.skipped:
+            self.stdout.write(f"{run.skipped:,} were left alone, because they changed after the plan.")
+        if run.left_over:
+            self.stdout.write(f"{run.left_over:,} more are due, beyond max_topics_for_forget_scan.")
+        if run.status == ForgetRun.Status.HELD:
+            self.stdout.write(f"{run.held_because} To let it go ahead: manage.py forget --approve {run.id}")
+        elif run.status == ForgetRun.Status.PLANNED and run.planned:
+            self.stdout.write(f"Nothing was changed. To do exactly this: manage.py forget --apply-plan {run.id}")
+        elif run.applied:
+            self.stdout.write(f"To take it back: manage.py forget --undo {run.id}")
+
+    def _undo(self, run_id: uuid.UUID, reason: str) -> None:
+        undone = run_take_back(run_id, principal=TERMINAL, reason=reason, now=timezone.now())
+        self.stdout.write(f"{undone.restored:,} topics are as they were before run {run_id}.")
+        for topic_id, why in undone.conflicts[:20]:
+            self.stdout.write(f"  {topic_id} was left as it is. {why}")
+        if undone.conflict_count > 20:
+            self.stdout.write(f"  and {undone.conflict_count - 20:,} more")
+
+    def _list(self, scope: str, show: int) -> None:
+        runs, _more = runs_list(RunFilter(scope), cursor=None, limit=max(1, show))
+        for run in runs:
+            counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items() if count) or "nothing"
+            self.stdout.write(
+                f"{run.created_at:%Y-%m-%d %H:%M}  {run.status:<8} {run.event:<15} {run.scope:<20} "
+                f"version {run.policy_version:<4} {counts}  {run.id}"
+            )
