@@ -11,12 +11,14 @@ from memory.access.principal import Principal
 from memory.domain.text import TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
+from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
 from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
 from memory.ingest.similar import similar_find
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
 
 # A plan can collide with a commit that came between reading and writing; the next try sees it. More than a few tries
 # would mean something else is wrong.
@@ -26,10 +28,11 @@ TRIES = 5
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """Items together with what was computed before any lock was taken: their vectors, by the hash of the text, and
-    the plan, if it holds without a lock."""
+    the plan, if it holds without a lock. ``policies`` are those in force when the request came."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
+    policies: Policies
     plan: Plan | None = None
 
 
@@ -40,14 +43,15 @@ def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt
     same topics wait; done here, the write only has to embed again what somebody else changed in between.
     """
     known = _load(items, lock=False)
-    plan = ingest_plan(items, known=known, policies=policies_current(), principal=principal, now=now)
+    policies = policies_current()
+    plan = ingest_plan(items, known=known, policies=policies, principal=principal, now=now)
     vectors: dict[str, Vectors] = {}
     if not defer:
         _vectors_complete(vectors, _texts(plan))
     # New topics depend on nobody's lock: what they name is never taken away, and an id that somebody else used in the
     # meantime is refused by the database, whereupon the plan is made anew.
     alone = not any(item_topic_ids(item)[0] for item in items)
-    return Prepared(items, vectors, plan if alone else None)
+    return Prepared(items, vectors, policies, plan if alone else None)
 
 
 def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
@@ -80,10 +84,16 @@ def _apply(
     if not defer:
         _vectors_complete(prepared.vectors, texts)
     scopes = plan_write(plan, texts=texts, model=embedder_get().model_name, vectors=prepared.vectors)
+    ingest_rules_apply(_changed(plan), policies=prepared.policies, actor=principal.actor, now=now)
     if plan.similar_wanted:
         _similar_add(plan)
     wake_ups_write(scopes, event="ingest_complete", now=now)
     return plan.outcomes
+
+
+def _changed(plan: Plan) -> dict[uuid.UUID, str]:
+    # Every accepted item has one row in the journal.
+    return {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
 
 
 def _load(items: Sequence[IngestItem], *, lock: bool) -> Known:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from django.db import DatabaseError, OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
 
 from memory.domain.errors import ValueRefused
 from memory.domain.patterns import pattern_to_postgres
@@ -32,7 +33,9 @@ def pattern_try(pattern: str) -> None:
                 cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(TRIAL_MS)])
                 cursor.execute(_TRIAL, [said])
             transaction.set_rollback(True)
-    except OperationalError:
+    except OperationalError as problem:
+        if not isinstance(problem.__cause__, QueryCanceled):
+            raise
         raise ValueRefused(f"The pattern {pattern!r} takes too long to match; make it simpler.") from None
     except DatabaseError as problem:
         reason = str(problem).splitlines()[0]

@@ -1,0 +1,75 @@
+"""Rules that come with the program, as sets under a name. They are told in words in docs/rules.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory.domain.rule_parsing import rules_parse
+from memory.domain.rules import Rule
+
+
+def _rules(*rules: Mapping[str, Any]) -> tuple[Rule, ...]:
+    return rules_parse([dict(rule) for rule in rules], scope="/")
+
+
+def _compare(field: str, op: str, value: object) -> dict[str, object]:
+    return {"field": field, "op": op, "value": value}
+
+
+def _archive(name: str, *parts: Mapping[str, Any], action: str = "archive") -> dict[str, Any]:
+    return {"name": name, "condition": {"all": list(parts)}, "action": action}
+
+
+def _ttl(kind: str, age: str) -> dict[str, Any]:
+    return _archive(f"{kind} lives {age}", _compare("kind", "is", kind), _compare("age", ">=", age))
+
+
+def _pin(name: str, patterns: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        # By hand as well, for what was there before the rule.
+        "events": ["ingest_complete", "manual"],
+        "condition": {"any": [_compare("text", "matches", pattern) for pattern in patterns]},
+        "action": "pin",
+    }
+
+
+RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
+    # A time to live for each kind. Identity lives for ever: no rule is for it.
+    "ttl_by_kind": _rules(
+        _ttl("session_state", "24h"),
+        _ttl("tool_output", "7d"),
+        _ttl("project_status", "30d"),
+        _ttl("decision", "365d"),
+        _ttl("preference", "730d"),
+    ),
+    # The first that matches decides, so the oldest come first: a finding of 90 days is archived, not summarized.
+    "graduated_retention": _rules(
+        _archive(
+            "from 90 days only identity and decision",
+            _compare("age", ">=", "90d"),
+            _compare("kind", "not_in", ["identity", "decision"]),
+        ),
+        _archive(
+            "from 30 days findings are summarized",
+            _compare("age", ">=", "30d"),
+            _compare("kind", "is", "finding"),
+            action="summarize",
+        ),
+        _archive("from 7 days no tool output", _compare("age", ">=", "7d"), _compare("kind", "is", "tool_output")),
+    ),
+    # What it could cost a life to forget.
+    "auto_pin": _rules(
+        _pin("pin allergies", [r"\ballerg(y|ic|ies)\b", r"\banaphyla(xis|ctic)\b", r"\bepi-?pens?\b"]),
+        _pin(
+            "pin medical conditions",
+            [r"\b(diabet(es|ic)|insulin|epilep(sy|tic)|pacemaker|ha?emophilia)\b", r"\bblood (type|group)\b"],
+        ),
+        _pin("pin emergency contacts", [r"\b(emergency contacts?|in case of emergency|next of kin)\b"]),
+        _pin("pin medical directives", [r"\b(do not resuscitate|advance directive|living will)\b"]),
+    ),
+    "scope_and_age": _rules(
+        _archive(
+            "old projects after 30 days", _compare("scope", "within", "/project/old"), _compare("age", ">", "30d")
+        ),
+    ),
+}

@@ -1,0 +1,272 @@
+"""Conditions exist as Python and as SQL, patterns as Python's and as PostgreSQL's; here they are compared."""
+
+import datetime as dt
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from memory.domain.condition_words import condition_describe
+from memory.domain.conditions import (
+    FIELDS,
+    LIST_OPERATORS,
+    OPERATORS,
+    ORDER_NAMES,
+    RUNGS,
+    Condition,
+    TopicFacts,
+    condition_json,
+    condition_matches,
+    condition_parse,
+)
+from memory.domain.errors import ValueRefused
+from memory.domain.identifiers import uuid7
+from memory.domain.patterns import pattern_to_postgres
+from memory.domain.salience import fade_key, salience_effective
+from memory.forgetting.conditions import condition_sql
+from memory.models import Scope, Topic, Vitality
+from memory.models.patterns import pattern_try
+from tests.properties.conftest import examples
+
+pytestmark = pytest.mark.django_db
+
+NOW = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
+DAY = 86_400.0
+HALF_LIFE = 30 * DAY
+SCORE = "(v.retrieval_count * 0.125)"
+
+KINDS = ("tool_output", "decision", "Decision", "it's", "100%s", "")
+CATEGORIES = ("work", "home", "a,b", "100%", '"quoted"')
+SCOPES = ("/", "/project", "/project/old", "/project/old/deep", "/project/older", "/user/alice")
+TEXTS = ("Allergy to nuts", "allergic", "an Allergist", "50% off_", "", "line\nnext", "\\d+", "état ÉTÉ")
+PATTERNS = (r"\ballerg(y|ic|ies)\b", "^a", "f_$", r"\d+%", "T.*n", r"line$", "[^a-z]", r"next\Z", "été")
+# Moments around which ages are compared: the very second, a little before and after.
+AGES = (0.0, 1.0, 3600.0, DAY, 7 * DAY, 30 * DAY)
+
+
+def ages() -> st.SearchStrategy[float]:
+    return st.builds(lambda age, off: age + off, st.sampled_from(AGES), st.sampled_from((-0.000001, 0.0, 0.000001, 1)))
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> dict[str, Any]:
+    created = NOW - dt.timedelta(seconds=draw(ages()))
+    return {
+        "kind": draw(st.sampled_from(KINDS)),
+        "scope": draw(st.sampled_from(SCOPES)),
+        "categories": draw(st.lists(st.sampled_from(CATEGORIES), unique=True)),
+        "created_at": created,
+        "last_retrieved_at": draw(
+            st.none() | ages().map(lambda age: NOW - dt.timedelta(seconds=age)),
+        ),
+        "retrievals": draw(st.integers(0, 5)),
+        "salience": draw(st.sampled_from((0.0, 0.1, 1.0, 3.3, 10.0))),
+        "reinforced_at": NOW - dt.timedelta(days=draw(st.integers(0, 90))),
+        "provenance": draw(st.sampled_from(("api", "import", "Import"))),
+        "rung": draw(st.integers(0, 3)),
+        "pinned": draw(st.booleans()),
+        "title": draw(st.sampled_from(TEXTS)),
+        "summary": draw(st.sampled_from(TEXTS)),
+    }
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> dict[str, Any]:
+    field = draw(st.sampled_from(sorted(FIELDS)))
+    kind = FIELDS[field]
+    op = draw(st.sampled_from(OPERATORS[kind]))
+    words = {
+        "kind": st.sampled_from(KINDS), "provenance": st.sampled_from(("api", "import", "IMPORT", "")),
+        "scope": st.sampled_from((*SCOPES, "/nowhere", "/project/")), "category": st.sampled_from((*CATEGORIES, "x")),
+        "rung": st.sampled_from(RUNGS),
+    }  # fmt: skip
+    match kind:
+        case "duration":
+            value: Any = draw(st.sampled_from((0, 1, 3600, "24h", "7d", "1d", 0.000001, 2_591_999.999999, "1000y")))
+        case "count":
+            value = draw(st.integers(0, 5))
+        case "number" if field == "score":
+            # Scores here are eighths, so that equality is exact on both sides.
+            value = draw(st.integers(-1, 6)) / 8
+        case "number":
+            value = draw(st.sampled_from((-1, 0, 0.012345, 0.7771, 5)))
+        case "switch":
+            value = draw(st.booleans())
+        case "text":
+            value = draw(
+                st.sampled_from(PATTERNS if op == "matches" else (*(text for text in TEXTS if text), "É", "%"))
+            )
+        case _ if op in LIST_OPERATORS:
+            value = draw(st.lists(words[field], min_size=1, max_size=3))
+        case _:
+            value = draw(words[field])
+    names = {sign: name for name, sign in ORDER_NAMES.items()}
+    return {"field": field, "op": draw(st.sampled_from((op, names.get(op, op)))), "value": value}
+
+
+conditions = st.recursive(
+    comparisons(),
+    lambda inner: (
+        st.fixed_dictionaries({"all": st.lists(inner, min_size=1, max_size=3)})
+        | st.fixed_dictionaries({"any": st.lists(inner, min_size=1, max_size=3)})
+        | st.fixed_dictionaries({"not": inner})
+    ),
+    max_leaves=8,
+)
+
+
+class Bound(dict[str, Any]):
+    def bind(self, value: Any) -> str:
+        self[f"p{len(self)}"] = value
+        return f"%(p{len(self) - 1})s"
+
+
+def fade_of(row: dict[str, Any]) -> float:
+    return fade_key(row["salience"], reinforced_at=row["reinforced_at"].timestamp(), half_life=HALF_LIFE)
+
+
+def store(rows: list[dict[str, Any]]) -> None:
+    Vitality.objects.all().delete()
+    Topic.objects.all().delete()
+    scopes = {path: Scope.objects.get_or_create(path=path)[0] for path in {row["scope"] for row in rows}}
+    made = [uuid7(now_ms=1_790_000_000_000) for _ in rows]
+    Topic.objects.bulk_create(
+        Topic(
+            id=topic_id, scope=scopes[row["scope"]], kind=row["kind"], title=row["title"], summary=row["summary"],
+            categories=row["categories"], provenance=row["provenance"], created_at=row["created_at"],
+            updated_at=row["created_at"], rung=row["rung"],
+        )
+        for topic_id, row in zip(made, rows, strict=True)
+    )  # fmt: skip
+    Vitality.objects.bulk_create(
+        Vitality(
+            topic_id=topic_id, scope=scopes[row["scope"]], kind=row["kind"], created_at=row["created_at"],
+            rung=row["rung"], live=row["rung"] < 3, pinned=row["pinned"], retrieval_count=row["retrievals"],
+            last_retrieved_at=row["last_retrieved_at"], reinforced_at=row["reinforced_at"], salience=row["salience"],
+            half_life=HALF_LIFE,
+            fade=fade_of(row), fade_floor=fade_of(row),
+        )
+        for topic_id, row in zip(made, rows, strict=True)
+    )  # fmt: skip
+
+
+def facts_of(row: dict[str, Any], categories: frozenset[str] = frozenset()) -> TopicFacts:
+    return TopicFacts(
+        kind=row["kind"], scope=row["scope"], categories=frozenset(row["categories"]) | categories,
+        created_at=row["created_at"], last_retrieved_at=row["last_retrieved_at"], retrievals=row["retrievals"],
+        score=row["retrievals"] * 0.125,
+        salience=salience_effective(
+            row["salience"], reinforced_at=row["reinforced_at"].timestamp(), half_life=HALF_LIFE, now=NOW.timestamp()
+        ),
+        provenance=row["provenance"], rung=RUNGS[row["rung"]], pinned=row["pinned"], title=row["title"],
+        summary=row["summary"],
+    )  # fmt: skip
+
+
+def chosen(condition: Condition, added: dict[str, Condition] | None = None) -> list[bool]:
+    """Return for every stored topic, in the order of storing, what the SQL says; null fails the test."""
+    bound = Bound()
+    now = f"{bound.bind(NOW)}::timestamptz"
+    given_by = {
+        category: condition_sql(part, now=now, score_sql=SCORE, bind=bound.bind).sql
+        for category, part in (added or {}).items()
+    }
+    compiled = condition_sql(condition, now=now, score_sql=SCORE, bind=bound.bind, categories_added=given_by)
+    join = "JOIN memory_topic t ON t.id = v.topic_id" if compiled.needs_topic or given_by else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {compiled.sql} FROM memory_vitality v {join} ORDER BY v.topic_id", bound)
+        return [row[0] for row in cursor.fetchall()]
+
+
+@examples(150)
+@given(st.lists(topics(), min_size=5, max_size=15), st.lists(conditions, min_size=1, max_size=10))
+def test_the_filter_chooses_what_the_condition_says(rows: list[dict[str, Any]], trees: list[dict[str, Any]]) -> None:
+    store(rows)
+    for tree in trees:
+        condition = condition_parse(tree)
+        expected = [condition_matches(condition, facts_of(row), now=NOW) for row in rows]
+        assert chosen(condition) == expected, tree
+        assert chosen(condition_parse({"not": tree})) == [not one for one in expected], tree
+
+
+@examples(100)
+@given(conditions)
+def test_the_canonical_form_says_the_same_and_is_a_fixed_point(tree: dict[str, Any]) -> None:
+    condition = condition_parse(tree)
+    assert condition_parse(condition_json(condition)) == condition
+    assert condition_json(condition_parse(condition_json(condition))) == condition_json(condition)
+    assert condition_describe(condition).startswith(("whose ", "that ", "("))
+
+
+@examples(60)
+@given(st.lists(topics(), min_size=5, max_size=15), conditions, st.sampled_from(CATEGORIES))
+def test_a_category_that_another_rule_gives_counts_as_there(
+    rows: list[dict[str, Any]], giving: dict[str, Any], category: str
+) -> None:
+    store(rows)
+    gives = condition_parse(giving)
+    asks = condition_parse({"all": [{"field": "category", "op": "has_any", "value": [category, "x"]}]})
+    expected = []
+    for row in rows:
+        added = frozenset({category}) if condition_matches(gives, facts_of(row), now=NOW) else frozenset[str]()
+        expected.append(condition_matches(asks, facts_of(row, added), now=NOW))
+    assert chosen(asks, {category: gives}) == expected
+
+
+# Patterns: built from what the subset is made of, so that most are accepted and all are worth comparing.
+
+_SIGNS = "abkszABKZ019 _-.,/\n\t\x0b\x1c\x1f%'\"\\^$[](){}|*+?#&~"
+_ATOMS = st.one_of(
+    st.sampled_from(list("abzAZ019_ -,/%'\"#&~")),
+    st.sampled_from([r"\.", r"\\", r"\[", r"\]", r"\^", r"\$", r"\(", r"\)", r"\{", r"\|", r"\*", r"\+", r"\?", r"\-"]),
+    st.sampled_from([r"\n", r"\t", r"\x41", r"\x1c", r"\v", "\n", "{", "}", "]"]),
+    st.sampled_from([".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S"]),
+    st.sampled_from(["[abc]", "[^abc]", "[a-z]", "[^A-Z]", "[Z-a]", "[]a]", "[^]]", "[a^]", "[-a]", "[a-]", r"[\]\\]"]),
+    st.sampled_from(
+        [r"[\d_]", r"[^\s]", r"[\S\n]", r"[^\W_]", r"[\w.-]", r"[^\D1]", r"[\x1c-\x1f]", "[!-/]", r"[\b-\n]"]
+    ),
+)
+_ANCHORS = st.sampled_from(["^", "$", r"\b", r"\B", r"\A", r"\Z"])
+_QUANTIFIERS = st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{0}", "*?", "+?", "??", "{1,2}?"])
+patterns = st.recursive(
+    _ATOMS | _ANCHORS,
+    lambda inner: (
+        st.lists(inner, min_size=2, max_size=4).map("".join)
+        | st.lists(inner, min_size=1, max_size=3).map(lambda parts: f"({'|'.join(parts)})")
+        | inner.map(lambda part: f"(?:{part}|)")
+        | st.tuples(inner, _QUANTIFIERS).map(lambda pair: f"(?:{pair[0]}){pair[1]}")
+        | st.tuples(_ATOMS, _QUANTIFIERS).map("".join)
+    ),
+    max_leaves=8,
+)
+ascii_texts = st.text(st.sampled_from(_SIGNS) | st.characters(min_codepoint=1, max_codepoint=127), max_size=12)
+
+
+@examples(400)
+@given(patterns, st.lists(ascii_texts, min_size=1, max_size=20))
+def test_a_pattern_finds_the_same_in_both(pattern: str, texts: list[str]) -> None:
+    try:
+        translated = pattern_to_postgres(pattern)
+    except ValueRefused:
+        assume(False)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT text ~* %s FROM unnest(%s::text[]) WITH ORDINALITY AS d (text, place) ORDER BY place",
+            [translated, ["", *texts]],
+        )
+        found = [row[0] for row in cursor.fetchall()]
+    for text, there in zip(["", *texts], found, strict=True):
+        assert (re.search(pattern, text, re.IGNORECASE) is not None) == there, (pattern, translated, text)
+
+
+@examples(100)
+@given(patterns)
+def test_what_passes_the_check_passes_the_trial_by_the_database(pattern: str) -> None:
+    try:
+        pattern_to_postgres(pattern)
+    except ValueRefused:
+        assume(False)
+    pattern_try(pattern)
