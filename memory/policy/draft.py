@@ -2,21 +2,19 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.conf import settings
 
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
 from memory.domain.presets import PRESETS
-from memory.domain.rules import Rule
+from memory.domain.rule_parsing import rules_ordered, rules_parse
+from memory.domain.rule_presets import RULE_PRESETS
 from memory.policy.cron import cron_check
-from memory.policy.rule_reading import rule_read
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # Shown among the effective values, but no policy's to set: the vectors of the store have this width.
 DIMENSION = "embedding_dimension"
-MAX_RULES = 100
 
 
 def draft_parse(
@@ -33,7 +31,7 @@ def draft_parse(
         number=number,
         preset=preset or "",
         values=values_parse(values),
-        rules=kept if rules is None else _rules_parse(rules, scope),
+        rules=kept if rules is None else rules_parse(_sets_expanded(rules), scope=scope),
     )
 
 
@@ -71,6 +69,8 @@ def draft_check(policies: Policies, scope: str) -> None:
     for effective in policies.nodes(scope):
         where = "" if effective.scope == scope else f" in {effective.scope}"
         _thresholds_check(effective, where)
+        # Rules of several scopes, each in order by itself, may wait for each other's categories.
+        rules_ordered(effective.rules.rules)
         try:
             cron_check(effective.knobs.cron)
         except ValueRefused as problem:
@@ -100,6 +100,19 @@ def _from(effective: EffectivePolicy, name: str) -> str:
     return f"from {source.source}" + (f" by preset {source.preset}" if source.preset else "")
 
 
+def _sets_expanded(rules: Sequence[object]) -> list[object]:
+    """Return ``rules`` with the name of a shipped set replaced by the rules of the set."""
+    expanded: list[object] = []
+    for said in rules:
+        if not isinstance(said, str):
+            expanded.append(said)
+        elif said in RULE_PRESETS:
+            expanded += [rule.as_json() for rule in RULE_PRESETS[said]]
+        else:
+            raise ValueRefused(f"There is no set of rules named {said[:100]!r}; there are {', '.join(RULE_PRESETS)}.")
+    return expanded
+
+
 def _dimension_check(value: object) -> None:
     present = settings.MEMSTATE_EMBEDDING_DIMENSION
     if value is not None and str(value) != str(present):
@@ -107,14 +120,3 @@ def _dimension_check(value: object) -> None:
             f"{DIMENSION} is {present} and belongs to the whole store, so no policy can set it to {value!r}: set "
             f"MEMSTATE_EMBEDDING_DIMENSION and the embedder in the environment, and run manage.py reembed."
         )
-
-
-def _rules_parse(rules: Sequence[object], scope: str) -> tuple[Rule, ...]:
-    if len(rules) > MAX_RULES:
-        raise ValueRefused(f"A scope has at most {MAX_RULES} rules; {len(rules)} were sent.")
-    parsed = tuple(rule_read(said, scope=scope) for said in rules)
-    names = [rule.name for rule in parsed]
-    twice: Any = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueRefused(f"Two rules are named {twice!r}; the name of a rule is its own within a scope.")
-    return parsed

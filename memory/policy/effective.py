@@ -54,8 +54,12 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     rows = rows_prepared(_NEWEST, ())
     # Whoever saved between the two statements is in these rows, so the stamp is taken from them.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
-    found = [SetPolicy(scope, number, _preset(preset), _values(json.loads(values)), _rules(json.loads(rules), scope))
-             for _id, _at, scope, number, preset, values, rules in rows]  # fmt: skip
+    found = [
+        SetPolicy(
+            scope, number, _preset(preset), _values(json.loads(values)), rules_stored(json.loads(rules), scope)
+        )
+        for _id, _at, scope, number, preset, values, rules in rows
+    ]  # fmt: skip
     return Policies(
         stamp=(*newest, environment),
         environment=dict(environment),
@@ -73,7 +77,8 @@ def _values(stored: dict[str, Any]) -> dict[str, KnobValue]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name in KNOBS}
 
 
-def _rules(stored: list[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
+def rules_stored(stored: list[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
+    """Return stored rules as they were read when they were saved."""
     return tuple(
         Rule(
             name=said["name"], events=tuple(said["events"]), condition=said["condition"], action=said["action"],

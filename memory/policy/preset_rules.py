@@ -4,9 +4,8 @@ import dataclasses
 from functools import lru_cache
 
 from memory.domain.presets import PRESETS
+from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.rules import Rule
-
-RULE_PRESETS: dict[str, tuple[Rule, ...]] = {}
 
 
 @lru_cache(maxsize=1000)
@@ -15,5 +14,5 @@ def preset_rules(preset: str, *, scope: str) -> tuple[Rule, ...]:
     if not preset:
         return ()
     return tuple(
-        dataclasses.replace(rule, scope=scope) for name in PRESETS[preset].rules for rule in RULE_PRESETS.get(name, ())
+        dataclasses.replace(rule, scope=scope) for name in PRESETS[preset].rules for rule in RULE_PRESETS[name]
     )

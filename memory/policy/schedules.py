@@ -21,22 +21,30 @@ def cron_wanted(policies: Policies) -> dict[str, tuple[str, bool]]:
 
 
 def cron_schedules_sync(*, now: dt.datetime) -> None:
-    """Make the schedules those that the policies ask for. One statement if nothing differs, else one more for each.
+    """Make the schedules those that the policies ask for.
 
-    A schedule that stays as it is keeps its next run. Joins the running transaction, so that a policy that is not
-    saved moves no schedule.
+    One statement if nothing differs, at most three more else. A schedule that stays as it is keeps its next run.
+    Joins the running transaction, so that a policy that is not saved moves no schedule.
     """
     wanted = {_args(scope): (scope, *said) for scope, said in cron_wanted(policies_current()).items()}
     present = {schedule.args: schedule for schedule in Schedule.objects.filter(func=FUNCTION)}
-    for args in present.keys() - wanted.keys():
-        present[args].delete()
+    changed = []
+    gone = present.keys() - wanted.keys()
+    if gone:
+        Schedule.objects.filter(func=FUNCTION, args__in=gone).delete()
     for args, (scope, cron, rests) in wanted.items():
         schedule = present.get(args) or Schedule(func=FUNCTION, args=args, name=_name(scope))
         repeats = _NEVER if rests else _FOR_EVER
         if (schedule.cron, schedule.repeats, schedule.schedule_type) != (cron, repeats, Schedule.CRON):
             schedule.cron, schedule.repeats, schedule.schedule_type = cron, repeats, Schedule.CRON
             schedule.next_run = cron_next(cron, now=now)
-            schedule.save()
+            changed.append(schedule)
+    # A new schedule that is saved by itself would take its next run from the clock.
+    Schedule.objects.bulk_create([schedule for schedule in changed if schedule.pk is None])
+    Schedule.objects.bulk_update(
+        [schedule for schedule in changed if schedule.args in present],
+        ["cron", "repeats", "schedule_type", "next_run"],
+    )
 
 
 def _args(scope: str) -> str:

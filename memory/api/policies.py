@@ -1,0 +1,138 @@
+"""Policies: /v1/policies/ for the root, and the path of a scope after it for every other.
+
+The last segment ``versions`` or ``rollback`` asks for the history or goes back in it. An address that ends in a slash
+names a scope whatever its last segment is, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
+"""
+
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import register_converter
+from django.utils import timezone
+from ninja import Path, Query, Router
+
+from memory.api.authentication import principal_of
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
+from memory.api.policy_schemas import PolicyDraft, PolicyOut, PolicyRollback, PolicyVersionPage
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.domain.scopes import ROOT
+from memory.policy.save import policy_rollback, policy_save
+from memory.policy.shown import policy_show, policy_versions
+
+router = Router(tags=["policies"])
+
+
+class ScopePathConverter:
+    """A scope in an address, in front of a further segment: any text."""
+
+    regex = r"[\s\S]+"
+
+    def to_python(self, value: str) -> str:
+        """Return the path as it was sent."""
+        return value
+
+    def to_url(self, value: str) -> str:
+        """Return the path; Django quotes it."""
+        return value
+
+
+class PolicyPathConverter(ScopePathConverter):
+    """A scope at the end of an address: any text but those that mean a route of their own."""
+
+    regex = r"(?!(?:[\s\S]*/)?(?:versions|rollback)\Z)(?!(?:preview|backtest)\Z)[\s\S]+"
+
+
+register_converter(ScopePathConverter, "scopepath")
+register_converter(PolicyPathConverter, "policypath")
+
+ScopePath = Annotated[AddressText, Path(description="The path of the scope, without its first slash.")]
+Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="The next of the page before.")]
+Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
+
+_READ = problems(401, 404, 422, 429, 503)
+_WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+def _shown(request: HttpRequest, scope: str) -> HttpResponse:
+    return json_reply(policy_show(principal_of(request, "reader").scope_chosen(scope)))
+
+
+def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:
+    principal = principal_of(request, "operator")
+    policy_save(
+        principal.scope_chosen(scope), preset=payload.preset, values=payload.values, rules=payload.rules,
+        author=principal.actor, reason=payload.reason, now=timezone.now(), base_version=payload.base_version,
+    )  # fmt: skip
+    return _shown(request, scope)
+
+
+def _rolled_back(request: HttpRequest, scope: str, payload: PolicyRollback) -> HttpResponse:
+    principal = principal_of(request, "operator")
+    policy_rollback(
+        principal.scope_chosen(scope), to=payload.to, author=principal.actor, reason=payload.reason, now=timezone.now()
+    )
+    return _shown(request, scope)
+
+
+def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) -> HttpResponse:
+    chosen = principal_of(request, "reader").scope_chosen(scope)
+    page = policy_versions(chosen, before=cursor, limit=limit_checked(limit))
+    return json_reply({"items": page.items, "next": None if page.next is None else str(page.next)})
+
+
+@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ})
+def root_policy(request: HttpRequest) -> HttpResponse:
+    """What is set for the whole store, and what is in force where no scope below says otherwise."""
+    return _shown(request, ROOT)
+
+
+@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
+def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
+    """Make a new version. Operator keys that see the whole store."""
+    return _saved(request, ROOT, payload)
+
+
+@router.get(
+    "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
+)
+def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
+    """All versions, newest first, with what each changed, by whom and why."""
+    return _versions(request, ROOT, cursor, limit)
+
+
+@router.post("/policies/rollback", summary="Go back in the root's policy", response={200: PolicyOut, **_WRITE})
+def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
+    """Make a new version with the content of an older one."""
+    return _rolled_back(request, ROOT, payload)
+
+
+@router.get(
+    "/policies/{scopepath:scope}/versions",
+    summary="Read the history of a policy",
+    response={200: PolicyVersionPage, **_READ},
+)
+def scope_policy_versions(
+    request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
+) -> HttpResponse:
+    """All versions, newest first, with what each changed, by whom and why."""
+    return _versions(request, scope, cursor, limit)
+
+
+@router.post("/policies/{scopepath:scope}/rollback", summary="Go back in a policy", response={200: PolicyOut, **_WRITE})
+def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
+    """Make a new version with the content of an older one."""
+    return _rolled_back(request, scope, payload)
+
+
+@router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
+def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
+    """What is set at a scope, and every value in force there with where it comes from."""
+    return _shown(request, scope)
+
+
+@router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
+def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
+    """Make a new version: ``values`` is the whole set, and what is left out is inherited. Takes effect at once."""
+    return _saved(request, scope, payload)

@@ -1,0 +1,104 @@
+"""What the routes for policies take and answer, for OpenAPI."""
+
+import datetime as dt
+from typing import Any
+
+from ninja import Schema
+from pydantic import BaseModel, Field
+
+Value = float | int | bool | str | list[str]
+
+
+class EffectiveValue(Schema):
+    """A value in force and where it comes from."""
+
+    value: Value
+    source: str = Field(alias="from", description="A scope, default or environment.")
+    preset: str | None = Field(default=None, description="The preset of that scope which sets it, if one does.")
+
+
+class RuleOut(Schema):
+    """A rule as it is stored."""
+
+    name: str
+    events: list[str]
+    condition: dict[str, Any]
+    action: str
+    category: str | None = None
+    enabled: bool
+
+
+class RuleInForce(Schema):
+    """A rule that holds for a scope, in words."""
+
+    name: str
+    words: str
+    enabled: bool
+    source: str = Field(alias="from", description="The scope whose policy it stands in.")
+    preset: str | None = Field(default=None, description="The preset that brings it, if one does.")
+
+
+class PolicyOut(Schema):
+    """What is set at a scope, and what is in force there."""
+
+    scope: str
+    version: int = Field(description="0 while nobody has set anything here.")
+    preset: str | None
+    values: dict[str, Value] = Field(description="What is set here; everything else is inherited.")
+    rules: list[RuleOut] = Field(description="The rules set here, without those of the preset.")
+    rules_in_words: list[RuleInForce] = Field(description="All rules that hold here, nearest scope first.")
+    effective: dict[str, EffectiveValue]
+
+
+class DiffLine(Schema):
+    """One thing that a version changed; null stands for inherited, or for no such rule."""
+
+    name: str
+    before: Any = None
+    after: Any = None
+    in_words: str
+
+
+class PolicyVersionOut(Schema):
+    """One version of the policy of a scope."""
+
+    scope: str
+    version: int
+    author: str
+    reason: str
+    created_at: dt.datetime
+    preset: str | None
+    values: dict[str, Value]
+    rules: list[RuleOut]
+    rules_in_words: list[str]
+    rolled_back_to: int | None
+    diff: list[DiffLine]
+
+
+class PolicyVersionPage(Schema):
+    """Versions, newest first; ``next`` is the cursor of the page after this one, null on the last."""
+
+    items: list[PolicyVersionOut]
+    next: str | None
+
+
+# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
+
+
+class PolicyDraft(BaseModel):
+    """The whole policy of a scope: what is left out is inherited."""
+
+    preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
+    values: dict[str, Any] = Field(default={}, description="Values by name; null is inherited.")
+    rules: list[Any] | None = Field(
+        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+    )
+    reason: str = Field(default="", description="Why; must not be empty.")
+    base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
+
+
+class PolicyRollback(BaseModel):
+    """Which version to go back to, and why."""
+
+    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 for nothing set.")
+    reason: str = Field(default="", description="Why; must not be empty.")

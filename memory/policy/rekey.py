@@ -1,0 +1,172 @@
+"""A change of half-life reaches the rows: in batches, in the background, and again from where it stopped.
+
+Salience and the time of the last reinforcement are never touched. Half-life and fade key are, so that what a topic is
+worth at any moment is ``s * 0.5^(time since / half-life)`` with the half-life now in force, as if it had always been.
+"""
+
+import datetime as dt
+import time
+import uuid
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.scopes import ROOT, scope_within
+from memory.models import Rekeying
+from memory.models.expressions import fade_key_sql, scope_within_sql
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+TOPICS_PER_BATCH = 5000
+# Strays in more scopes than this are looked for in the whole store.
+MAX_STRAY_SCOPES = 20
+# One worker at a time. Any constant will do.
+_LOCK = 0x6D656D6B
+_FIRST = uuid.UUID(int=0)
+
+_WITHIN = scope_within_sql("v.scope_id")
+_COUNT = f"SELECT count(*) FROM memory_vitality v WHERE {_WITHIN}"  # noqa: S608
+
+_BATCH = f"""
+SELECT v.topic_id, s.id, s.path
+FROM (
+    SELECT v.topic_id, v.scope_id FROM memory_vitality v
+    WHERE v.topic_id > %(after)s AND {_WITHIN} ORDER BY v.topic_id LIMIT %(limit)s
+) v
+JOIN memory_scope s ON s.id = v.scope_id
+ORDER BY v.topic_id
+"""  # noqa: S608
+
+
+def _rekey_sql(table: str, key: str, joined: str) -> str:
+    """Return the statement that gives rows of the topics ``%(ids)s`` the half-life of their scope, where it differs.
+
+    The rows are locked in the order of their keys, as every other writer of many rows does.
+    """
+    fade = fade_key_sql("r.salience", reinforced_at="r.reinforced_at", half_life="held.wanted")
+    return f"""
+        WITH held AS MATERIALIZED (
+            SELECT x.{key} AS key, w.half_life AS wanted
+            FROM {table} x {joined}
+            JOIN unnest(%(scopes)s::bigint[], %(half_lives)s::float8[]) AS w (scope_id, half_life)
+              ON w.scope_id = v.scope_id
+            WHERE x.topic_id = ANY(%(ids)s) AND x.half_life <> w.half_life
+            ORDER BY x.{key} FOR NO KEY UPDATE OF x
+        )
+        UPDATE {table} r SET half_life = held.wanted, fade = {fade}, fade_floor = {fade}
+        FROM held WHERE r.{key} = held.key
+    """  # noqa: S608
+
+
+_TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
+_FIELDS = _rekey_sql("memory_field", "id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")
+
+# The half-lives that occur, found by as many steps through the index as there are pairs of rung and half-life.
+_HALF_LIVES = """
+WITH RECURSIVE pair AS (
+    (SELECT rung, half_life FROM memory_vitality WHERE live AND NOT pinned ORDER BY rung, half_life LIMIT 1)
+    UNION ALL
+    SELECT n.rung, n.half_life FROM pair p CROSS JOIN LATERAL (
+        SELECT v.rung, v.half_life FROM memory_vitality v
+        WHERE v.live AND NOT v.pinned AND (v.rung, v.half_life) > (p.rung, p.half_life)
+        ORDER BY v.rung, v.half_life LIMIT 1
+    ) n
+)
+SELECT DISTINCT half_life FROM pair WHERE half_life <> ALL(%s::float8[])
+"""
+
+_STRAY_SCOPES = """
+SELECT path FROM memory_scope WHERE id IN (
+    SELECT scope_id FROM memory_vitality WHERE live AND NOT pinned AND rung = ANY(%s) AND half_life = ANY(%s::float8[])
+)
+ORDER BY path LIMIT %s
+"""
+_LIVE_RUNGS = [0, 1, 2]
+
+
+def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
+    """Give topics and fields the half-life in force for their scope, and return how many topics were looked at.
+
+    Works on the oldest unfinished ``Rekeying``, then on the next, until the time is used up or none is left: 0 means
+    that there is nothing to do, or that another process does it. Each batch is a transaction of seven statements, and
+    says in the same commit how far it came, so that a kill costs one batch at most.
+    """
+    until = time.monotonic() + budget_seconds
+    looked_at = 0
+    while (step := _step(now)) is not None:
+        looked_at += step
+        if time.monotonic() >= until:
+            break
+    return looked_at
+
+
+def half_lives_stray_check(*, now: dt.datetime) -> int:
+    """Have rows re-keyed whose half-life no policy wants, and return in how many scopes there are such rows.
+
+    They come from writers that committed after a re-keying had passed, with what they had read before it. Two
+    statements that read a few index entries, and two more if there are any.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        policies = policies_current()
+        if policies.rekeying:
+            # What it will pass by yet is no stray. What it has passed by is found once it is through.
+            return 0
+        wanted = sorted({node.knobs.half_life for node in policies.nodes(ROOT)})
+        cursor.execute(_HALF_LIVES, [wanted])
+        strays = [half_life for (half_life,) in cursor.fetchall()]
+        if not strays:
+            return 0
+        cursor.execute(_STRAY_SCOPES, [_LIVE_RUNGS, strays, MAX_STRAY_SCOPES + 1])
+        paths = [path for (path,) in cursor.fetchall()]
+        covered = [ROOT] if len(paths) > MAX_STRAY_SCOPES else _topmost(paths)
+        Rekeying.objects.bulk_create(
+            Rekeying(scope=path, reason="rows with a half-life that no policy wants", started_at=now)
+            for path in covered
+        )
+        return len(covered)
+
+
+def _step(now: dt.datetime) -> int | None:
+    """Do one batch and return the number of its topics; None if there is nothing to do, or somebody else does it."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        if not cursor.fetchone()[0]:
+            return None
+        unfinished = list(Rekeying.objects.filter(finished_at=None).order_by("id"))
+        if not unfinished:
+            return None
+        work, later = unfinished[0], unfinished[1:]
+        if any(scope_within(work.scope, other.scope) for other in later):
+            # The later one passes by all the rows of this one, and by those again that this one has done.
+            work.finished_at = now
+            work.save(update_fields=["finished_at"])
+            return 0
+        return _batch(cursor, work, policies_current(), now)
+
+
+def _batch(cursor: CursorWrapper, work: Rekeying, policies: Policies, now: dt.datetime) -> int:
+    within = {"scope": work.scope, "below": work.scope.rstrip("/") + "/"}
+    if work.after is None:
+        cursor.execute(_COUNT, within)
+        work.total = cursor.fetchone()[0]
+    cursor.execute(_BATCH, {**within, "after": work.after or _FIRST, "limit": TOPICS_PER_BATCH})
+    rows = cursor.fetchall()
+    if rows:
+        half_lives = {scope_id: policies.knobs(path).half_life for _id, scope_id, path in rows}
+        parameters = {
+            "ids": [row[0] for row in rows],
+            "scopes": list(half_lives),
+            "half_lives": list(half_lives.values()),
+        }
+        cursor.execute(_TOPICS, parameters)
+        cursor.execute(_FIELDS, parameters)
+        work.after = rows[-1][0]
+        work.done += len(rows)
+    if len(rows) < TOPICS_PER_BATCH:
+        work.finished_at = now
+    work.save(update_fields=["after", "total", "done", "finished_at"])
+    return len(rows)
+
+
+def _topmost(paths: list[str]) -> list[str]:
+    return [path for path in paths if not any(path != other and scope_within(path, other) for other in paths)]
