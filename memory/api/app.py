@@ -13,7 +13,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from memory.api import ingest, query, service, topics
+from memory.api import ingest, policies, query, runs, service, topics
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
@@ -31,6 +31,8 @@ TAGS = [
     {"name": "ingest", "description": "Remembering."},
     {"name": "query", "description": "Asking for context."},
     {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
+    {"name": "policies", "description": "What forgets what, and when: values and rules, version by version."},
+    {"name": "runs", "description": "Forgetting: plans, runs, undo, and what a policy would do."},
     {"name": "service", "description": "How the store is doing."},
 ]
 
@@ -103,5 +105,5 @@ api = MemoryAPI(
     urls_namespace="v1",
 )
 problems_register(api)
-for room in (ingest, query, topics, service):
+for room in (ingest, query, topics, runs, policies, service):
     api.add_router("", room.router)

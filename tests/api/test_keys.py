@@ -18,6 +18,10 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/topics/{id}", None),
     ("reader", "GET", "/v1/topics/{id}/fields/kind/history", None),
     ("reader", "GET", "/v1/stats", None),
+    ("reader", "GET", "/v1/policies/", None),
+    ("reader", "GET", "/v1/policies/versions", None),
+    ("reader", "GET", "/v1/policies/user/alice", None),
+    ("reader", "GET", "/v1/policies/user/alice/versions", None),
     ("agent", "POST", "/v1/ingest", {"placement": "new_topic", "title": "New"}),
     ("agent", "POST", "/v1/ingest/batch", [{"placement": "new_topic", "title": "New"}]),
     ("agent", "PATCH", "/v1/topics/{id}", {"title": "Other"}),
@@ -27,6 +31,10 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/ingest", {"placement": "new_topic", "created_at": "2020-01-01T00:00:00Z"}),
     ("operator", "POST", "/v1/topics/{id}/archive", {}),
     ("operator", "POST", "/v1/topics/{archived}/restore", {}),
+    ("operator", "PUT", "/v1/policies/", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
+    ("operator", "POST", "/v1/policies/rollback", {"to": 0, "reason": "was better"}),
+    ("operator", "PUT", "/v1/policies/user/alice", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
+    ("operator", "POST", "/v1/policies/user/alice/rollback", {"to": 0, "reason": "was better"}),
 ]
 
 
@@ -61,7 +69,7 @@ def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict
 
     tabled = {(method, path.replace("{archived}", "{id}")) for _least, method, path, _body in ROUTES}
     served = {
-        (method.upper(), path.replace("{topic_id}", "{id}").replace("{name}", "kind"))
+        (method.upper(), path.replace("{topic_id}", "{id}").replace("{name}", "kind").replace("{scope}", "user/alice"))
         for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
         for method in operations
     }
