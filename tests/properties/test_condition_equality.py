@@ -28,7 +28,7 @@ from memory.domain.patterns import pattern_to_postgres
 from memory.domain.salience import fade_key, salience_effective
 from memory.forgetting.conditions import condition_sql
 from memory.models import Scope, Topic, Vitality
-from memory.models.patterns import pattern_try
+from memory.models import patterns as trial
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
@@ -264,9 +264,44 @@ def test_a_pattern_finds_the_same_in_both(pattern: str, texts: list[str]) -> Non
 
 @examples(100)
 @given(patterns)
-def test_what_passes_the_check_passes_the_trial_by_the_database(pattern: str) -> None:
+def test_the_database_reads_every_pattern_that_passes_the_check(pattern: str) -> None:
     try:
         pattern_to_postgres(pattern)
     except ValueRefused:
         assume(False)
-    pattern_try(pattern)
+    trial.pattern_try(pattern)
+
+
+def test_a_pattern_that_the_database_takes_too_long_over_is_refused_and_leaves_no_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trial, "TRIAL_MS", 50)
+    monkeypatch.setattr(trial, "_TRIAL", "SELECT pg_sleep(5) WHERE %s <> ''")
+    Scope.objects.create(path="/before")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        limit = cursor.fetchone()
+    with pytest.raises(ValueRefused, match="The pattern 'a' takes too long to match; make it simpler"):
+        trial.pattern_try("a")
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == limit
+    assert Scope.objects.filter(path="/before").exists()
+
+
+def test_a_pattern_that_the_database_cannot_read_is_refused_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "pattern_to_postgres", lambda pattern: pattern)
+    with pytest.raises(ValueRefused, match=r"The database does not understand the pattern '\(': invalid regular"):
+        trial.patterns_try(["a", "("])
+    assert not Scope.objects.filter(path="/nowhere").exists()
+
+
+def test_the_database_reads_the_largest_patterns_that_pass_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whether it is fast enough is for the machine to say.
+    monkeypatch.setattr(trial, "TRIAL_MS", 60_000)
+    for pattern in (
+        r"(\w{100}){10}", "(?:.{99}){1,10}x", "a.*" * 9 + "b", "[^\\W_]{100}" * 15, ".{100}" * 33,
+        r"(?:\w+\W+){0,100}x",
+        "(" + "|".join(f"{chr(97 + at)}{at}\\w*" for at in range(10)) + ")", "(?:(?:a{1,10}b){1,10}c){1,10}",
+    ):  # fmt: skip
+        trial.pattern_try(pattern)
