@@ -29,7 +29,7 @@ def line_words(line: Mapping[str, Any]) -> str:
     name, before, after = line["name"], line["before"], line["after"]
     if name.startswith(RULE):
         return f"{name} {'added' if before is None else 'removed' if after is None else 'changed'}"
-    return f"{name} from {_shown(before)} to {_shown(after)}"
+    return f"{name} from {value_words(before)} to {value_words(after)}"
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -41,9 +41,12 @@ def _line(name: str, before: Any, after: Any) -> dict[str, Any]:
     return {"name": name, "before": before, "after": after}
 
 
-def _shown(value: Any) -> str:
+def value_words(value: Any) -> str:
+    """Return a value as people read it; None is inherited."""
     if value is None:
         return "inherited"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)

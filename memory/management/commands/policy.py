@@ -1,0 +1,165 @@
+"""manage.py policy: read and set policies at the terminal."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.knobs import KNOBS
+from memory.domain.presets import PRESETS
+from memory.domain.rule_presets import RULE_PRESETS
+from memory.domain.scopes import scope_normalize
+from memory.models import PolicyVersion
+from memory.policy.cron import cron_next
+from memory.policy.diff import value_words
+from memory.policy.draft import knob_name
+from memory.policy.effective import policies_current
+from memory.policy.save import policy_rollback, policy_save, version_present
+from memory.policy.shown import policy_show, policy_versions, version_told
+
+AUTHOR = "terminal"
+
+
+class Command(BaseCommand):
+    """Policies at the terminal. A change takes effect at once, in every process."""
+
+    help = "Show and set what is forgotten, how and when."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add one subcommand per verb."""
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        show = verbs.add_parser("show", help="what is in force at a scope, and where each value comes from")
+        show.add_argument("scope", nargs="?", default="/")
+        show.add_argument("--set-only", action="store_true", help="leave out the defaults")
+        change = verbs.add_parser("set", help="change some values and keep the others that are set")
+        change.add_argument("words", nargs="*", metavar="[SCOPE] NAME=VALUE", help="a scope, / by default, and values")
+        change.add_argument("--preset", choices=[*PRESETS, "none"], help="a published design, or none")
+        change.add_argument("--unset", action="append", default=[], metavar="NAME", help="inherit this value again")
+        change.add_argument(
+            "--add-rules", action="append", default=[], choices=list(RULE_PRESETS), help="add a shipped set of rules"
+        )
+        change.add_argument("--drop-rule", action="append", default=[], metavar="NAME", help="remove a rule set here")
+        _reason_add(change)
+        versions = verbs.add_parser("versions", help="the history of a scope's policy, newest first")
+        versions.add_argument("scope", nargs="?", default="/")
+        versions.add_argument("--limit", type=int, default=20)
+        rollback = verbs.add_parser("rollback", help="make a new version with the content of an older one")
+        rollback.add_argument("scope", nargs="?", default="/")
+        rollback.add_argument("--to", type=int, required=True, metavar="VERSION", help="0 for nothing set")
+        _reason_add(rollback)
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Run the verb."""
+        try:
+            getattr(self, f"_{options['verb']}")(options)
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+
+    def _show(self, options: dict[str, Any]) -> None:
+        policy = policy_show(options["scope"])
+        version = f"version {policy['version']}" if policy["version"] else "nothing set"
+        self.stdout.write(
+            f"{policy['scope']}: {version}" + (f", preset {policy['preset']}" if policy["preset"] else "")
+        )
+        for name, said in policy["effective"].items():
+            if options["set_only"] and said["from"] == "default":
+                continue
+            preset = f" by preset {said['preset']}" if "preset" in said else ""
+            self.stdout.write(f"  {name:<28} {value_words(said['value']):<20} {said['from']}{preset}")
+        for rule in policy["rules_in_words"]:
+            state = "" if rule["enabled"] else " (switched off)"
+            self.stdout.write(f"  rule {rule['name']}{state}, {rule['from']}: {rule['words']}")
+        self._next_run(policy["scope"])
+
+    def _set(self, options: dict[str, Any]) -> None:
+        scope, changed = _words_read(options["words"])
+        present = version_present(scope)
+        values = {**present.values, **changed}
+        for name in map(knob_name, options["unset"]):
+            if values.pop(name, None) is None:
+                raise ValueRefused(f"{name} is not set at {scope}, so there is nothing to unset.")
+        preset = {None: present.preset, "none": ""}.get(options["preset"], options["preset"])
+        version = policy_save(
+            scope, preset=preset, values=values, rules=_rules_changed(present, options), author=AUTHOR,
+            reason=options["reason"], now=timezone.now(), base_version=present.number,
+        )  # fmt: skip
+        self._told(version, present.number)
+
+    def _versions(self, options: dict[str, Any]) -> None:
+        limit = options["limit"]
+        if not 1 <= limit <= 10_000:
+            raise CommandError("--limit must lie between 1 and 10000.")
+        page = policy_versions(options["scope"], limit=limit)
+        if not page.items:
+            self.stdout.write("Nobody has set a policy here.")
+        for item in page.items:
+            back = "" if item["rolled_back_to"] is None else f", back to version {item['rolled_back_to']}"
+            at = f"{item['created_at']:%Y-%m-%d %H:%M} UTC"
+            self.stdout.write(f"version {item['version']}{back}, {at}, {item['author']}: {item['reason']}")
+            for line in item["diff"]:
+                self.stdout.write(f"  {line['in_words']}")
+        if page.next is not None:
+            self.stdout.write(f"{page.next - 1} older; --limit shows more.")
+
+    def _rollback(self, options: dict[str, Any]) -> None:
+        scope = scope_normalize(options["scope"])
+        before = version_present(scope).number
+        version = policy_rollback(scope, to=options["to"], author=AUTHOR, reason=options["reason"], now=timezone.now())
+        self._told(version, before)
+
+    def _told(self, version: PolicyVersion, before: int) -> None:
+        if version.number == before:
+            self.stdout.write(f"This is what is set at {version.scope} already; nothing has changed.")
+            return
+        self.stdout.write(f"{version.scope} is at version {version.number}.")
+        for line in version_told(version)["diff"]:
+            self.stdout.write(f"  {line['in_words']}")
+        if policies_current().rekeying_touches(version.scope):
+            self.stdout.write("The worker gives the topics their new half-life in the background.")
+        self._next_run(version.scope)
+
+    def _next_run(self, scope: str) -> None:
+        knobs = policies_current().knobs(scope_normalize(scope))
+        if knobs.mode == "off":
+            self.stdout.write("No scheduled run: mode is off.")
+        else:
+            at = cron_next(knobs.cron, now=timezone.now())
+            self.stdout.write(f"Next scheduled run: {at:%Y-%m-%d %H:%M} UTC.")
+
+
+def _reason_add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--reason", default="", help="why; those who read the history will ask")
+
+
+def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
+    """Return the scope, the first word if it is no assignment, and the values by their canonical names."""
+    words = list(words)
+    scope = scope_normalize(words.pop(0)) if words and _is_scope(words[0]) else "/"
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise ValueRefused(f"{word!r} is no NAME=VALUE.")
+        name = knob_name(name.strip())
+        if name in values:
+            raise ValueRefused(f"{name} is given twice.")
+        values[name] = value
+    return scope, values
+
+
+def _is_scope(word: str) -> bool:
+    # A scope may hold an equals sign, the name of a value no slash.
+    return word.startswith("/") or ("=" not in word and word not in KNOBS)
+
+
+def _rules_changed(present: PolicyVersion, options: dict[str, Any]) -> list[Any] | None:
+    if not options["add_rules"] and not options["drop_rule"]:
+        return None
+    names = {rule["name"] for rule in present.rules}
+    for name in options["drop_rule"]:
+        if name not in names:
+            raise ValueRefused(f"There is no rule {name!r} set at {present.scope}.")
+    kept = (rule for rule in present.rules if rule["name"] not in options["drop_rule"])
+    return [*kept, *options["add_rules"]]
