@@ -82,27 +82,32 @@ def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) 
     return json_reply({"items": page.items, "next": None if page.next is None else str(page.next)})
 
 
-@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ})
+@router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ}, by_alias=True)
 def root_policy(request: HttpRequest) -> HttpResponse:
     """What is set for the whole store, and what is in force where no scope below says otherwise."""
     return _shown(request, ROOT)
 
 
-@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE})
+@router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE}, by_alias=True)
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
     """Make a new version. Operator keys that see the whole store."""
     return _saved(request, ROOT, payload)
 
 
 @router.get(
-    "/policies/versions", summary="Read the history of the root's policy", response={200: PolicyVersionPage, **_READ}
+    "/policies/versions",
+    summary="Read the history of the root's policy",
+    response={200: PolicyVersionPage, **_READ},
+    by_alias=True,
 )
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """All versions, newest first, with what each changed, by whom and why."""
     return _versions(request, ROOT, cursor, limit)
 
 
-@router.post("/policies/rollback", summary="Go back in the root's policy", response={200: PolicyOut, **_WRITE})
+@router.post(
+    "/policies/rollback", summary="Go back in the root's policy", response={200: PolicyOut, **_WRITE}, by_alias=True
+)
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, ROOT, payload)
@@ -112,6 +117,7 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
     "/policies/{scopepath:scope}/versions",
     summary="Read the history of a policy",
     response={200: PolicyVersionPage, **_READ},
+    by_alias=True,
 )
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
@@ -120,19 +126,34 @@ def scope_policy_versions(
     return _versions(request, scope, cursor, limit)
 
 
-@router.post("/policies/{scopepath:scope}/rollback", summary="Go back in a policy", response={200: PolicyOut, **_WRITE})
+@router.post(
+    "/policies/{scopepath:scope}/rollback",
+    summary="Go back in a policy",
+    response={200: PolicyOut, **_WRITE},
+    by_alias=True,
+)
 def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
     return _rolled_back(request, scope, payload)
 
 
-@router.get("/policies/{policypath:scope}", summary="Read the policy of a scope", response={200: PolicyOut, **_READ})
+@router.get(
+    "/policies/{policypath:scope}",
+    summary="Read the policy of a scope",
+    response={200: PolicyOut, **_READ},
+    by_alias=True,
+)
 def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
     """What is set at a scope, and every value in force there with where it comes from."""
     return _shown(request, scope)
 
 
-@router.put("/policies/{policypath:scope}", summary="Set the policy of a scope", response={200: PolicyOut, **_WRITE})
+@router.put(
+    "/policies/{policypath:scope}",
+    summary="Set the policy of a scope",
+    response={200: PolicyOut, **_WRITE},
+    by_alias=True,
+)
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
     """Make a new version: ``values`` is the whole set, and what is left out is inherited. Takes effect at once."""
     return _saved(request, scope, payload)

@@ -93,7 +93,7 @@ class PolicyDraft(BaseModel):
     rules: list[Any] | None = Field(
         default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
     )
-    reason: str = Field(default="", description="Why; must not be empty.")
+    reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
     base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
 
 
@@ -101,4 +101,4 @@ class PolicyRollback(BaseModel):
     """Which version to go back to, and why."""
 
     to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 for nothing set.")
-    reason: str = Field(default="", description="Why; must not be empty.")
+    reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})

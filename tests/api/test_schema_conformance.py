@@ -107,6 +107,8 @@ class Known:
         if isinstance(case.body, dict):
             if case.body.get("placement") in ("extend_topic", "version_field"):
                 case.body["topic_id"] = topic_id
+            if isinstance(case.body.get("to"), int):
+                case.body["to"] = 0
             if "topic_ids" in case.body:
                 case.body["topic_ids"] = [topic_id]
 
