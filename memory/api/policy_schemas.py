@@ -38,6 +38,16 @@ class RuleInForce(Schema):
     preset: str | None = Field(default=None, description="The preset that brings it, if one does.")
 
 
+class RekeyingOut(Schema):
+    """A change of half-life on its way to the rows."""
+
+    scope: str
+    reason: str
+    started_at: dt.datetime
+    done: int = Field(description="Topics looked at so far.")
+    total: int | None = Field(description="Topics to look at; null before it has begun.")
+
+
 class PolicyOut(Schema):
     """What is set at a scope, and what is in force there."""
 
@@ -48,6 +58,7 @@ class PolicyOut(Schema):
     rules: list[RuleOut] = Field(description="The rules set here, without those of the preset.")
     rules_in_words: list[RuleInForce] = Field(description="All rules that hold here, nearest scope first.")
     effective: dict[str, EffectiveValue]
+    rekeying: list[RekeyingOut] = Field(description="Changes of half-life that the worker has not brought to all rows.")
 
 
 class DiffLine(Schema):

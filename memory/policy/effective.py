@@ -21,7 +21,7 @@ SELECT (SELECT array[id::text, created_at::text] FROM memory_policyversion ORDER
 
 _NEWEST = """
 SELECT DISTINCT ON (scope) id::text, created_at::text, scope, number, preset, values::text, rules::text
-FROM memory_policyversion ORDER BY scope, number DESC
+FROM memory_policyversion ORDER BY scope DESC, number DESC
 """
 
 # What this process read last. The stamp says whether it is still so, in this transaction as in any other.

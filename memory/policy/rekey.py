@@ -7,6 +7,7 @@ worth at any moment is ``s * 0.5^(time since / half-life)`` with the half-life n
 import datetime as dt
 import time
 import uuid
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -98,6 +99,21 @@ def half_lives_rekey(*, now: dt.datetime, budget_seconds: float) -> int:
         if time.monotonic() >= until:
             break
     return looked_at
+
+
+def rekeying_progress(scope: str) -> list[dict[str, Any]]:
+    """Return the unfinished re-keyings above, at and below ``scope``: how many topics of how many are done. One query.
+
+    ``total`` is None until the work has begun.
+    """
+    return [
+        {
+            "scope": work.scope, "reason": work.reason, "started_at": work.started_at, "done": work.done,
+            "total": None if work.after is None else work.total,
+        }
+        for work in Rekeying.objects.filter(finished_at=None).order_by("id")
+        if scope_within(work.scope, scope) or scope_within(scope, work.scope)
+    ]  # fmt: skip
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:

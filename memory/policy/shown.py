@@ -16,6 +16,7 @@ from memory.models import PolicyVersion
 from memory.policy.diff import RULE, line_words
 from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
+from memory.policy.rekey import rekeying_progress
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # What the width of the vectors is when nobody says otherwise.
@@ -34,11 +35,13 @@ def policy_show(scope: str) -> dict[str, Any]:
     """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
 
     ``effective`` tells of every value where it comes from: a scope, ``default`` or ``environment``, and by which
-    preset. ``rules`` are those set here, ``rules_in_words`` all that hold here, nearest first. Raises ``ValueRefused``
-    for what is no scope.
+    preset. ``rules`` are those set here, ``rules_in_words`` all that hold here, nearest first. ``rekeying`` tells how
+    far a change of half-life has come, by one more statement. Raises ``ValueRefused`` for what is no scope.
     """
     scope = scope_normalize(scope)
-    return policy_told(policies_current(), scope)
+    policies = policies_current()
+    rekeying = rekeying_progress(scope) if policies.rekeying_touches(scope) else []
+    return policy_told(policies, scope) | {"rekeying": rekeying}
 
 
 def policy_told(policies: Policies, scope: str) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from memory.access.keys import key_create
 from memory.models import PolicyVersion
-from tests.cast import Caller, Cast, store_rows
+from memory.policy import rekey
+from tests.cast import Caller, Cast, store_rows, worker_turn
+from tests.commands.test_policy_command import policy as command
 
 BECAUSE = {"reason": "too much noise"}
 
@@ -60,6 +63,24 @@ def test_a_save_takes_effect_with_the_next_request(agent: Caller, operator: Call
     assert Vitality.objects.get(pk=after).half_life == 2 * 86_400
     agent.query("After", scope="/user/alice")
     assert AccessLog.objects.latest("id").bump == 0.7
+
+
+def test_how_far_a_change_of_half_life_has_come_is_told(
+    agent: Caller, operator: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rekey, "TOPICS_PER_BATCH", 2)
+    for n in range(3):
+        agent.remember(f"Topic {n}", scope="/user/alice")
+    assert put(operator, "user", values={"mode": "review"})["rekeying"] == []
+    (begun,) = put(operator, "user", values={"half_life_days": 2})["rekeying"]
+    assert (begun["scope"], begun["reason"], begun["done"], begun["total"]) == ("/user", "/user version 2", 0, None)
+    rekey.half_lives_rekey(now=timezone.now(), budget_seconds=0)
+    (halfway,) = operator.get("/v1/policies/user/alice").ok()["rekeying"]
+    assert (halfway["done"], halfway["total"]) == (2, 3)
+    assert "  new half-life below /user: 2 of 3 topics\n" in command("show", "/")
+    assert operator.get("/v1/policies/project").ok()["rekeying"] == []
+    worker_turn()
+    assert operator.get("/v1/policies/").ok()["rekeying"] == []
 
 
 def test_values_are_the_whole_set_and_null_is_inherited(operator: Caller):

@@ -71,6 +71,9 @@ class Command(BaseCommand):
         for rule in policy["rules_in_words"]:
             state = "" if rule["enabled"] else " (switched off)"
             self.stdout.write(f"  rule {rule['name']}{state}, {rule['from']}: {rule['words']}")
+        for work in policy["rekeying"]:
+            done = "not begun yet" if work["total"] is None else f"{work['done']} of {work['total']} topics"
+            self.stdout.write(f"  new half-life below {work['scope']}: {done}")
         self._next_run(policy["scope"])
 
     def _set(self, options: dict[str, Any]) -> None:
