@@ -133,7 +133,10 @@ def condition_json(condition: Condition) -> dict[str, Any]:
 
 
 def condition_matches(condition: Condition, facts: TopicFacts, *, now: dt.datetime) -> bool:
-    """Tell whether a topic fulfils a condition at ``now``; the twin of the SQL."""
+    """Tell whether a topic fulfils a condition at ``now``: the twin of the SQL, for tests and for one topic at a time.
+
+    PostgreSQL matches patterns without going back; Python does go back, and takes its time over long texts.
+    """
     match condition:
         case AllOf(parts):
             return all(condition_matches(part, facts, now=now) for part in parts)

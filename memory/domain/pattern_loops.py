@@ -27,7 +27,11 @@ def loop_ambiguous(body: Any) -> bool:
     positions = _Positions()
     first, last, _empty = positions.sequence(body)
     positions.follow(last, first)
-    return _overlap(first, positions.masks) or any(_overlap(nexts, positions.masks) for nexts in positions.nexts)
+    return (
+        positions.empty_twice
+        or _overlap(first, positions.masks)
+        or any(_overlap(nexts, positions.masks) for nexts in positions.nexts)
+    )
 
 
 def _branches(tree: Any) -> bool:
@@ -54,6 +58,8 @@ class _Positions:
     def __init__(self) -> None:
         self.masks: list[int] = []
         self.nexts: list[list[int]] = []
+        # Whether some part can be empty in two ways, which shows in no position: (a?|b?), (a?)?, (.|.).
+        self.empty_twice = False
 
     def follow(self, last: list[int], first: list[int]) -> None:
         for place in last:
@@ -79,6 +85,7 @@ class _Positions:
             return self.sequence(argument[3])
         if name == "BRANCH":
             branches = [self.sequence(branch) for branch in argument[1]]
+            self.empty_twice = self.empty_twice or sum(empty for _first, _last, empty in branches) > 1
             return (
                 [place for first, _last, _empty in branches for place in first],
                 [place for _first, last, _empty in branches for place in last],
@@ -89,6 +96,7 @@ class _Positions:
             first, last, empty = self.sequence(body)
             if most > 1:
                 self.follow(last, first)
+            self.empty_twice = self.empty_twice or (empty and (least == 0 or most > 1))
             return first, last, empty or least == 0
         self.masks.append(_mask(name, argument))
         self.nexts.append([])

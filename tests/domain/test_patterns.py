@@ -52,7 +52,8 @@ def test_what_python_and_the_database_do_not_share_is_refused(pattern: str, beca
     [
         "(a+)+", "(a*b?)*c", "(a|aa)*", "(ab|Ab)*c", "(.*a){10}", r"(\w+\s?)*", "(é+|ü+x)+", "([a-z]+|x)*!",
         "((a+)b?)+",
-        "(a+){2,}", "(aA|Aab)+", r"(\s*,?\s*)+x", "(x+x+)+y", "(a?){50}", "(a|b|ab)*c",
+        "(a+){2,}", "(aA|Aab)+", r"(\s*,?\s*)+x", "(x+x+)+y", "(a?){50}", "((.|.))+", r"((\w|\w))*", "((a?|b?)c)+",
+        "((a?)?c)*", "((a|b|)c|d)*(|(|)x)+", "(a|b|ab)*c",
         r"(\w+|\d+)*",
     ],
 )  # fmt: skip
