@@ -105,7 +105,7 @@ def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> Fo
             )
     except Conflict as problem:
         # The run that is in the way sees the same topics.
-        logger.info("wake_up_left", scope=node, event=event, why=problem.sentence)
+        logger.info("wake_up_left", scope=node, answering=event, why=problem.sentence)
         return None
 
 

@@ -156,7 +156,7 @@ def _begin(
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != status:
             raise Conflict(f"Run {run_id} is {run.status}, not {status}, so it cannot be {verb}.")
-        if run.judged_at > run.created_at:
+        if run.judged_at != run.created_at:
             raise Conflict(f"Run {run_id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.")
         overlap_refuse(run.scope, but=run.id)
         if run.policy_versions != policies_current().versions_touching(run.scope):
