@@ -4,10 +4,14 @@ import datetime as dt
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from memory.domain.scopes import MAX_SCOPE_LENGTH
 
+# A policy may ask for what was unused for a hundred years before; beyond these years dates are mistakes.
+Moment = Annotated[
+    AwareDatetime, Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), le=dt.datetime(9999, 1, 1, tzinfo=dt.UTC))
+]
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
@@ -19,7 +23,7 @@ class RunRequest(BaseModel):
     scope: ScopeText | None = None
     event: EventName = "cron"
     dry_run: bool = True
-    now: dt.datetime | None = None
+    now: Moment | None = None
 
 
 class EventRequest(BaseModel):
@@ -124,8 +128,10 @@ class PreviewRequest(BaseModel):
     values: dict[str, Any] | None = Field(
         default=None, description="The whole set of values; without values, preset and rules, the policy in force."
     )
-    rules: list[dict[str, Any]] | None = Field(default=None, max_length=50)
-    at: list[dt.datetime] | None = Field(default=None, max_length=12, description="In 30 and 90 days unless given.")
+    rules: list[Any] | None = Field(
+        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+    )
+    at: list[Moment] | None = Field(default=None, max_length=12, description="In 30 and 90 days unless given.")
     event: EventName = "cron"
     scale: Literal["log", "linear"] = "log"
     only_new: bool = Field(default=False, description="List only topics that the policy in force would not touch.")
