@@ -104,7 +104,7 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
     One transaction of at most 25 statements. Summaries are written before it begins, since a language model may take
     its time. Does nothing for a run that is not applying.
     """
-    folds = _folds_ahead(run_id, size)
+    ahead, folds = _folds_ahead(run_id, size)
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
@@ -114,6 +114,9 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
             run.status, run.finished_at, run.failure = ForgetRun.Status.DONE, now, ""
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
+        if any(_folds(action) and action.id not in ahead for action in actions):
+            # Somebody else has taken the actions that these summaries are for; the next step writes the right ones.
+            return True
         unchanged, skipped = _lock(cursor, actions)
         if skipped:
             cursor.execute(_SKIP, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
@@ -130,11 +133,12 @@ def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
     return [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5])) for row in rows]
 
 
-def _folds_ahead(run_id: uuid.UUID, size: int) -> dict[uuid.UUID, Fold]:
+def _folds_ahead(run_id: uuid.UUID, size: int) -> tuple[set[int], dict[uuid.UUID, Fold]]:
+    """Return the actions that summaries were looked for, and the summaries by field."""
     with connection.cursor() as cursor:
-        actions = _take(cursor, run_id, size)
-    keep = {action.topic_id: int(action.changes["keep"]) for action in actions if _folds(action)}
-    return folds_prepare(keep)
+        actions = [action for action in _take(cursor, run_id, size) if _folds(action)]
+    folds = folds_prepare({action.topic_id: int(action.changes["keep"]) for action in actions})
+    return {action.id for action in actions}, folds
 
 
 def _folds(action: _Action) -> bool:

@@ -126,15 +126,9 @@ def run_approve(
 
 def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
     """Undo a run: see ``run_undo``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
-    run = run_get(run_id, principal=principal)
+    run_get(run_id, principal=principal)
     principal.require("operator")
-    first = run.status != ForgetRun.Status.UNDONE
-    undone = run_undo(run_id, actor=principal.actor, now=now)
-    if first:
-        _audit(
-            run, "run_undone", principal, reason, now, {"restored": undone.restored, "conflicts": undone.conflict_count}
-        )
-    return undone
+    return run_undo(run_id, actor=principal.actor, reason=reason, now=now)
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:

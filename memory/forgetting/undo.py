@@ -17,7 +17,7 @@ from memory.domain.errors import Conflict
 from memory.forgetting import moves
 from memory.forgetting.apply import BATCH
 from memory.forgetting.state import STATE, drift_words, same_state_sql
-from memory.models import ForgetRun
+from memory.models import AuditEvent, ForgetRun
 from memory.models.expressions import fade_key_sql
 
 _TAKE = """
@@ -113,8 +113,10 @@ class Undone:
     conflict_count: int
 
 
-def run_undo(run_id: uuid.UUID, *, actor: str, now: dt.datetime) -> Undone:
+def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
     """Undo a run and return what that did. Twelve statements per ``BATCH`` topics, each batch its own transaction.
+
+    The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between.
 
     Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
     """
@@ -131,6 +133,12 @@ def run_undo(run_id: uuid.UUID, *, actor: str, now: dt.datetime) -> Undone:
         if run.status != ForgetRun.Status.UNDONE:
             run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
             run.save(update_fields=["status", "undone_at", "undone_by"])
+            undone = undo_outcome(run_id)
+            AuditEvent.objects.create(
+                at=now, actor=actor, action="run_undone", scope=run.scope, reason=reason,
+                after={"run": str(run_id), "restored": undone.restored, "conflicts": undone.conflict_count},
+            )  # fmt: skip
+            return undone
     return undo_outcome(run_id)
 
 
