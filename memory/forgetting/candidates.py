@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
+from psycopg import sql
 
 from memory.forgetting.ground import Ground, grounds_of
 from memory.forgetting.judgement import RELEASED, Bound, Judge, RulesSql, float_sql
 from memory.models import Rung
+from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import EffectivePolicy, Policies
 
 # What is reported, and counted, of a run; in the order in which the most telling name is chosen.
@@ -28,22 +30,29 @@ OTHER_COUNTS = ("pinned", "unpinned", "categorized")
 class CandidateQuery:
     """A statement without its end: the text of a SELECT, and what it is bound to."""
 
-    sql: str
+    text: str
     bound: Bound
 
 
 def candidates_sql(
-    policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None
-) -> CandidateQuery:
+    policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None,
+    topics: Sequence[uuid.UUID] | None = None,
+) -> CandidateQuery:  # fmt: skip
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
-    not have been given the half-life of these policies, so that the index cannot be trusted.
+    not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
+    those are asked about.
     """
     bound = bound or Bound()
     parts = [
         _ground_sql(
-            ground, event=event, now=now, bound=bound, trusted=not draft and not policies.rekeying_touches(ground.path)
+            ground,
+            event=event,
+            now=now,
+            bound=bound,
+            trusted=not draft and not policies.rekeying_touches(ground.path),
+            topics=topics,
         )
         for ground in grounds_of(policies, scope)
     ]
@@ -57,15 +66,33 @@ WHERE false
 """
 
 
-def _ground_sql(ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool) -> str:
+# Written as a join, because the planner takes a range between two columns for narrow. Written as constants, it adds up
+# what each says by itself, though the rung follows from the key, and reads the whole table instead of the index.
+_IN_RANGE = "v.rung = r.rung AND v.half_life = r.half_life AND v.fade_floor > r.low AND v.fade_floor < r.high"
+
+
+def _ranges_sql(judge: Judge) -> str:
+    rung, half_life, low, high = zip(*judge.leaving(), strict=True)
+    columns = [f"{judge.bind(list(rung))}::int[]"]
+    columns += [f"{judge.bind(list(numbers))}::float8[]" for numbers in (half_life, low, high)]
+    return f"unnest({', '.join(columns)}) AS r (rung, half_life, low, high)"
+
+
+def _ground_sql(
+    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool, topics: Sequence[uuid.UUID] | None
+) -> str:
     judge = Judge(ground.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind)]
     if not rules:
         conditions.append("NOT v.pinned")
-        if judge.by_key and trusted:
-            conditions.append(f"({judge.leaving()})")
-    join = "JOIN memory_topic t ON t.id = v.topic_id" if rules.needs_topic else ""
+    source = "memory_vitality v"
+    if topics is not None:
+        conditions.append(f"v.topic_id = ANY({bound.bind(list(topics))}::uuid[])")
+    elif not rules and judge.by_key and trusted:
+        source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
+    if rules.needs_topic:
+        source += " JOIN memory_topic t ON t.id = v.topic_id"
     # OFFSET 0 keeps the planner from writing each expression out wherever it is named.
     return f"""
         SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
@@ -83,7 +110,7 @@ def _ground_sql(ground: Ground, *, event: str, now: dt.datetime, bound: Bound, t
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.standing} AS rule,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
-                        FROM memory_vitality v {join}
+                        FROM {source}
                         WHERE {" AND ".join(conditions)}
                         OFFSET 0
                     ) seen
@@ -153,6 +180,39 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
     return " || ".join(parts)
 
 
+def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
+    """Tell whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
+
+    It looks at the whole store and not at scopes and gates, so yes means maybe. It is always yes where rules answer the
+    event, the strategy does not go by the fade key, or rows wait for another half-life.
+    """
+    ranges: list[tuple[int, float, float, float]] = []
+    exempt: set[str] | None = None
+    for ground in grounds_of(policies, scope):
+        judge = Judge(ground.policy, now, event, str)
+        if not judge.by_key or ground.policy.rules.on(event) or policies.rekeying_touches(ground.path):
+            return True
+        ranges += judge.leaving()
+        kinds = set(ground.policy.knobs.exempt_kinds)
+        exempt = kinds if exempt is None else exempt & kinds
+    if not ranges:
+        return False
+    bound = Bound()
+    # Moments are bound and kinds are written out: then the plan does not depend on what is bound, and is kept.
+    rows = ", ".join(
+        f"({rung:d}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
+        for rung, *numbers in ranges
+    )
+    spared = sql.Literal(sorted(exempt or ())).as_string(None).replace("%", "%%")
+    statement = f"""
+        SELECT EXISTS (
+            SELECT 1 FROM (VALUES {rows}) AS r (rung, half_life, low, high)
+            JOIN memory_vitality v ON {_IN_RANGE} AND v.fade > r.low AND v.fade < r.high
+            WHERE v.live AND NOT v.pinned AND v.kind <> ALL({spared}::text[])
+        )"""
+    return bool(rows_prepared(statement, bound.values)[0][0])
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One topic that a run would act on."""
@@ -167,22 +227,26 @@ class Candidate:
 def candidates_find(
     policies: Policies, scope: str, *, event: str, now: dt.datetime, limit: int | None = None, draft: bool = False
 ) -> list[Candidate]:
-    """Return what a run would act on, lowest score first. One query."""
+    """Return what a run would act on, lowest score first. One query if nothing is due, else two."""
+    if not draft and not candidates_possible(policies, scope, event=event, now=now):
+        return []
     query = candidates_sql(policies, scope, event=event, now=now, draft=draft)
     most = "" if limit is None else f" LIMIT {limit:d}"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT topic_id, from_rung, to_rung, action, score FROM ({query.sql}) c ORDER BY score, topic_id{most}",
+            f"SELECT topic_id, from_rung, to_rung, action, score FROM ({query.text}) c ORDER BY score, topic_id{most}",
             query.bound.values,
         )
         return [Candidate(*row) for row in cursor.fetchall()]
 
 
 def candidates_count(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> dict[str, int]:
-    """Return how many topics a run would act on, by action. One query."""
+    """Return how many topics a run would act on, by action. One query if nothing is due, else two."""
+    if not candidates_possible(policies, scope, event=event, now=now):
+        return {}
     query = candidates_sql(policies, scope, event=event, now=now)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT action, count(*) FROM ({query.sql}) c GROUP BY action", query.bound.values)
+        cursor.execute(f"SELECT action, count(*) FROM ({query.text}) c GROUP BY action", query.bound.values)
         return dict(cursor.fetchall())
 
 

@@ -6,7 +6,7 @@ preview, a dry run and a run cannot disagree.
 
 import datetime as dt
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ from memory.domain.conditions import condition_parse
 from memory.domain.knobs import NO_DECAY_SECONDS
 from memory.domain.ladder import CLIMB_MARGIN
 from memory.domain.rules import PIN_ACTIONS, STANDING_ACTIONS, Rule
-from memory.domain.salience import FADE_FLOOR_LAG, fade_before
+from memory.domain.salience import MAX_HALVINGS, fade_before
 from memory.forgetting.conditions import condition_sql
 from memory.models import Rung
-from memory.models.expressions import archive_gate_sql, fade_key_sql, score_sql
+from memory.models.expressions import fade_key_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
 
 Bind = Callable[[object], str]
@@ -33,14 +33,15 @@ RULE_RUNG = {
 
 
 class Bound:
-    """The parameters of one statement, named as they are bound."""
+    """The parameters of one statement, named as they are bound; what is bound twice has one name."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
+        self._names: dict[tuple[type, str], str] = {}
 
     def bind(self, value: object) -> str:
         """Keep ``value`` and return its placeholder."""
-        name = f"p{len(self.values)}"
+        name = self._names.setdefault((type(value), repr(value)), f"p{len(self.values)}")
         self.values[name] = value
         return f"%({name})s"
 
@@ -79,14 +80,34 @@ class Judge:
             active_half_life=knobs.active_half_life,
         )
 
-    def bound(self, theta: float) -> float:
-        """Return the fade key below which the score is below ``theta``."""
-        return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.now.timestamp())
+    def key(self) -> str:
+        """Return the expression that is compared instead of the score, in whose units ``bound`` gives thresholds.
 
-    def _fade(self) -> str:
-        half_life = float_sql(self.policy.knobs.half_life)
+        Under ``half_life`` this is the fade key: comparing keys spares a power of two per row, and is what the index is
+        made of.
+        """
+        knobs = self.policy.knobs
+        if knobs.strategy == "static":
+            return "v.salience"
+        if knobs.strategy != "half_life":
+            return self.score()
+        half_life = float_sql(knobs.half_life)
         anew = fade_key_sql("v.salience", reinforced_at="v.reinforced_at", half_life=half_life)
         return f"(CASE WHEN v.half_life = {half_life} THEN v.fade ELSE {anew} END)"
+
+    def bound(self, theta: float) -> float:
+        """Return the value of ``key`` at which the score is ``theta``."""
+        return self._fade_bound(theta) if self.policy.knobs.strategy == "half_life" else theta
+
+    def score_of(self, key: float) -> float:
+        """Return the score at a value of ``key``: the other direction of ``bound``."""
+        if self.policy.knobs.strategy != "half_life":
+            return key
+        halvings = (self.now.timestamp() - key) / self.policy.knobs.half_life
+        return 0.0 if halvings > MAX_HALVINGS else 2.0**-halvings
+
+    def _fade_bound(self, theta: float) -> float:
+        return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.now.timestamp())
 
     def below(self, theta: float) -> str:
         """Return the condition that the score is below ``theta``."""
@@ -97,13 +118,21 @@ class Judge:
         return self._compare(">", theta)
 
     def _compare(self, operator: str, theta: float) -> str:
-        strategy = self.policy.knobs.strategy
-        if strategy == "half_life":
-            # Comparing keys instead of scores spares a power of two per row, and is what the index is made of.
-            return f"{self._fade()} {operator} {float_sql(self.bound(theta))}"
-        if strategy == "static":
-            return f"v.salience {operator} {float_sql(theta)}"
-        return f"{self.score()} {operator} {float_sql(theta)}"
+        return f"{self.key()} {operator} {float_sql(self.bound(theta))}"
+
+    def gate(self) -> str:
+        """Return the condition that the topic has been left alone for as long as archiving asks for.
+
+        The same as ``archive_gate_sql``, with the moment worked out once instead of an age for every row.
+        """
+        knobs = self.policy.knobs
+        if knobs.strategy == "relevance":
+            return f"coalesce(v.last_retrieved_at, v.created_at) < {self._before(knobs.prune_after)}"
+        # A row from the future counts as used just now.
+        return f"v.reinforced_at <= {self._before(knobs.prune_after)}" if knobs.prune_after else "true"
+
+    def _before(self, seconds: float) -> str:
+        return f"{self.bind(self.now - dt.timedelta(seconds=seconds))}::timestamptz"
 
     def exempt(self) -> str:
         """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the ground."""
@@ -113,11 +142,10 @@ class Judge:
     def ladder(self) -> str:
         """Return the rung on which the thresholds put the topic, as ``rung_target`` does."""
         knobs = self.policy.knobs
-        gate = archive_gate_sql(knobs.strategy, row="v", now=self._moment, prune_after=knobs.prune_after)
         summary, detach, archive = knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold
         rises, attaches = self.above(summary * CLIMB_MARGIN), self.above(detach * CLIMB_MARGIN)
         return f"""
-            CASE WHEN {self.below(archive)} AND {gate} THEN {Rung.ARCHIVED:d}
+            CASE WHEN {self.below(archive)} AND {self.gate()} THEN {Rung.ARCHIVED:d}
                  WHEN v.rung >= {Rung.DETACHED:d} THEN
                      CASE WHEN NOT {attaches} THEN {Rung.DETACHED:d}
                           WHEN {rises} THEN {Rung.ACTIVE:d} ELSE {Rung.SUMMARIZED:d} END
@@ -127,45 +155,24 @@ class Judge:
                  WHEN {self.below(summary)} THEN {Rung.SUMMARIZED:d}
                  ELSE {Rung.ACTIVE:d} END"""
 
-    def leaving(self) -> str:
-        """Return a condition that every topic fulfils which the thresholds move off its rung, as ranges of the index.
+    def leaving(self) -> list[tuple[int, float, float, float]]:
+        """Return ranges of the index in which every topic lies that the thresholds move off its rung.
 
-        The index holds a lower bound of the fade key, so a few topics more fulfil it; ``ladder`` decides.
+        Each is (rung, half-life, low, high), with both ends outside. On the first rung the index holds a lower bound of
+        the fade key, so that a few topics more are found; ``ladder`` decides.
         """
         knobs = self.policy.knobs
-        half_life = knobs.half_life
         # The scores of "static" are compared as they are; over this much the key and the score cannot disagree.
-        slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * half_life
-
-        def under(theta: float) -> str:
-            return f"v.fade_floor < {float_sql(self.bound(theta) + slack)}"
-
-        def over(theta: float) -> str:
-            return f"v.fade_floor > {float_sql(self.bound(theta) - FADE_FLOOR_LAG * half_life - slack)}"
-
-        ranges = {
-            Rung.ACTIVE: [under(max(knobs.theta_summary, knobs.forget_salience_threshold))],
-            Rung.SUMMARIZED: [
-                under(max(knobs.theta_detach, knobs.forget_salience_threshold)),
-                over(knobs.theta_summary * CLIMB_MARGIN),
-            ],
-            Rung.DETACHED: [under(knobs.forget_salience_threshold), over(knobs.theta_detach * CLIMB_MARGIN)],
-        }
-        parts = [
-            f"v.rung = {rung:d} AND v.half_life = {float_sql(half_life)} AND {condition}"
-            for rung, conditions in ranges.items()
-            for condition in conditions
+        slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * knobs.half_life
+        summary, detach, archive = knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold
+        falling = {Rung.ACTIVE: summary, Rung.SUMMARIZED: detach, Rung.DETACHED: archive}
+        rising = {Rung.SUMMARIZED: summary, Rung.DETACHED: detach}
+        return [
+            (int(rung), knobs.half_life, -math.inf, self._fade_bound(theta) + slack) for rung, theta in falling.items()
+        ] + [
+            (int(rung), knobs.half_life, self._fade_bound(theta * CLIMB_MARGIN) - slack, math.inf)
+            for rung, theta in rising.items()
         ]
-        return " OR ".join(f"({part})" for part in parts)
-
-    def bin(self, edges: Sequence[float]) -> str:
-        """Return which of the bins between ``edges`` the score falls into, from 0; the outer ones are open."""
-        inner = edges[1:-1]
-        value = self.score()
-        if self.policy.knobs.strategy == "half_life":
-            # The same trick as in comparing: the edges are turned into keys once, not each key into a score.
-            value, inner = self._fade(), [self.bound(edge) for edge in inner]
-        return f"width_bucket({value}, ARRAY[{', '.join(map(float_sql, inner))}])"
 
     def rules(self) -> "RulesSql":
         """Return what the rules that answer the event make of the topic."""

@@ -18,9 +18,15 @@ from memory.models.expressions import fade_key_sql, faded_sql, salience_effectiv
 Ids = Sequence[uuid.UUID]
 
 _RUNG = """
-UPDATE {table} x SET rung = d.rung FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
+UPDATE {table} x SET rung = d.rung{more}
+FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
 """
-_RUNGS = (_RUNG.format(table="memory_topic", key="id"), _RUNG.format(table="memory_vitality", key="topic_id"))
+# Below the first rung the indexed floor of the fade key is the key itself: the index is asked who has risen. The rung
+# is in the same index, so that this costs nothing more.
+_RUNGS = (
+    _RUNG.format(table="memory_topic", key="id", more=""),
+    _RUNG.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
+)
 
 _LIVE = (
     "UPDATE memory_vitality SET live = %(live)s WHERE topic_id = ANY(%(ids)s)",

@@ -10,7 +10,13 @@ from memory.domain.errors import Conflict
 from memory.domain.identifiers import uuid7
 from memory.domain.rules import GATED_EVENTS
 from memory.domain.scopes import scope_within
-from memory.forgetting.candidates import OTHER_COUNTS, STANDING_COUNTS, active_count, candidates_sql
+from memory.forgetting.candidates import (
+    OTHER_COUNTS,
+    STANDING_COUNTS,
+    active_count,
+    candidates_possible,
+    candidates_sql,
+)
 from memory.forgetting.ground import grounds_of
 from memory.forgetting.state import STATE
 from memory.models import ForgetRun
@@ -84,12 +90,12 @@ def run_plan(
 
 
 def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Tell whether a run would find anything to do: past the gate, and a topic due. Two queries at most."""
-    if gate_closed(policies, scope, event=event):
+    """Tell whether a run would find anything to do: a topic due, and past the gate. One query if nothing is due."""
+    if not candidates_possible(policies, scope, event=event, now=now) or gate_closed(policies, scope, event=event):
         return False
     query = candidates_sql(policies, scope, event=event, now=now)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.sql}) c)", query.bound.values)
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
         return bool(cursor.fetchone()[0])
 
 
@@ -125,7 +131,7 @@ def _fill(run: ForgetRun, policies: Policies) -> None:
 
 def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int]]:
     query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
-    sql = _WRITE.format(candidates=query.sql, state=STATE)
+    sql = _WRITE.format(candidates=query.text, state=STATE)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
         cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})

@@ -1,11 +1,10 @@
 """What-if: what a draft of a policy would forget, now and later, beside the policy in force. Nothing is written.
 
-One pass over Vitality judges every topic under both policies at every moment asked for, with the expressions that a run
-is made of (``judgement``), and counts the outcomes. The list of topics is the candidate query itself.
+One pass over Vitality counts the topics that are alike (``census``); what becomes of each class under both policies at
+every moment is decided with the thresholds that a run compares with. The list of topics is the candidate query itself.
 """
 
 import datetime as dt
-import itertools
 import json
 import math
 import uuid
@@ -19,7 +18,8 @@ from memory.domain.cursors import cursor_make, cursor_parse
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
-from memory.forgetting.ground import Ground, grounds_of, scope_sql
+from memory.forgetting.census import Class, View, census_take
+from memory.forgetting.ground import Ground, grounds_of
 from memory.forgetting.judgement import Bound, Judge, float_sql
 from memory.models import Rung
 from memory.policy.snapshot import Policies
@@ -86,7 +86,8 @@ def whatif(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, at: Sequence[dt.datetime] | None = None,
     event: str = "cron", scale: str = "log",
 ) -> WhatIf:  # fmt: skip
-    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
+    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query per
+    ground.
 
     ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
     would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
@@ -99,83 +100,56 @@ def whatif(
     # The other two strategies score on a scale that ends at 1.
     highest = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
     edges = edges_make(scale=scale, highest=highest)
-    bound = Bound()
-    targets = [(policies, moment) for moment in (now, *moments) for policies in (present, draft)]
-    parts = [
-        _ground_sql(ground, targets, draft, now=now, event=event, edges=edges, bound=bound)
+    classes = [
+        found
         for ground in grounds_of(draft, scope, forgetting=False)
+        for found in _ground_census(ground, [now, *moments], present, draft, event=event, edges=edges)
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(parts), bound.values)
-        rows = cursor.fetchall()
-    return _counted(rows, moments, edges, len(targets))
+    return _counted(classes, moments, edges)
 
 
-def _ground_sql(
-    ground: Ground, targets: list[tuple[Policies, dt.datetime]], draft: Policies, *, now: dt.datetime, event: str,
-    edges: list[float], bound: Bound,
-) -> str:  # fmt: skip
-    """Return how many topics of one ground share a bin, a rung and an outcome under each policy and moment."""
-    judge = Judge(draft.effective(ground.path), now, event, bound.bind)
-    outcomes = []
-    needs_topic = False
-    for policies, moment in targets:
-        outcome, reads_topic = _target_sql(policies, ground, moment, event=event, bound=bound)
-        outcomes.append(outcome)
-        needs_topic = needs_topic or reads_topic
-    join = "JOIN memory_topic t ON t.id = v.topic_id" if needs_topic else ""
-    # All outcomes in one number: grouping by it costs a fraction of grouping by as many columns.
-    packed = " + ".join(f"{4 ** (place + 1)}::int8 * ({outcome})" for place, outcome in enumerate(outcomes))
-    return f"""
-        SELECT bin, packed & 3, packed >> 2, live, count(*) FROM (
-            SELECT {judge.bin(edges)} AS bin, v.rung + {packed} AS packed, v.live
-            FROM memory_vitality v {join}
-            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {ground.within_sql("v.scope_id", bound.bind)}
-        ) x GROUP BY bin, packed, live"""
+def _ground_census(
+    ground: Ground, moments: list[dt.datetime], present: Policies, draft: Policies, *, event: str, edges: list[float]
+) -> list[Class]:
+    """Count the topics of one ground; the views are the draft and the policy in force, in turn, at each moment."""
+    bound = Bound()
+    views = [
+        _view(policies, ground, moment, event=event, bound=bound) for moment in moments for policies in (draft, present)
+    ]
+    return census_take(ground, views, edges=edges, bound=bound)
 
 
-def _target_sql(
-    policies: Policies, ground: Ground, moment: dt.datetime, *, event: str, bound: Bound
-) -> tuple[str, bool]:
-    """Return the rung on which a run would leave the topic, and whether that reads the topic's own row."""
+def _view(policies: Policies, ground: Ground, moment: dt.datetime, *, event: str, bound: Bound) -> View:
     policy = policies.effective(ground.path)
     exempt = policy.knobs.exempt_scopes
-    if policy.knobs.mode == "off" or any(scope_within(ground.path, path) for path in exempt):
-        return "v.rung", False
-    judge = Judge(policy, moment, event, bound.bind)
-    rules = judge.rules()
-    spared = ["NOT v.live", judge.exempt(), f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"]
-    spared += [scope_sql("v.scope_id", path, bound.bind) for path in exempt if scope_within(path, ground.path)]
-    # What a rule releases has left retrieval like what is archived, and is counted with it.
-    target = (
-        f"least({Rung.ARCHIVED:d}, greatest({judge.ladder()}, {rules.standing_rung_at_once}))"
-        if rules
-        else judge.ladder()
+    return View(
+        Judge(policy, moment, event, bound.bind),
+        exempt=tuple(path for path in exempt if scope_within(path, ground.path)),
+        rests=policy.knobs.mode == "off" or any(scope_within(ground.path, path) for path in exempt),
     )
-    return f"CASE WHEN {' OR '.join(spared)} THEN v.rung ELSE {target} END", rules.needs_topic
 
 
-def _counted(rows: list[tuple[Any, ...]], moments: list[dt.datetime], edges: list[float], targets: int) -> WhatIf:
+def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
     steps = {name: Step() for name in STEPS}
     later = [Projection(moment, _steps_empty(), _steps_empty()) for moment in moments]
     bins = {rung.label: [0] * BINS for rung in Rung}
     active = 0
-    for place, rung, packed, live, count in rows:
-        bins[Rung(rung).label][place] += count
-        if not live:
+    for each in classes:
+        bins[Rung(each.rung).label][each.bin] += each.count
+        if not each.live:
             continue
-        active += count
-        outcomes = [(packed >> (2 * at)) & 3 for at in range(targets)]
-        for name, step in STEPS.items():
-            now, draft = (outcome == step > rung for outcome in outcomes[:2])
-            steps[name].now += count * now
-            steps[name].draft += count * draft
-            steps[name].gained += count * (draft and not now)
-            steps[name].lost += count * (now and not draft)
-        for projection, present, draft in zip(later, outcomes[2::2], outcomes[3::2], strict=True):
-            for outcome, said in ((present, projection.now), (draft, projection.draft)):
-                if outcome > rung:
-                    said[_NAMES[outcome]] += count
+        active += each.count
+        for name, rung in STEPS.items():
+            draft, now = (target == rung > each.rung for target in each.targets[:2])
+            step = steps[name]
+            step.now += each.count * now
+            step.draft += each.count * draft
+            step.gained += each.count * (draft and not now)
+            step.lost += each.count * (now and not draft)
+        for projection, draft_target, present_target in zip(later, each.targets[2::2], each.targets[3::2], strict=True):
+            for target, said in ((draft_target, projection.draft), (present_target, projection.now)):
+                if target > each.rung:
+                    said[_NAMES[target]] += each.count
     return WhatIf(active, steps, later, Histogram(edges, bins))
 
 
@@ -214,35 +188,48 @@ def affected_page(
 ) -> tuple[list[Affected], str | None]:  # fmt: skip
     """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
 
-    One query: the candidate query of the draft, beside that of the policy in force. Raises ``ValueRefused`` for a
-    foreign cursor.
+    Two queries: the candidate query of the draft, and that of the policy in force about the topics of the page; with
+    ``only_new`` both are one. Raises ``ValueRefused`` for a foreign cursor.
     """
     # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
     trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
     bound = Bound()
     wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound)
-    beside = candidates_sql(present, scope, event=event, now=now, bound=bound)
-    conditions = ["true"]
-    if only_new:
-        conditions.append("p.topic_id IS NULL")
+    conditions = []
     if cursor is not None:
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({float_sql(score)}, {bound.bind(topic_id)}::uuid)")
-    sql = f"""
-        WITH c AS MATERIALIZED ({wanted.sql}), p AS MATERIALIZED ({beside.sql})
-        SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why, p.topic_id IS NULL
-        FROM c
-        LEFT JOIN p ON p.topic_id = c.topic_id AND p.action = c.action
+    if only_new:
+        beside = candidates_sql(present, scope, event=event, now=now, bound=bound)
+        conditions.append(
+            f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
+        )
+    # What is told of a topic is worked out for those of the page, after the others have been counted off.
+    statement = f"""
+        SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
+        FROM (
+            SELECT * FROM ({wanted.text}) c WHERE {" AND ".join(conditions) or "true"}
+            ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
+        ) c
         JOIN memory_topic t ON t.id = c.topic_id
         JOIN memory_scope s ON s.id = t.scope_id
-        WHERE {" AND ".join(conditions)}
-        ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}"""
+        ORDER BY c.score, c.topic_id"""
     with connection.cursor() as database:
-        database.execute(sql, bound.values)
-        found: list[tuple[Any, ...]] = database.fetchall()
-    rows = list(itertools.starmap(Affected, found))
+        database.execute(statement, bound.values)
+        found = database.fetchall()
+    known = set() if only_new else _acted_on(present, scope, [row[0] for row in found], event=event, now=now)
+    rows = [Affected(*row, (row[0], row[4]) not in known) for row in found]
     following = None
     if len(rows) > limit:
         last = rows[limit - 1]
         following = cursor_make(last.score, last.topic_id)
     return rows[:limit], following
+
+
+def _acted_on(
+    policies: Policies, scope: str, topics: list[uuid.UUID], *, event: str, now: dt.datetime
+) -> set[tuple[uuid.UUID, str]]:
+    query = candidates_sql(policies, scope, event=event, now=now, topics=topics)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT topic_id, action FROM ({query.text}) c", query.bound.values)
+        return {(topic_id, action) for topic_id, action in cursor.fetchall()}

@@ -24,10 +24,6 @@ class Field(Fading):
             # Also the index by which a topic's fields are fetched.
             models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name"),
         ]
-        indexes = [
-            # The detach rung: fields whose own salience is due.
-            models.Index(fields=["half_life", "fade_floor"], name="field_due", condition=models.Q(detached=False)),
-        ]
 
     def __str__(self) -> str:
         return self.name

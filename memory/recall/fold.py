@@ -27,8 +27,10 @@ ORDER BY a.actor, a.query_hash, a.at DESC
 """
 
 
-def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
+def _fold_sql(table: str, key: str, ids: str, bump: str, *, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
+
+    Where ``exact_floor`` holds, the indexed floor of the fade key follows the key at once.
 
     Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
@@ -77,7 +79,8 @@ def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
         )
         UPDATE {table} row
         SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
-            fade_floor = {fade_floor_sql("row.fade_floor", fade="k.fade", half_life="k.half_life")},
+            fade_floor = CASE WHEN {exact_floor} THEN k.fade
+                              ELSE {fade_floor_sql("row.fade_floor", fade="k.fade", half_life="k.half_life")} END,
             retrieval_count = row.retrieval_count + k.times,
             last_retrieved_at = greatest(row.last_retrieved_at, k.seen_at)
         FROM keyed k
@@ -85,7 +88,8 @@ def _fold_sql(table: str, key: str, ids: str, bump: str) -> str:
     """
 
 
-_FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", "topic_ids", "bump")
+# Below the first rung the index is also asked who has risen, and a floor that lags behind would not tell.
+_FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", "topic_ids", "bump", exact_floor="row.rung > 0")
 _FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump")
 
 _MARK = """

@@ -1,0 +1,188 @@
+"""The census: how many topics share everything that forgetting looks at. One pass over Vitality, one small table back.
+
+What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
+whether it was left alone long enough. However many policies and moments are asked about, there are few different such
+classes; so the database counts classes, and what becomes of each is decided once (``whatif``).
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memory.domain.ladder import CLIMB_MARGIN, rung_target
+from memory.forgetting.ground import Ground, scope_sql
+from memory.forgetting.judgement import RELEASED, Bound, Judge
+from memory.models import Rung
+
+# One whole number holds so much of a class; what does not fit goes into the next.
+_PACKED_BELOW = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One policy at one moment, as the census has to tell topics apart for it."""
+
+    judge: Judge
+    exempt: tuple[str, ...]
+    rests: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Topics alike: their rung, whether they are in retrieval, on which rung each view would leave them, in which bin
+    of the histogram they are, and how many there are."""
+
+    rung: int
+    live: bool
+    targets: tuple[int, ...]
+    bin: int
+    count: int
+
+
+class _Columns:
+    """The expressions of a class, each with the number of values it takes; equal ones are there once."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.sizes: list[int] = []
+
+    def place(self, text: str, size: int) -> int:
+        if text not in self.texts:
+            self.texts.append(text)
+            self.sizes.append(size)
+        return self.texts.index(text)
+
+    def packed(self) -> tuple[list[str], list[list[int]]]:
+        """Return whole numbers that hold the values of the expressions, and which ones each holds."""
+        numbers: list[str] = []
+        held: list[list[int]] = []
+        factor = _PACKED_BELOW
+        for at, (text, size) in enumerate(zip(self.texts, self.sizes, strict=True)):
+            if factor * size >= _PACKED_BELOW:
+                numbers.append("0::int8")
+                held.append([])
+                factor = 1
+            numbers[-1] += f" + {factor}::int8 * ({text})"
+            held[-1].append(at)
+            factor *= size
+        return numbers, held
+
+
+class _Key:
+    """What one policy compares with thresholds, in classes between all the thresholds that any view of it has."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.edges: set[float] = set()
+
+    def add(self, bounds: Sequence[float]) -> None:
+        for bound in bounds:
+            # "Below" and "above" leave the bound itself out, each on its side.
+            self.edges |= {bound, math.nextafter(bound, math.inf)}
+
+    def sql(self) -> str:
+        ordered = ",".join("Infinity" if edge == math.inf else repr(edge) for edge in self.sorted())
+        return f"width_bucket({self.text}, '{{{ordered.replace('-inf', '-Infinity')}}}'::float8[])"
+
+    def sorted(self) -> list[float]:
+        return sorted(self.edges)
+
+    def representatives(self) -> list[float]:
+        """Return a value in the middle of each class."""
+        edges = self.sorted()
+        inner = [
+            low if high <= math.nextafter(low, math.inf) else (low + high) / 2
+            for low, high in itertools.pairwise(edges)
+        ]
+        return [-math.inf, *inner, math.inf]
+
+
+def census_take(ground: Ground, views: Sequence[View], *, edges: Sequence[float], bound: Bound) -> list[Class]:
+    """Return the classes of the topics on ``ground``, archived ones included. One query.
+
+    ``edges`` are those of the histogram, in scores; the first view's policy and moment make them.
+    """
+    columns = _Columns()
+    rung_at = columns.place("v.rung", 4)
+    live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
+    keys: dict[str, _Key] = {}
+    for view in views:
+        knobs = view.judge.policy.knobs
+        thetas = [knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold]
+        thetas += [knobs.theta_summary * CLIMB_MARGIN, knobs.theta_detach * CLIMB_MARGIN]
+        keys.setdefault(view.judge.key(), _Key(view.judge.key())).add([view.judge.bound(theta) for theta in thetas])
+    first = views[0].judge
+    keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
+    key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
+    readers = [_Reader(view, columns, key_at, keys) for view in views]
+    numbers, held = columns.packed()
+    join = "JOIN memory_topic t ON t.id = v.topic_id" if any(reader.needs_topic for reader in readers) else ""
+    names = [f"k{at}" for at in range(len(numbers))]
+    named = ", ".join(f"{number} AS {name}" for number, name in zip(numbers, names, strict=True))
+    # The table tells the planner that few keys and moments differ (migration 0002), or it would take every topic for a
+    # class of its own, and sort instead of counting in parallel.
+    statement = f"""
+        SELECT {named}, count(*) FROM memory_vitality v {join}
+        WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {ground.within_sql("v.scope_id", bound.bind)}
+        GROUP BY {", ".join(names)}"""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, bound.values)
+        rows = cursor.fetchall()
+    middles = keys[first.key()].representatives()
+    bins = [_bin_of(first.score_of(middle), edges) for middle in middles]
+    classes = []
+    for row in rows:
+        values = _unpack(row[:-1], held, columns.sizes)
+        rung, live = values[rung_at], bool(values[live_at])
+        targets = tuple(reader.target(values, rung) if live else rung for reader in readers)
+        classes.append(Class(rung, live, targets, bins[values[key_at[first.key()]]], int(row[-1])))
+    return classes
+
+
+class _Reader:
+    """Reads from the values of a class where one view would leave its topics."""
+
+    def __init__(self, view: View, columns: _Columns, key_at: dict[str, int], keys: dict[str, _Key]) -> None:
+        judge, self.rests = view.judge, view.rests
+        self.knobs = judge.policy.knobs
+        rules = judge.rules()
+        self.needs_topic = rules.needs_topic
+        self.key_at = key_at[judge.key()]
+        self.scores = [judge.score_of(middle) for middle in keys[judge.key()].representatives()]
+        pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
+        spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
+        self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
+        self.gate_at = columns.place(f"CASE WHEN {judge.gate()} THEN 1 ELSE 0 END", 2)
+        self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
+
+    def target(self, values: Sequence[int], rung: int) -> int:
+        if self.rests or values[self.spared_at]:
+            return rung
+        score, knobs = self.scores[values[self.key_at]], self.knobs
+        by_ladder = rung_target(
+            rung,
+            score,
+            archive_due=score < knobs.forget_salience_threshold and bool(values[self.gate_at]),
+            theta_summary=knobs.theta_summary,
+            theta_detach=knobs.theta_detach,
+        )
+        # What a rule releases has left retrieval like what is archived, and is counted with it.
+        by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
+        return max(by_ladder, by_rule)
+
+
+def _unpack(numbers: Sequence[Any], held: list[list[int]], sizes: list[int]) -> list[int]:
+    values = [0] * len(sizes)
+    for number, places in zip(numbers, held, strict=True):
+        for at in places:
+            number, values[at] = divmod(int(number), sizes[at])
+    return values
+
+
+def _bin_of(score: float, edges: Sequence[float]) -> int:
+    inner = edges[1:-1]
+    return sum(edge <= score for edge in inner)
