@@ -148,6 +148,19 @@ class Knobs:
         return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
 
     @property
+    def detach_below(self) -> float:
+        """The score below which a topic is detached; 0, which nothing is below, if archiving starts no lower.
+
+        So equal thresholds switch a rung off, and the designs that only archive do nothing else.
+        """
+        return self.theta_detach if self.theta_detach > self.forget_salience_threshold else 0.0
+
+    @property
+    def summarize_below(self) -> float:
+        """The score below which a topic is summarized; 0 if archiving starts no lower."""
+        return self.theta_summary if self.theta_summary > self.forget_salience_threshold else 0.0
+
+    @property
     def active_half_life(self) -> float:
         """The half-life of active forgetting in seconds."""
         return self.active_half_life_days * 86_400.0
@@ -184,7 +197,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
     Raises ``ValueRefused`` with a sentence for an unknown knob, a value of another type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"There is no policy value named {name!r}.")
+        raise ValueRefused(f"There is no policy value named {_quoted(name)}.")
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -193,7 +206,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return _switch_parse(name, value)
         case "choice":
             if value not in knob.choices:
-                raise ValueRefused(f"{name} must be one of {', '.join(knob.choices)}; {value!r} is not.")
+                raise ValueRefused(f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.")
             return str(value)
         case "text":
             if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
@@ -203,6 +216,11 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return _words_parse(name, knob, value)
 
 
+def _quoted(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= MAX_WORD_LENGTH else said[:MAX_WORD_LENGTH] + "…"
+
+
 def _number_parse(name: str, knob: Knob, value: object) -> float | int:
     whole = knob.type == "count"
     try:
@@ -210,7 +228,7 @@ def _number_parse(name: str, knob: Knob, value: object) -> float | int:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and number != int(number)):
-        raise ValueRefused(f"{name} must be a {'whole ' if whole else ''}number; {value!r} is not.")
+        raise ValueRefused(f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.")
     if not knob.low <= number <= knob.high:
         raise ValueRefused(f"{name} must lie between {knob.low:g} and {knob.high:g}; {number:g} does not.")
     return int(number) if whole else number
@@ -220,14 +238,14 @@ def _switch_parse(name: str, value: object) -> bool:
     said = {True: True, False: False, "true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     given = value.strip().lower() if isinstance(value, str) else value
     if not isinstance(given, (bool, str)) or given not in said:
-        raise ValueRefused(f"{name} must be true or false; {value!r} is neither.")
+        raise ValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.")
     return said[given]
 
 
 def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(word, str) for word in given):
-        raise ValueRefused(f"{name} must be a list of texts; {value!r} is not.")
+        raise ValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.")
     words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
     if len(words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH or "\x00" in word for word in words):
         raise ValueRefused(f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.")

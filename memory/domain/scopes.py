@@ -15,9 +15,10 @@ def scope_normalize(path: str) -> str:
     Raises ``ValueRefused`` for white space or control characters within a segment, ``.`` and ``..`` segments, and
     paths longer than ``MAX_SCOPE_LENGTH`` characters.
     """
-    if len(path) > MAX_SCOPE_LENGTH:
-        raise ValueRefused(f"A scope has at most {MAX_SCOPE_LENGTH} characters; this one has {len(path)}.")
     segments = [segment for segment in path.split("/") if segment]
+    length = len(ROOT + "/".join(segments))
+    if length > MAX_SCOPE_LENGTH:
+        raise ValueRefused(f"A scope has at most {MAX_SCOPE_LENGTH} characters; this one has {length}.")
     for segment in segments:
         if segment in (".", "..") or not _SEGMENT.fullmatch(segment):
             raise ValueRefused(f"The scope segment {segment!r} must not be '.', '..' or hold white space.")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 MAX_EMBEDDED_CHARS = 4_000
 # PostgreSQL holds at most a megabyte of lexemes in one document, and keeps a hyphenated word whole and in its parts.
 MAX_DOCUMENT_BYTES = 250_000
+# Of one topic, over everything that adds to it.
+MAX_CATEGORIES = 50
 
 
 @dataclass(frozen=True, slots=True)

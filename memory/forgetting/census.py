@@ -112,8 +112,8 @@ def census_take(ground: Ground, views: Sequence[View], *, edges: Sequence[float]
     keys: dict[str, _Key] = {}
     for view in views:
         knobs = view.judge.policy.knobs
-        thetas = [knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold]
-        thetas += [knobs.theta_summary * CLIMB_MARGIN, knobs.theta_detach * CLIMB_MARGIN]
+        thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
+        thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
         keys.setdefault(view.judge.key(), _Key(view.judge.key())).add([view.judge.bound(theta) for theta in thetas])
     first = views[0].judge
     keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
@@ -167,8 +167,8 @@ class _Reader:
             rung,
             score,
             archive_due=score < knobs.forget_salience_threshold and bool(values[self.gate_at]),
-            theta_summary=knobs.theta_summary,
-            theta_detach=knobs.theta_detach,
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
         )
         # What a rule releases has left retrieval like what is archived, and is counted with it.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])

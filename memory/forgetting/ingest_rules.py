@@ -19,9 +19,9 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.condition_words import condition_describe
 from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.rules import PIN_ACTIONS, Rule, RuleSet
+from memory.domain.text import MAX_CATEGORIES
 from memory.forgetting.conditions import condition_sql
 from memory.forgetting.judgement import Bound, Judge
-from memory.ingest.plan import MAX_CATEGORIES
 from memory.models import AuditEvent
 from memory.policy.snapshot import EffectivePolicy, Policies
 

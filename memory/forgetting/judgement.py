@@ -15,6 +15,7 @@ from memory.domain.knobs import NO_DECAY_SECONDS
 from memory.domain.ladder import CLIMB_MARGIN
 from memory.domain.rules import PIN_ACTIONS, STANDING_ACTIONS, Rule
 from memory.domain.salience import MAX_HALVINGS, fade_before
+from memory.domain.text import MAX_CATEGORIES
 from memory.forgetting.conditions import condition_sql
 from memory.models import Rung
 from memory.models.expressions import fade_key_sql, score_sql
@@ -142,7 +143,7 @@ class Judge:
     def ladder(self) -> str:
         """Return the rung on which the thresholds put the topic, as ``rung_target`` does."""
         knobs = self.policy.knobs
-        summary, detach, archive = knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold
+        summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         rises, attaches = self.above(summary * CLIMB_MARGIN), self.above(detach * CLIMB_MARGIN)
         return f"""
             CASE WHEN {self.below(archive)} AND {self.gate()} THEN {Rung.ARCHIVED:d}
@@ -158,14 +159,14 @@ class Judge:
     def leaving(self) -> list[tuple[int, float, float, float]]:
         """Return ranges of the index in which every topic lies that the thresholds move off its rung.
 
-        Each is (rung, half-life, low, high), with both ends outside. On the first rung the index holds a lower bound of
+        Each is (rung, half-life, low, high), high being outside. On the first rung the index holds a lower bound of
         the fade key, so that a few topics more are found; ``ladder`` decides.
         """
         knobs = self.policy.knobs
         # The scores of "static" are compared as they are; over this much the key and the score cannot disagree.
         slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * knobs.half_life
-        summary, detach, archive = knobs.theta_summary, knobs.theta_detach, knobs.forget_salience_threshold
-        falling = {Rung.ACTIVE: summary, Rung.SUMMARIZED: detach, Rung.DETACHED: archive}
+        summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
+        falling = {Rung.ACTIVE: max(summary, archive), Rung.SUMMARIZED: max(detach, archive), Rung.DETACHED: archive}
         rising = {Rung.SUMMARIZED: summary, Rung.DETACHED: detach}
         return [
             (int(rung), knobs.half_life, -math.inf, self._fade_bound(theta) + slack) for rung, theta in falling.items()
@@ -231,6 +232,14 @@ def _rules_sql(judge: Judge) -> RulesSql:
         standing_rung_at_once=f"CASE {' '.join(at_once)} ELSE 0 END" if at_once else "0",
         pins=f"CASE {' '.join(pins)} END" if pins else "NULL::boolean",
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
-        adds=f"nullif(array_remove(ARRAY[{', '.join(adds)}], NULL), '{{}}')" if adds else "NULL::varchar[]",
+        adds=_adds_sql(adds),
         needs_topic=needs_topic,
     )
+
+
+def _adds_sql(adds: list[str]) -> str:
+    """Return the categories to add, each once and no more than a topic may have; NULL for none."""
+    if not adds:
+        return "NULL::varchar[]"
+    chosen = f"ARRAY(SELECT DISTINCT c FROM unnest(ARRAY[{', '.join(adds)}]) AS c WHERE c IS NOT NULL ORDER BY c)"
+    return f"nullif(({chosen})[1:{MAX_CATEGORIES} - cardinality(t.categories)], '{{}}')"

@@ -23,7 +23,7 @@ from memory.models import ForgetRun
 from memory.policy.snapshot import Policies
 
 # One planner at a time, for a moment: whether a scope is free depends on the runs of the others. Any constant will do.
-_LOCK = 0x6D656D70
+_LOCK = 0x6D656D72
 # The circuit breaker does not trip over fewer than this.
 ALWAYS_ALLOWED = 50
 

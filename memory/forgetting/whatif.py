@@ -5,6 +5,7 @@ every moment is decided with the thresholds that a run compares with. The list o
 """
 
 import datetime as dt
+import itertools
 import json
 import math
 import uuid
@@ -218,7 +219,7 @@ def affected_page(
         database.execute(statement, bound.values)
         found = database.fetchall()
     known = set() if only_new else _acted_on(present, scope, [row[0] for row in found], event=event, now=now)
-    rows = [Affected(*row, (row[0], row[4]) not in known) for row in found]
+    rows = list(itertools.starmap(Affected, ((*row, (row[0], row[4]) not in known) for row in found)))
     following = None
     if len(rows) > limit:
         last = rows[limit - 1]

@@ -15,6 +15,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.salience import fade_key
+from memory.domain.text import MAX_CATEGORIES
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.policy.snapshot import Policies
@@ -23,7 +24,6 @@ Row = tuple[Any, ...]
 
 # Of one topic, over all the items that add to it.
 MAX_FIELDS = 500
-MAX_CATEGORIES = 50
 
 
 @dataclass(slots=True)
@@ -141,6 +141,9 @@ class _Placing:
         after: dict[str, Any] = {"applied": reply.applied}
         if topic.is_new and topic.pinned:
             after["pinned"] = True
+        if topic.is_new and self.item.salience != 1.0:
+            # Vitality forgets what it began with; a backtest starts there.
+            after["salience"] = self.item.salience
         self._journal(f"ingest_{self.item.placement}", topic, reason, {}, after)
         return reply
 

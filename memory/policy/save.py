@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from django.db import connection, transaction
 
+from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import Conflict, ValueRefused
 from memory.domain.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
+from memory.models.patterns import patterns_try
 from memory.policy.diff import diff_lines, line_words
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current
@@ -89,6 +91,9 @@ def _write(
     diff = diff_lines({"preset": present.preset, "values": present.values, "rules": present.rules}, content)
     if not diff:
         return present
+    for rule in policy.rules:
+        # What the check of the text lets pass, the database tries once, for a moment.
+        patterns_try(condition_patterns(condition_parse(rule.condition)))
     version = PolicyVersion.objects.create(
         scope=policy.scope, number=policy.number, author=author, reason=reason, created_at=now, diff=diff,
         rolled_back_to=rolled_back_to, **content,

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory.domain.errors import ValueRefused
 from memory.domain.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
 from memory.domain.presets import PRESETS
+from memory.domain.rule_parsing import rules_ordered
 from memory.domain.rules import Rule, RuleSet
 from memory.domain.scopes import ROOT, scope_normalize, scope_within
 from memory.policy.preset_rules import preset_rules
@@ -156,7 +158,18 @@ class Policies:
             for rule in policy.rules_here():
                 rules.setdefault(rule.name, rule)
         version = self.policies[node].number if node in self.policies else 0
-        return EffectivePolicy(node, Knobs(**values), sources, RuleSet(tuple(rules.values())), at=node, version=version)
+        return EffectivePolicy(
+            node, Knobs(**values), sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version
+        )
+
+
+def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return rules in an order in which a category is given before it is asked for, nearest scope first otherwise."""
+    try:
+        return rules_ordered(rules)
+    except ValueRefused:
+        # A save refuses this with a sentence. What is being tried out has to be shown all the same.
+        return rules
 
 
 def _upwards(scope: str) -> Iterator[str]:
