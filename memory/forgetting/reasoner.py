@@ -26,10 +26,10 @@ logger = structlog.get_logger(__name__)
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
 _CLAIM = """
-DELETE FROM memory_wakeup w USING memory_scope s
-WHERE s.id = w.scope_id AND w.id IN (SELECT id FROM memory_wakeup ORDER BY id FOR UPDATE SKIP LOCKED)
-RETURNING s.path, w.event
+SELECT w.id, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id
+ORDER BY w.id FOR UPDATE OF w SKIP LOCKED
 """
+_ANSWERED = "DELETE FROM memory_wakeup WHERE id = ANY(%s)"
 
 _RAISE = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times) VALUES (%(scope)s, %(event)s, %(now)s, %(now)s, 1)
@@ -53,7 +53,8 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
     """Take up what happened and run where something is due; returns the number of runs that were planned.
 
     The wake-ups are gone with the commit that plans their runs, so that a kill loses none and no two workers answer the
-    same. With nothing due, a governed ground costs two queries. Runs that were left applying are worked on first.
+    same. Where another run is in the way they stay, and are answered after it. With nothing due, a governed ground
+    costs two queries. Runs that were left applying are worked on first.
     """
     for run_id in runs_open():
         try:
@@ -66,29 +67,41 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
         cursor.execute(_CLAIM)
         happened = cursor.fetchall()
         if happened:
-            planned = _plan_all(happened, policies_current(), now)
+            policies = policies_current()
+            planned, blocked = _plan_all([(path, event) for _id, path, event in happened], policies, now)
+            cursor.execute(_ANSWERED, [[key for key, path, _e in happened if policies.node_of(path) not in blocked]])
     for run in planned:
         if run.status == ForgetRun.Status.APPLYING:
             run_work(run.id, now=now, seconds=seconds)
     return len(planned)
 
 
-def _plan_all(happened: list[tuple[str, str]], policies: Policies, now: dt.datetime) -> list[ForgetRun]:
+def _plan_all(
+    happened: list[tuple[str, str]], policies: Policies, now: dt.datetime
+) -> tuple[list[ForgetRun], set[str]]:
+    """Return the runs that were planned, and the grounds on which another run is in the way."""
     events: dict[str, set[str]] = defaultdict(set)
     for path, event in happened:
         events[policies.node_of(path)].add(event)
-    planned = []
+    planned: list[ForgetRun] = []
+    blocked: set[str] = set()
     for node, of_node in sorted(events.items()):
         if "ingest_complete" in of_node and pressure_due(policies, node):
             of_node.add("memory_pressure")
         for event in (event for event in _ORDER if event in of_node):
-            run = _plan_one(node, event, policies, now)
+            try:
+                run = _plan_one(node, event, policies, now)
+            except Conflict as problem:
+                # That run may have been planned before this happened, or for less than this ground.
+                logger.info("wake_up_left", scope=node, answering=event, why=problem.sentence)
+                blocked.add(node)
+                break
             if run is not None:
                 planned.append(run)
                 # What this run does not do now is done at the next event: two runs of one ground would be in each
                 # other's way.
                 break
-    return planned
+    return planned, blocked
 
 
 def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> ForgetRun | None:
@@ -98,15 +111,8 @@ def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> Fo
     if waiting is not None and waiting.policy_versions == policies.versions_touching(node):
         # A plan for this place waits for an operator. The schedule plans it anew once a day; each event need not.
         return None
-    try:
-        with transaction.atomic():
-            return run_plan(
-                node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now
-            )
-    except Conflict as problem:
-        # The run that is in the way sees the same topics.
-        logger.info("wake_up_left", scope=node, answering=event, why=problem.sentence)
-        return None
+    with transaction.atomic():
+        return run_plan(node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now)
 
 
 def scheduled_run(scope: str, *, now: dt.datetime, seconds: float) -> ForgetRun | None:
