@@ -13,7 +13,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from memory.api import ingest, policies, query, runs, service, topics
+from memory.api import evidence, ingest, policies, query, runs, service, topics
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
@@ -33,6 +33,10 @@ TAGS = [
     {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
     {"name": "policies", "description": "What forgets what, and when: values and rules, version by version."},
     {"name": "runs", "description": "Forgetting: plans, runs, undo, and what a policy would do."},
+    {
+        "name": "evidence",
+        "description": "Why topics were forgotten, what was regretted, what a policy would have done.",
+    },
     {"name": "service", "description": "How the store is doing."},
 ]
 
@@ -105,5 +109,6 @@ api = MemoryAPI(
     urls_namespace="v1",
 )
 problems_register(api)
-for room in (ingest, query, topics, runs, policies, service):
+# Evidence before policies, whose last route takes every address below its own.
+for room in (ingest, query, topics, runs, evidence, policies, service):
     api.add_router("", room.router)

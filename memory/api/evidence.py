@@ -1,0 +1,72 @@
+"""Why, regret and backtest: what there is to know before one trusts forgetting."""
+
+import dataclasses
+import datetime as dt
+import uuid
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from pydantic import AwareDatetime
+
+from memory.api.authentication import principal_of
+from memory.api.evidence_schemas import BacktestReply, BacktestRequest, RegretReply, WhyReply
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.backtest import backtest
+from memory.forgetting.regret import regret_report
+from memory.forgetting.why import topic_why
+from memory.policy.effective import policies_current
+
+router = Router(tags=["evidence"])
+
+Scope = Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)]
+Moment = Annotated[AwareDatetime | None, Query(description="With an offset: 2026-03-01T00:00:00Z.")]
+Limit = Annotated[int, Query(ge=1, description="Topics to list.")]
+
+
+@router.get(
+    "/topics/{topicid:topic_id}/why",
+    summary="Say why a topic stands where it does",
+    response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
+)
+def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Where it stands, what would happen next, what happened and why, and what would have kept it."""
+    return json_reply(topic_why(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
+
+
+@router.post(
+    "/policies/backtest",
+    summary="Replay a draft over the past",
+    response={200: BacktestReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
+)
+def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpResponse:
+    """What a draft would have archived between two dates, and what of that was used afterwards. Nothing is written."""
+    scope = principal_of(request, "operator").scope_chosen(payload.scope)
+    policies = policies_current()
+    if payload.preset is not None or payload.values is not None or payload.rules is not None:
+        policies = policies.with_draft(scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules)
+    found = backtest(
+        policies, scope, start=payload.start, end=payload.end, now=timezone.now(),
+        step=dt.timedelta(days=payload.step_days), seed=payload.seed,
+    )  # fmt: skip
+    return json_reply({**dataclasses.asdict(found), "sentence": found.sentence})
+
+
+@router.get(
+    "/regret", summary="Count what was regretted", response={200: RegretReply, **problems(401, 404, 422, 429, 503)}
+)
+def regret(
+    request: HttpRequest, scope: Scope = None, since: Moment = None, until: Moment = None, limit: Limit = 50
+) -> HttpResponse:
+    """Archived topics that were looked up, restored or missed afterwards, per policy version and per rung."""
+    principal = principal_of(request, "reader")
+    report = regret_report(
+        scope=principal.scope_chosen(scope), principal=principal, now=timezone.now(), since=since, until=until,
+        limit=limit_checked(limit),
+    )  # fmt: skip
+    return json_reply(report)

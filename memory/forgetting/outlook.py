@@ -1,0 +1,265 @@
+"""Outlook: what a run would do to one topic at any moment; what follows from that, and what would have saved it.
+
+``verdict`` is the candidate query for a single topic, made of the formulas of the domain. It explains; what is done is
+always done by the query. ``tests/forgetting/test_why_outlook.py`` compares the two. Moments are epochs in seconds.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from memory.domain.conditions import (
+    RUNGS,
+    TopicFacts,
+    condition_comparisons,
+    condition_matches,
+    condition_parse,
+)
+from memory.domain.knobs import Knobs
+from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
+from memory.domain.rules import STANDING_ACTIONS, Rule
+from memory.domain.salience import (
+    SECONDS_PER_DAY,
+    Reinforcement,
+    fade_key,
+    salience_effective,
+    salience_reinforced,
+)
+from memory.domain.scopes import scope_within
+from memory.domain.strategies import Presence, archive_due, score
+from memory.policy.snapshot import EffectivePolicy
+
+_RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED}
+THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
+# Where a rule lets go of a topic.
+BEYOND = ARCHIVED + 1
+# As good as never, for whoever asks when.
+HORIZON = 200 * 365 * SECONDS_PER_DAY
+# A comparison that becomes true only after its moment is looked at so much later.
+_AFTER = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds."""
+
+    presence: Presence
+    rung: int
+    pinned: bool
+    half_life: float
+    scope: str
+    categories: frozenset[str] = frozenset()
+    provenance: str = ""
+    title: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a run would put a topic, and by which rule if not by a threshold."""
+
+    rung: int
+    released: bool
+    score: float
+    rule: Rule | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether it would leave retrieval."""
+        return self.released or self.rung == ARCHIVED
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """When a run would move a topic to ``rung``; None for never, if nothing uses or changes it."""
+
+    rung: int
+    at: float | None
+    rule: Rule | None = None
+
+
+def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
+    """Return why no run touches the topic, in words; empty if runs may."""
+    knobs, found = policy.knobs, []
+    if subject.pinned:
+        found.append("It is pinned.")
+    if subject.presence.kind in knobs.exempt_kinds:
+        found.append(f"Topics of kind {subject.presence.kind} are never forgotten.")
+    found += [
+        f"Nothing in {path} is ever forgotten." for path in knobs.exempt_scopes if scope_within(subject.scope, path)
+    ]
+    if knobs.mode == "off":
+        found.append(f"Forgetting is switched off in {policy.at}.")
+    return found
+
+
+def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
+    """Return what the thresholds are compared with."""
+    return score(
+        subject.presence, strategy=knobs.strategy, half_life=knobs.half_life, active_half_life=knobs.active_half_life,
+        now=now,
+    )  # fmt: skip
+
+
+def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
+    """Return what a run at ``now`` that answers ``event`` would do with the topic, as the candidate query does."""
+    knobs = policy.knobs
+    value = score_of(subject, knobs, now=now)
+    stays = Verdict(subject.rung, False, value)
+    if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
+        return stays
+    chosen, pinned = _rules_apply(subject, policy, value, now, event)
+    if pinned or subject.presence.kind in knobs.exempt_kinds:
+        return stays
+    if chosen is not None and chosen.action == "release":
+        return Verdict(subject.rung, True, value, chosen)
+    due = archive_due(
+        subject.presence, strategy=knobs.strategy, theta=knobs.forget_salience_threshold,
+        prune_after=knobs.prune_after, half_life=knobs.half_life, active_half_life=knobs.active_half_life, now=now,
+    )  # fmt: skip
+    ladder = rung_target(
+        subject.rung, value, archive_due=due, theta_summary=knobs.theta_summary, theta_detach=knobs.theta_detach
+    )
+    by_rule = _RULE_RUNG[chosen.action] if chosen is not None else 0
+    target = max(ladder, by_rule)
+    return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
+
+
+def _rules_apply(
+    subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str
+) -> tuple[Rule | None, bool]:
+    """Return the first rule that says where the topic belongs, and whether it is pinned once all have spoken."""
+    categories, chosen, pinned = subject.categories, None, None
+    moment = dt.datetime.fromtimestamp(now, dt.UTC)
+    for rule in policy.rules.on(event):
+        facts = _facts(subject, categories, value, now)
+        if not condition_matches(condition_parse(rule.condition), facts, now=moment):
+            continue
+        if rule.action in STANDING_ACTIONS:
+            chosen = chosen or rule
+        elif rule.category:
+            categories |= {rule.category}
+        elif pinned is None:
+            pinned = rule.action == "pin"
+    return chosen, subject.pinned if pinned is None else pinned
+
+
+def _facts(subject: Subject, categories: frozenset[str], value: float, now: float) -> TopicFacts:
+    presence, last = subject.presence, subject.presence.last_retrieved_at
+    return TopicFacts(
+        kind=presence.kind, scope=subject.scope, categories=categories,
+        created_at=dt.datetime.fromtimestamp(presence.created_at, dt.UTC),
+        last_retrieved_at=None if last is None else dt.datetime.fromtimestamp(last, dt.UTC),
+        retrievals=presence.retrieval_count, score=value,
+        salience=salience_effective(
+            presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
+        ),
+        provenance=subject.provenance, rung=RUNGS[subject.rung], pinned=subject.pinned, title=subject.title,
+        summary=subject.summary,
+    )  # fmt: skip
+
+
+def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
+    """Return when runs would move the topic further down, if nothing uses it; rungs that it would skip are left out.
+
+    The verdict can only change at few moments: where the score passes a threshold, where it has been unused for long
+    enough, and where a rule's comparison with age, idle time or score turns. Each is looked at, and a moment after it.
+    """
+    moments = sorted({moment for moment in _turns(subject, policy, now) if now <= moment < now + HORIZON})
+    found, reached = [], subject.rung
+    for moment in moments:
+        for late in (0.0, _AFTER):
+            judged = verdict(subject, policy, now=moment + late)
+            rung = BEYOND if judged.released else judged.rung
+            if rung > reached:
+                found.append(Step(rung, moment, judged.rule))
+                reached = rung
+    return found + [Step(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
+
+
+def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:
+    knobs, presence = policy.knobs, subject.presence
+    used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+    yield now
+    yield (used if knobs.strategy == "relevance" else presence.reinforced_at) + knobs.prune_after
+    for name in THRESHOLDS.values():
+        yield from _falls_below(subject, knobs, getattr(knobs, name), now)
+    for rule in policy.rules.on("cron"):
+        for comparison, _negated in condition_comparisons(condition_parse(rule.condition)):
+            value: Any = comparison.value
+            match comparison.field:
+                case "age":
+                    yield presence.created_at + value
+                case "idle":
+                    yield used + value
+                case "score":
+                    yield from _falls_below(subject, knobs, value, now)
+                case "salience":
+                    yield from _crosses(
+                        value, now,
+                        lambda at: salience_effective(
+                            presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=at
+                        ),
+                    )  # fmt: skip
+
+
+def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> Iterable[float]:
+    presence = subject.presence
+    if knobs.strategy == "half_life" and theta > 0 and presence.salience > 0:
+        # Salience passes theta at fade - H * log2(theta): the key of a salience of s / theta.
+        yield fade_key(presence.salience / theta, reinforced_at=presence.reinforced_at, half_life=knobs.half_life)
+    elif knobs.strategy != "half_life":
+        yield from _crosses(theta, now, lambda at: score_of(subject, knobs, now=at))
+
+
+def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
+    """Yield the moment, to a millisecond, at which a value that never rises falls below ``theta``, if it still will."""
+    if value(now) < theta or value(now + HORIZON) >= theta:
+        return
+    low, high = now, now + HORIZON
+    while high - low > _AFTER / 2:
+        middle = (low + high) / 2
+        low, high = (low, middle) if value(middle) < theta else (middle, high)
+    yield high
+
+
+def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subject:
+    """Return the topic as one more retrieval at ``at`` would have left it."""
+    presence = subject.presence
+    salience, since = salience_reinforced(
+        presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, cap=cap,
+        reinforcements=[Reinforcement(at, bump)],
+    )  # fmt: skip
+    last = at if presence.last_retrieved_at is None else max(at, presence.last_retrieved_at)
+    changed = dataclasses.replace(
+        presence, salience=salience, reinforced_at=since, last_retrieved_at=last,
+        retrieval_count=presence.retrieval_count + 1,
+    )  # fmt: skip
+    return dataclasses.replace(subject, presence=changed)
+
+
+def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
+    """Return from when on a single retrieval would have kept the topic from the run at ``run_at``; None if none would.
+
+    A later retrieval helps more than an earlier one: the score it leaves at the run is higher, and the time since it
+    shorter. So the moments that would have done are all those from one moment up to the run, found by bisection to the
+    microsecond. The earliest considered is the last use of the topic.
+    """
+    presence = subject.presence
+
+    def kept(at: float) -> bool:
+        used = retrieved(subject, at=at, bump=policy.knobs.query_salience_bump, cap=cap)
+        return not verdict(used, policy, now=run_at, event=event).gone
+
+    earliest = max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0)
+    if earliest > run_at or not kept(run_at):
+        return None
+    if kept(earliest):
+        return earliest
+    low, high = round(earliest * 1e6), round(run_at * 1e6)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kept(middle / 1e6) else (middle, high)
+    return high / 1e6

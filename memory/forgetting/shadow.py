@@ -1,0 +1,103 @@
+"""Shadow search: asks a sample of past questions once more, archived topics included, to learn what was missed.
+
+What comes out is a row of ShadowHit for each archived topic that would have been among the best: one of the signals of
+regret (``regret``). It raises no salience and leaves no trace in the access log.
+"""
+
+import datetime as dt
+import hashlib
+import uuid
+from typing import Any
+
+from django.db import connection, transaction
+
+from memory.embedding import embedder_get
+from memory.models import Rung, Watermark
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+from memory.recall.candidates import candidates_rank
+from memory.recall.filters import CandidateFilter
+from memory.recall.probe import question_probe
+
+WATERMARK = "shadow"
+
+_ANY_ARCHIVED = f"SELECT EXISTS (SELECT 1 FROM memory_vitality WHERE rung > 0 AND rung = {Rung.ARCHIVED:d})"
+
+# Rows that commit out of the order of their ids may be passed over; of a sample, some are missing anyway.
+_NEXT = """
+SELECT id, kind, at, scope, query, topic_ids FROM memory_accesslog WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
+"""
+
+# A topic that was archived only after the question could have been found then, and is missed by nobody.
+_KEEP = f"""
+INSERT INTO memory_shadowhit (access_id, topic_id, rank, similarity, at)
+SELECT %(access)s, d.topic_id, d.rank, d.similarity, %(at)s
+FROM unnest(%(topics)s::uuid[], %(ranks)s::int[], %(similarities)s::float8[]) AS d (topic_id, rank, similarity)
+JOIN memory_topic t ON t.id = d.topic_id
+WHERE t.rung = {Rung.ARCHIVED:d} AND t.released_at IS NULL AND t.merged_into_id IS NULL
+  AND greatest(
+      (SELECT max(a.at) FROM memory_forgetaction a
+       WHERE a.topic_id = t.id AND a.action = 'archived' AND a.state = 'applied'),
+      (SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = t.id AND e.action = 'archived')
+  ) <= %(at)s
+ON CONFLICT DO NOTHING
+"""
+
+
+def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
+    """Look at the next ``limit`` rows of the access log, ask the sampled ones again, and return how many rows.
+
+    The sample is ``shadow_share`` of the queries of a scope, chosen by the id of the row: the same ones whoever asks.
+    A question is asked as it stands, in its scope; filters that came with it are not stored. One transaction, three
+    statements and four for each sampled question, so that a kill leaves either rows and watermark or neither. With
+    nothing archived it is one query, and the log waits. Returns 0 while another process is at it. Raises
+    ``EmbeddingFailed``; ``now`` is the moment to which ranks decay, where they do.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_ANY_ARCHIVED)
+        if not cursor.fetchone()[0]:
+            return 0
+    Watermark.objects.get_or_create(name=WATERMARK)
+    with transaction.atomic(), connection.cursor() as cursor:
+        mark = Watermark.objects.select_for_update(skip_locked=True, no_key=True).filter(name=WATERMARK).first()
+        if mark is None:
+            return 0
+        cursor.execute(_NEXT, {"after": mark.position, "limit": limit})
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        if not rows:
+            return 0
+        policies = policies_current()
+        for access_id, kind, at, scope, query, returned in rows:
+            if kind == "query" and query.strip() and access_sampled(access_id, policies.knobs(scope).shadow_share):
+                mark.taken += 1
+                found = _archived_among(query, scope, policies, now)
+                hits = {topic: told for topic, told in found.items() if topic not in returned}
+                if hits:
+                    wanted: dict[str, Any] = {
+                        "access": access_id, "at": at, "topics": list(hits),
+                        "ranks": [rank for rank, _similarity in hits.values()],
+                        "similarities": [similarity for _rank, similarity in hits.values()],
+                    }  # fmt: skip
+                    cursor.execute(_KEEP, wanted)
+        mark.position = rows[-1][0]
+        mark.save(update_fields=["position", "taken"])
+    return len(rows)
+
+
+def access_sampled(access_id: int, share: float) -> bool:
+    """Tell whether a row of the access log belongs to the sample; a larger share holds every smaller one."""
+    drawn = int.from_bytes(hashlib.blake2b(str(access_id).encode(), digest_size=8).digest(), "big")
+    return drawn < share * 2.0**64
+
+
+def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime) -> dict[uuid.UUID, tuple[int, float]]:
+    """Return what would be the best answers with their ranks and similarities. Two queries."""
+    knobs = policies.knobs(scope)
+    embedder = embedder_get()
+    wanted = CandidateFilter(scope=scope, include_archived=True)
+    probe = question_probe(query, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
+    ranked = candidates_rank(
+        embedder.embed_query(query), probe, wanted, limit=knobs.shadow_top_k, knobs=knobs, model=embedder.model_name,
+        now=now,
+    )  # fmt: skip
+    return {found.topic_id: (rank, found.similarity or 0.0) for rank, found in enumerate(ranked, start=1)}

@@ -1,0 +1,112 @@
+"""The why-card in sentences."""
+
+import datetime as dt
+from typing import Any
+
+_EVENTS = {
+    "cron": "the scheduled run", "memory_pressure": "a run under memory pressure", "manual": "a run by hand",
+    "ingest_complete": "a run after an ingest", "query_complete": "a run after a query",
+}  # fmt: skip
+
+
+def sentences_make(card: dict[str, Any]) -> list[str]:
+    """Return what a card says, for people: where it stands, why, what next, and what would have kept it."""
+    said = [_standing(card["standing"])]
+    last = next((entry for entry in card["history"] if _moved(entry)), None)
+    if last is not None:
+        said.append(_entry(last))
+    said.append(_uses(card["reinforced"]))
+    said += _next(card)
+    if card["rescue"] is not None:
+        said.append(_rescue(card["rescue"]))
+    said += [_regret(entry) for entry in card["regret"][:1]]
+    return said
+
+
+def moment_words(at: dt.datetime) -> str:
+    """Return a moment as ``3 October 2026 03:00 UTC``."""
+    at = at.astimezone(dt.UTC)
+    return f"{at.day} {at:%B %Y %H:%M} UTC"
+
+
+def _standing(standing: dict[str, Any]) -> str:
+    if standing["merged_into"]:
+        return f"It was merged into {standing['merged_into']}."
+    if standing["released_at"]:
+        return f"It was released on {moment_words(standing['released_at'])}; no query returns it."
+    policy = f"version {standing['version']} of the policy of {standing['policy']}" if standing["version"] else (
+        "the defaults"
+    )  # fmt: skip
+    return f"It is {standing['rung']}; its score is {standing['score']:.3g} ({standing['strategy']}, by {policy})."
+
+
+def _moved(entry: dict[str, Any]) -> bool:
+    return entry["what"] not in ("created", "salience set") and entry["state"] in ("applied", "conflict")
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    when, who = moment_words(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
+    if entry["by"] == "hand":
+        because = f": {entry['reason']}" if entry["reason"] else ""
+        return f"It was {entry['what']}{who} on {when}{because}."
+    why = ""
+    if entry["rule"]:
+        why = f", because rule {entry['rule']!r} asked for it"
+    elif entry["threshold"]:
+        side = "above" if entry["what"] == "restored" else "below"
+        why = f", because its score of {entry['score']:.3g} was {side} {entry['threshold']} ({entry['theta']:g})"
+    under = f", under version {entry['version']} of the policy of {entry['policy']}" if entry["version"] else ""
+    reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
+    verb = "brought back up" if entry["what"] == "restored" else entry["what"]
+    run = _EVENTS.get(entry["event"], f"a run on {entry['event']}")
+    asked = f" of {entry['actor']}" if entry["actor"] and entry["actor"] != "system" else ""
+    return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}."
+
+
+def _uses(reinforced: dict[str, Any]) -> str:
+    if not reinforced["total"]:
+        return "No query has ever returned it."
+    times = "once" if reinforced["total"] == 1 else f"{reinforced['total']:,} times"
+    last = f", the last time on {moment_words(reinforced['last'][0]['at'])}" if reinforced["last"] else ""
+    return f"Queries returned it {times}{last}."
+
+
+def _next(card: dict[str, Any]) -> list[str]:
+    ahead = card["next"]
+    if ahead["now"] is None:
+        return []
+    protected = card["standing"]["protected_because"]
+    if protected:
+        return [f"No run touches it. {' '.join(protected)}"]
+    said = []
+    if ahead["now"] != card["standing"]["rung"]:
+        verb = "release it" if ahead["now"] == "released" else f"make it {ahead['now']}"
+        said.append(f"The next run would {verb}.")
+    for step in ahead["steps"]:
+        if step["at"] is not None and not step["due"]:
+            by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
+            said.append(f"If nothing uses it, it is due to be {step['rung']} on {moment_words(step['at'])}, {by}.")
+    if not said:
+        said.append("If nothing changes, no run will touch it.")
+    return [*said, ahead["gate"]] if ahead["gate"] else said
+
+
+def _rescue(rescue: dict[str, Any]) -> str:
+    if not rescue["possible"]:
+        return "One more retrieval would not have kept it from that run."
+    until = moment_words(rescue["latest"])
+    if rescue["any_later_use"]:
+        return f"One more retrieval before {until} would have kept it."
+    return f"One more retrieval between {moment_words(rescue['earliest_sufficient'])} and {until} would have kept it."
+
+
+def _regret(entry: dict[str, Any]) -> str:
+    parts = []
+    if entry["looked_up"]:
+        parts.append(f"looked up {entry['looked_up']:,} times" if entry["looked_up"] > 1 else "looked up once")
+    if entry["restored_at"]:
+        parts.append(f"restored on {moment_words(entry['restored_at'])}")
+    if entry["shadow_hits"]:
+        times = f"{entry['shadow_hits']:,} questions" if entry["shadow_hits"] > 1 else "one question"
+        parts.append(f"among the best answers to {times} (at best on place {entry['shadow_rank']})")
+    return f"After it was archived on {moment_words(entry['archived_at'])} it was {' and '.join(parts)}."
