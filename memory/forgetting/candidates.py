@@ -68,7 +68,7 @@ WHERE false
 
 # Written as a join, because the planner takes a range between two columns for narrow. Written as constants, it adds up
 # what each says by itself, though the rung follows from the key, and reads the whole table instead of the index.
-_IN_RANGE = "v.rung = r.rung AND v.half_life = r.half_life AND v.fade_floor > r.low AND v.fade_floor < r.high"
+_IN_RANGE = "v.rung = r.rung AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
 
 
 def _ranges_sql(judge: Judge) -> str:
@@ -207,7 +207,7 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     statement = f"""
         SELECT EXISTS (
             SELECT 1 FROM (VALUES {rows}) AS r (rung, half_life, low, high)
-            JOIN memory_vitality v ON {_IN_RANGE} AND v.fade > r.low AND v.fade < r.high
+            JOIN memory_vitality v ON {_IN_RANGE} AND v.fade >= r.low AND v.fade < r.high
             WHERE v.live AND NOT v.pinned AND v.kind <> ALL({spared}::text[])
         )"""
     return bool(rows_prepared(statement, bound.values)[0][0])

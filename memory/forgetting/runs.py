@@ -189,7 +189,10 @@ def _audit(
 
 def run_results(run: ForgetRun) -> list[str]:
     """Return what a run did, or would do as long as it is a plan, as ``archived:<topic_id>``, in order. One query."""
-    states = [ForgetAction.State.PLANNED, ForgetAction.State.APPLIED]
+    states = [ForgetAction.State.APPLIED]
+    if run.status not in (ForgetRun.Status.FAILED, ForgetRun.Status.UNDONE):
+        # Of what failed, the rest of the plan will never happen.
+        states.append(ForgetAction.State.PLANNED)
     if run.status == ForgetRun.Status.UNDONE:
         states += [ForgetAction.State.UNDONE, ForgetAction.State.CONFLICT]
     rows = run.actions.filter(state__in=states).order_by("place").values_list("action", "topic_id", "changes")
