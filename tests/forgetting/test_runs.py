@@ -1,0 +1,379 @@
+"""Runs from plan to done: what is held, what is refused, and that nothing happens but what was planned."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from memory.access.keys import key_create
+from memory.models import AuditEvent, ForgetAction, ForgetRun
+from tests.cast import Caller, Cast, Clock, store_rows, worker_turn
+from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
+
+
+@pytest.fixture(autouse=True)
+def _noon(clock: Clock) -> None:
+    clock.set(NOON)
+
+
+@pytest.fixture
+def faded(operator: Caller) -> list[str]:
+    """Three topics that a run archives, under a policy without decay."""
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    return topics_make(operator, 3, salience=0.04)
+
+
+def verb(caller: Caller, run_id: str, name: str) -> Any:
+    return caller.post(f"/v1/runs/{run_id}/{name}", {"reason": "because"})
+
+
+def refused(answer: Any, status: int, *words: str) -> None:
+    assert answer.status == status, answer.body
+    for word in words:
+        assert word in answer.detail, answer.detail
+
+
+def applied(caller: Caller, told: Any) -> list[str]:
+    return [item["topic_id"] for item in actions(caller, told["run_id"], state="applied")]
+
+
+# --- Plan and apply ---
+
+
+def test_a_run_is_a_dry_run_unless_told_otherwise(operator: Caller, faded: list[str]):
+    before = dump(*JOURNALS)
+    told = operator.post("/v1/runs", {}).ok()
+    assert (told["status"], told["dry_run"], told["event"], told["scope"]) == ("planned", True, "cron", "/")
+    assert sorted(told["results"]) == sorted(f"archived:{topic_id}" for topic_id in faded)
+    assert told["counts"] == {"summarized": 0, "detached": 0, "archived": 3, "restored": 0}
+    assert (told["planned"], told["applied"], told["progress"]) == (3, 0, 0.0)
+    assert dump(*JOURNALS) == before
+
+
+def test_a_plan_is_applied_as_it_stands_and_only_once(operator: Caller, faded: list[str]):
+    plan = run(operator)
+    topics_make(operator, 2, salience=0.01)
+    told = verb(operator, plan["run_id"], "apply").ok()
+    assert (told["status"], told["results"], told["approved_by"]) == ("done", plan["results"], "key:operator")
+    assert (told["applied"], told["skipped"], told["progress"]) == (3, 0, 1.0)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "is done, not planned")
+    event = AuditEvent.objects.get(action="run_applied")
+    assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", plan["run_id"])
+
+
+def test_a_second_run_in_a_row_changes_nothing(operator: Caller, faded: list[str]):
+    run(operator, dry_run=False)
+    before = dump(*JOURNALS)
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["planned"], told["results"], told["progress"]) == ("done", 0, [], 1.0)
+    assert dump(*JOURNALS) == before
+
+
+def test_a_plan_with_nothing_due_can_be_applied_and_does_nothing(operator: Caller):
+    plan = run(operator)
+    assert (plan["status"], plan["planned"]) == ("planned", 0)
+    assert verb(operator, plan["run_id"], "apply").ok()["status"] == "done"
+    refused(verb(operator, plan["run_id"], "undo"), 409, "has changed nothing")
+
+
+def test_a_plan_is_refused_once_the_policy_has_another_version(operator: Caller, faded: list[str]):
+    plan = run(operator)
+    policy_put(operator, "/user", half_life_days=9)
+    before = dump(*JOURNALS)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "policy has changed", "plan it anew")
+    assert dump(*JOURNALS) == before
+    assert operator.get(f"/v1/runs/{plan['run_id']}").ok()["status"] == "planned"
+
+
+def test_a_plan_for_one_scope_does_not_care_about_the_policy_of_another(operator: Caller):
+    policy_put(operator, "/project", preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 2, salience=0.04, scope="/project")
+    plan = run(operator, scope="/project")
+    policy_put(operator, "/user", half_life_days=9)
+    assert verb(operator, plan["run_id"], "apply").ok()["applied"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("retrieve", "retrieved since"), ("pin", "pinned since"), ("weigh", "salience was changed since"),
+        ("edit", "edited since"), ("archive", "it is archived now"),
+    ],
+)  # fmt: skip
+def test_drift_names_the_topic_and_what_happened_to_it(operator: Caller, faded: list[str], change: str, word: str):
+    plan = run(operator)
+    topic_id = faded[1]
+    changed(operator, topic_id, change)
+    before = dump(*JOURNALS)
+    refused(verb(operator, plan["run_id"], "apply"), 409, topic_id, word)
+    assert dump(*JOURNALS) == before
+    assert rungs(operator, faded[0], faded[2]) == ["active", "active"]
+
+
+def changed(operator: Caller, topic_id: str, change: str) -> None:
+    from memory.recall.fold import accesses_fold
+
+    match change:
+        case "retrieve":
+            operator.query("?", stages=["structural"], topic_ids=[topic_id])
+            assert accesses_fold(now=NOON)
+        case "pin":
+            operator.post(f"/v1/topics/{topic_id}/pin").ok()
+        case "weigh":
+            operator.patch(f"/v1/topics/{topic_id}", {"salience": 0.03}).ok()
+        case "edit":
+            operator.patch(f"/v1/topics/{topic_id}", {"topic_kind": "finding"}).ok()
+        case "archive":
+            operator.post(f"/v1/topics/{topic_id}/archive").ok()
+
+
+def test_a_plan_judged_for_another_moment_is_only_to_look_at(operator: Caller, faded: list[str]):
+    for now in ("2027-01-01T00:00:00Z", "2026-02-28T00:00:00Z"):
+        plan = run(operator, now=now)
+        assert plan["status"] == "planned"
+        assert plan["judged_at"].startswith(now[:10])
+        refused(verb(operator, plan["run_id"], "apply"), 409, "was judged for", "plan one for now")
+    assert rungs(operator, *faded) == ["active"] * 3
+
+
+def test_a_run_makes_only_what_lies_in_its_scope(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    inside, beside = (topics_make(operator, 2, salience=0.04, scope=scope) for scope in ("/a/deep", "/ab"))
+    told = run(operator, scope="/a", dry_run=False)
+    assert sorted(applied(operator, told)) == sorted(inside)
+    assert rungs(operator, *beside) == ["active", "active"]
+
+
+# --- Holds ---
+
+
+def test_more_than_the_share_waits_for_approval_and_no_more_does_not(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 240)
+    faded = topics_make(operator, 60, salience=0.04)
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["held_because"], told["applied"]) == ("done", None, 60)
+    verb(operator, told["run_id"], "undo").ok()
+    topics_make(operator, 1, salience=0.04)
+    told = run(operator, dry_run=False)
+    assert told["status"] == "held"
+    assert told["held_because"] == (
+        "It would archive 61 of 301 active topics (20%), more than the 20% that max_archive_share lets pass."
+    )
+    assert rungs(operator, faded[0]) == ["active"]
+
+
+def test_fifty_topics_are_never_held(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 50, salience=0.04)
+    assert run(operator, dry_run=False)["applied"] == 50
+    topics_make(operator, 51, salience=0.04)
+    assert run(operator, dry_run=False)["status"] == "held"
+
+
+def test_a_dry_run_is_never_held(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 60, salience=0.04)
+    plan = run(operator)
+    assert (plan["status"], plan["held_because"]) == ("planned", None)
+    # Somebody has looked at it: applying a plan is the approval.
+    assert verb(operator, plan["run_id"], "apply").ok()["applied"] == 60
+
+
+@pytest.fixture
+def held(operator: Caller) -> Any:
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
+    topics_make(operator, 3, salience=0.04)
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["held_because"]) == ("held", "The policy of / asks for a review of every run.")
+    assert set(rungs(operator, *(result.split(":")[1] for result in told["results"]))) == {"active"}
+    return told
+
+
+def test_a_held_run_goes_ahead_when_an_operator_approves(operator: Caller, held: Any):
+    told = verb(operator, held["run_id"], "approve").ok()
+    assert (told["status"], told["applied"], told["approved_by"]) == ("done", 3, "key:operator")
+    event = AuditEvent.objects.get(action="run_approved")
+    assert (event.actor, event.reason) == ("key:operator", "because")
+    refused(verb(operator, held["run_id"], "approve"), 409, "is done, not held")
+
+
+def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, held: Any):
+    topics = [result.split(":")[1] for result in held["results"]]
+    changed(operator, topics[0], "pin")
+    told = verb(operator, held["run_id"], "approve").ok()
+    assert (told["status"], told["applied"], told["skipped"], told["progress"]) == ("done", 2, 1, 1.0)
+    assert told["results"] == held["results"][1:]
+    (skipped,) = actions(operator, held["run_id"], state="skipped")
+    assert (skipped["topic_id"], skipped["note"]) == (topics[0], "It was pinned since.")
+    assert rungs(operator, *topics) == ["active", "archived", "archived"]
+
+
+def test_plans_are_applied_and_held_runs_are_approved_and_not_the_other_way_round(operator: Caller, held: Any):
+    plan = run(operator)
+    refused(verb(operator, plan["run_id"], "approve"), 409, "is planned, not held")
+    refused(verb(operator, held["run_id"], "apply"), 409, "is held, not planned")
+    refused(verb(operator, held["run_id"], "undo"), 409, "is held", "only a run that is done")
+
+
+def test_a_held_run_is_refused_once_the_policy_has_changed(operator: Caller, held: Any):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review", forget_salience_threshold=0.01)
+    refused(verb(operator, held["run_id"], "approve"), 409, "policy has changed")
+
+
+def test_the_same_plan_is_not_written_twice(operator: Caller, held: Any):
+    before = store_rows()
+    assert run(operator, dry_run=False)["run_id"] == held["run_id"]
+    assert store_rows() == before
+
+
+def test_another_plan_takes_the_place_of_a_held_one(operator: Caller, held: Any):
+    topics_make(operator, 1, salience=0.04)
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["planned"]) == ("held", 4)
+    old = operator.get(f"/v1/runs/{held['run_id']}").ok()
+    assert old["status"] == "failed"
+    assert "planned anew" in old["failure"]
+    assert old["results"] == []
+    assert ForgetRun.objects.filter(status="held").count() == 1
+
+
+def test_where_the_mode_is_off_nothing_is_forgotten(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    policy_put(operator, "/quiet", mode="off")
+    gone, kept = (topics_make(operator, 2, salience=0.04, scope=scope) for scope in ("/loud", "/quiet/deep"))
+    told = run(operator, dry_run=False)
+    assert sorted(applied(operator, told)) == sorted(gone)
+    assert run(operator, scope="/quiet", dry_run=False)["planned"] == 0
+    assert rungs(operator, *kept) == ["active", "active"]
+
+
+def test_a_review_asked_for_below_holds_the_run_above(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    policy_put(operator, "/a", mode="review")
+    topics_make(operator, 1, salience=0.04, scope="/b")
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["held_because"]) == ("held", "The policy of /a asks for a review of every run.")
+    assert run(operator, scope="/b", dry_run=False)["status"] == "done"
+
+
+# --- Overlap ---
+
+
+@pytest.mark.parametrize("other", ["/", "/a", "/a/b"])
+def test_two_runs_are_never_at_work_on_the_same_topics(operator: Caller, other: str):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 1, salience=0.04, scope="/a/b")
+    topics_make(operator, 1, salience=0.04, scope="/c")
+    plan = run(operator, scope="/a")
+    at_work = run(operator, scope=other)
+    ForgetRun.objects.filter(pk=at_work["run_id"]).update(status="applying")
+    before = dump(*JOURNALS)
+    sentence = f"Run {at_work['run_id']} is at work in {other}; wait until it is done."
+    refused(operator.post("/v1/runs", {"scope": "/a", "dry_run": False}), 409, sentence)
+    refused(verb(operator, plan["run_id"], "apply"), 409, sentence)
+    assert dump(*JOURNALS) == before
+    # Looking is always possible, and so is working elsewhere.
+    assert run(operator, scope="/a")["status"] == "planned"
+    if other != "/":
+        assert run(operator, scope="/c", dry_run=False)["status"] == "done"
+
+
+def test_the_worker_finishes_what_was_left_applying(operator: Caller, faded: list[str]):
+    plan = run(operator)
+    ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
+    worker_turn()
+    told = operator.get(f"/v1/runs/{plan['run_id']}").ok()
+    assert (told["status"], told["applied"]) == ("done", 3)
+
+
+# --- Most topics of a run ---
+
+
+def test_one_run_takes_the_lowest_scores_first_and_tells_what_is_left(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, max_topics_for_forget_scan=2)
+    made = {salience: topics_make(operator, 1, salience=salience)[0] for salience in (0.03, 0.01, 0.04, 0.02)}
+    plan = run(operator)
+    assert (plan["planned"], plan["left_over"]) == (2, 2)
+    told = run(operator, dry_run=False)
+    assert told["results"] == [f"archived:{made[0.01]}", f"archived:{made[0.02]}"]
+    assert (told["left_over"], told["counts"]["archived"]) == (2, 2)
+    told = run(operator, dry_run=False)
+    assert told["results"] == [f"archived:{made[0.03]}", f"archived:{made[0.04]}"]
+    assert told["left_over"] == 0
+
+
+# --- Who and where ---
+
+
+@pytest.fixture
+def team(cast: Cast) -> Caller:
+    """An operator bound to /user."""
+    key_create(name="team", role="operator", secret="ms_the-secret-of-the-team-in-the-tests", scope="/user")
+    return Caller(cast.operator.send, "ms_the-secret-of-the-team-in-the-tests")
+
+
+def test_a_run_outside_of_the_keys_scope_is_not_there(operator: Caller, team: Caller, auditor: Caller, alice: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    topics_make(operator, 1, salience=0.04)
+    plan = run(operator)
+    before = dump()
+    missing = f"There is no run {plan['run_id']}."
+    for answer in (
+        team.get(f"/v1/runs/{plan['run_id']}"), auditor.get(f"/v1/runs/{plan['run_id']}/actions"),
+        verb(team, plan["run_id"], "apply"), verb(team, plan["run_id"], "approve"), verb(team, plan["run_id"], "undo"),
+    ):  # fmt: skip
+        refused(answer, 404, missing)
+    for path in ("/", "/project", "/users"):
+        refused(team.post("/v1/runs", {"scope": path}), 404, f"There is no scope {path}.")
+        refused(team.post("/v1/policies/preview", {"scope": path}), 404, f"There is no scope {path}.")
+        refused(team.post("/v1/events", {"event": "memory_pressure", "scope": path}), 404, "There is no scope")
+        refused(auditor.get(f"/v1/runs?scope={path}"), 404, "There is no scope")
+    assert auditor.get("/v1/runs").ok()["items"] == []
+    refused(alice.post("/v1/runs", {}), 403, "operator key")
+    refused(operator.get(f"/v1/runs/{uuid.UUID(int=7)}"), 404, "There is no run")
+    assert {table: rows for table, rows in dump().items() if table != "memory_apikey"} == {
+        table: rows for table, rows in before.items() if table != "memory_apikey"
+    }
+
+
+def test_a_team_runs_its_own_scope(operator: Caller, team: Caller, auditor: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    inside = topics_make(operator, 2, salience=0.04, scope="/user/alice")
+    beside = topics_make(operator, 2, salience=0.04)
+    told = team.post("/v1/runs", {"event": "manual", "dry_run": False}).ok()
+    assert (told["scope"], sorted(applied(team, told))) == ("/user", sorted(inside))
+    assert rungs(operator, *beside) == ["active", "active"]
+    assert [item["run_id"] for item in auditor.get("/v1/runs").ok()["items"]] == [told["run_id"]]
+
+
+def test_the_list_of_runs_is_newest_first_and_can_be_filtered(operator: Caller, clock: Clock, faded: list[str]):
+    made = []
+    for scope, event, dry_run in (("/", "manual", True), ("/a", "cron", False), ("/a/b", "manual", False)):
+        clock.forward(seconds=1)
+        made.append(run(operator, scope=scope, event=event, dry_run=dry_run)["run_id"])
+
+    def listed(query: str = "") -> list[str]:
+        page = operator.get(f"/v1/runs{query}").ok()
+        assert all("results" not in item or item["results"] is None for item in page["items"])
+        return [item["run_id"] for item in page["items"]]
+
+    assert listed() == made[::-1]
+    assert listed("?scope=/a") == made[:0:-1]
+    assert listed("?event=cron") == [made[1]]
+    assert listed("?status=planned") == [made[0]]
+    first = operator.get("/v1/runs?limit=2").ok()
+    assert [item["run_id"] for item in first["items"]] == [made[2], made[1]]
+    assert listed(f"?limit=2&cursor={first['next']}") == [made[0]]
+
+
+def test_every_action_is_journaled_once_with_what_stood_before_and_after(operator: Caller, faded: list[str]):
+    told = run(operator, dry_run=False)
+    rows = list(ForgetAction.objects.filter(run=told["run_id"]).order_by("place"))
+    assert [(row.place, row.state) for row in rows] == [(1, "applied"), (2, "applied"), (3, "applied")]
+    for row, item in zip(rows, actions(operator, told["run_id"]), strict=True):
+        assert row.before["salience"] == item["salience_before"] == 0.04
+        assert row.after is not None
+        assert row.after["salience"] == item["salience_after"] == 0.02
+        assert (item["from_rung"], item["to_rung"]) == ("active", "archived")
+        assert (item["why"]["policy"], item["why"]["version"]) == ("/", 1)

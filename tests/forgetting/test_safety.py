@@ -1,0 +1,57 @@
+"""A mistyped policy does no harm: the run is held, and if somebody lets it go ahead, undo brings all of it back."""
+
+import pytest
+
+from memory.models import ForgetRun, PolicyVersion, Rekeying, Topic
+from tests.cast import Caller, Clock, worker_turn
+from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run, topics_make
+
+
+def tended() -> None:
+    while any(worker_turn().values()):
+        pass
+
+
+@pytest.fixture
+def five_thousand(operator: Caller, clock: Clock) -> list[str]:
+    """Topics of forty days with a value each, one in five of them reinforced since, some linked."""
+    clock.set(NOON)
+    made = topics_make(operator, 5000, days=40, fields=[{"name": "kind", "value": "green"}])
+    for topic_id, other in zip(made[:20], made[100:120], strict=True):
+        operator.ingest("extend_topic", topic_id=topic_id, edges=[{"to_topic_id": other, "kind": "near"}])
+    tended()
+    assert not ForgetRun.objects.exists()
+    return made
+
+
+def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
+    operator: Caller, five_thousand: list[str]
+):
+    policy_put(operator, half_life_days=1 / 24)
+    told = run(operator, event="cron", dry_run=False)
+    assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 5000)
+    assert told["held_because"] == (
+        "It would archive 5,000 of 5,000 active topics (100%), more than the 20% that max_archive_share lets pass."
+    )
+    assert not Topic.objects.exclude(rung=0).exists()
+    # The worker gives all rows the new half-life and meets the same plan; it does not make it either.
+    operator.remember("One more")
+    tended()
+    assert not Rekeying.objects.filter(finished_at=None).exists()
+    assert not Topic.objects.exclude(rung=0).exists()
+    assert list(ForgetRun.objects.values_list("status", flat=True)) == ["held"]
+
+    before = dump(*JOURNALS)
+    approved = operator.post(f"/v1/runs/{told['run_id']}/approve", {"reason": "by mistake"}).ok()
+    assert (approved["status"], approved["applied"], len(approved["results"])) == ("done", 5000, 5000)
+    tended()
+    assert Topic.objects.filter(rung=3).count() == 5000
+    undone = operator.post(f"/v1/runs/{told['run_id']}/undo").ok()
+    assert (undone["restored"], undone["conflicts"]) == (5000, [])
+    tended()
+    after = dump(*JOURNALS)
+    assert after.keys() == before.keys()
+    for table, rows in before.items():
+        assert after[table] == rows, table
+    assert "memory_vitality" in before
+    assert PolicyVersion.objects.count() == 1
