@@ -5,6 +5,7 @@ and asks once for that policy's whole ground: a thousand users who wrote somethi
 """
 
 import datetime as dt
+import time
 from collections import defaultdict
 
 import structlog
@@ -54,11 +55,13 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
 
     The wake-ups are gone with the commit that plans their runs, so that a kill loses none and no two workers answer the
     same. Where another run is in the way they stay, and are answered after it. With nothing due, a governed ground
-    costs two queries. Runs that were left applying are worked on first.
+    costs two queries. Runs that were left applying are worked on first; ``seconds`` are for all runs together, and what
+    is left after them stays applying.
     """
+    until = time.monotonic() + seconds
     for run_id in runs_open():
         try:
-            run_work(run_id, now=now, seconds=seconds)
+            run_work(run_id, now=now, seconds=until - time.monotonic())
         except DatabaseError as problem:
             # It is written down with the run; what else has happened is answered all the same.
             logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
@@ -72,7 +75,7 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
             cursor.execute(_ANSWERED, [[key for key, path, _e in happened if policies.node_of(path) not in blocked]])
     for run in planned:
         if run.status == ForgetRun.Status.APPLYING:
-            run_work(run.id, now=now, seconds=seconds)
+            run_work(run.id, now=now, seconds=until - time.monotonic())
     return len(planned)
 
 

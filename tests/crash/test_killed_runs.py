@@ -322,9 +322,9 @@ def assert_every_word_is_counted_once() -> None:
         assert stored == dict(cursor.fetchall())
 
 
-def pause(chance: random.Random, batch: float) -> None:
-    """Let up to one batch pass, so that the kill comes at any moment of it."""
-    time.sleep(chance.uniform(0.0, batch))
+def pause(chance: random.Random) -> None:
+    """Let about one batch pass, so that the kill comes at any moment of it."""
+    time.sleep(chance.uniform(0.0, 0.2))
 
 
 def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exact(
@@ -344,12 +344,12 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
         time.sleep(chance.uniform(0.0, 0.15))
         assert workers.kill(chance)
     eventually(lambda: ForgetRun.objects.exists(), 60)
-    run, batch, hits = ForgetRun.objects.get(), 0.2, 0
+    run, hits = ForgetRun.objects.get(), 0
     for turn in range(KILLS):
-        began, reached = time.monotonic(), DUE * turn // (KILLS + 2)
+        # From one end of the run to the other.
+        reached = DUE * turn // (KILLS + 2)
         eventually(lambda reached=reached: ForgetRun.objects.get().applied >= reached, 60)
-        batch = min(batch, max(0.02, (time.monotonic() - began) / 2)) if turn else batch
-        pause(chance, batch)
+        pause(chance)
         assert workers.kill(chance)
         # At every moment the run counts exactly what is in its journal.
         assert not number(
@@ -378,7 +378,7 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
         workers.start(f"undo {run.pk}", 2 - len(workers.running))
         reached = DUE * turn // (KILLS + 2)
         eventually(lambda reached=reached: undone.count() >= reached, 60)
-        pause(chance, batch)
+        pause(chance)
         assert workers.kill(chance, replace=False)
         hits += undone.count() < DUE
     assert hits > KILLS // 2
@@ -411,7 +411,7 @@ def test_a_rekeying_whose_workers_are_killed_gives_every_row_its_key(workers: Wo
     kills, hits = min(KILLS, 8), 0
     for turn in range(kills):
         eventually(lambda turn=turn: Rekeying.objects.get().done >= min(5000 * turn, 10_000), 60)
-        pause(chance, 0.15)
+        pause(chance)
         assert workers.kill(chance)
         # At every moment exactly what is said to be done is done.
         assert not number(
