@@ -13,6 +13,7 @@ from django_q.tasks import async_task
 
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
 from memory.forgetting.runs import run_work
+from memory.forgetting.shadow import shadow_search
 from memory.ingest.idempotency import KEPT
 from memory.ingest.waiting import vectors_give
 from memory.models import IdempotencyRecord, WorkerHeartbeat
@@ -27,9 +28,14 @@ logger = structlog.get_logger(__name__)
 # another turn if there is more to do.
 TURN_SECONDS = 60.0
 
+# One transaction of the shadow search; at the usual share a handful of them are asked again.
+SHADOW_ROWS = 200
+
 SCHEDULES = {
     # The safety net under the requests' own calls: picks up whatever a killed process left.
     "memory.jobs.upkeep": 1,
+    # Regret is a matter of days, and asking questions again costs as much as asking them.
+    "memory.jobs.shadow": 10,
     "memory.jobs.tidy": 60,
 }
 
@@ -85,6 +91,15 @@ def run_hand_over(run_id: uuid.UUID) -> None:
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
+
+
+def shadow() -> int:
+    """Ask a sample of the latest questions again, archived topics included, and return how many rows were looked at."""
+    until = time.monotonic() + TURN_SECONDS
+    looked_at = 0
+    while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
+        looked_at += step
+    return looked_at
 
 
 def tidy() -> int:

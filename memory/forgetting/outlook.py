@@ -120,7 +120,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
         prune_after=knobs.prune_after, half_life=knobs.half_life, active_half_life=knobs.active_half_life, now=now,
     )  # fmt: skip
     ladder = rung_target(
-        subject.rung, value, archive_due=due, theta_summary=knobs.theta_summary, theta_detach=knobs.theta_detach
+        subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
     by_rule = _RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(ladder, by_rule)

@@ -222,10 +222,11 @@ class World:
             unused = self._idle(ids, now) > knobs.prune_after
         else:
             unused = np.maximum(0.0, now - self.reinforced[ids]) >= knobs.prune_after
-        rises = np.where(scores > knobs.theta_summary * CLIMB_MARGIN, ACTIVE, SUMMARIZED)
-        attached = np.where(scores > knobs.theta_detach * CLIMB_MARGIN, rises, DETACHED)
-        upper = np.where(rung == SUMMARIZED, rises, np.where(scores < knobs.theta_summary, SUMMARIZED, ACTIVE))
-        stays = np.where(rung == DETACHED, attached, np.where(scores < knobs.theta_detach, DETACHED, upper))
+        summary, detach = knobs.summarize_below, knobs.detach_below
+        rises = np.where(scores > summary * CLIMB_MARGIN, ACTIVE, SUMMARIZED)
+        attached = np.where(scores > detach * CLIMB_MARGIN, rises, DETACHED)
+        upper = np.where(rung == SUMMARIZED, rises, np.where(scores < summary, SUMMARIZED, ACTIVE))
+        stays = np.where(rung == DETACHED, attached, np.where(scores < detach, DETACHED, upper))
         return np.where((scores < knobs.forget_salience_threshold) & unused, ARCHIVED, stays)
 
     def _holds(self, condition: Condition, ids: Ints, scores: Floats, now: float) -> Bools:
