@@ -15,6 +15,7 @@ Moment = Annotated[
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
+StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
 class RunRequest(BaseModel):
@@ -85,7 +86,7 @@ class ActionOut(Schema):
     topic_id: str
     title: str
     action: str
-    state: Literal["planned", "applied", "skipped", "undone", "conflict"]
+    state: StateName
     from_rung: str
     to_rung: str
     score: float | None

@@ -16,6 +16,7 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import (
     ActionPage,
+    EventName,
     EventReply,
     EventRequest,
     PreviewReply,
@@ -23,6 +24,7 @@ from memory.api.run_schemas import (
     RunOut,
     RunPage,
     RunRequest,
+    StateName,
     StatusName,
     UndoReply,
 )
@@ -71,7 +73,7 @@ def run_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
     status: StatusName | None = None,
-    event: Annotated[AddressText | None, Query(max_length=50)] = None,
+    event: EventName | None = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
@@ -106,7 +108,7 @@ def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 def run_action_list(
     request: HttpRequest,
     run_id: uuid.UUID,
-    state: Annotated[AddressText | None, Query(max_length=20)] = None,
+    state: StateName | None = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:

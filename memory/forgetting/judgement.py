@@ -168,12 +168,15 @@ class Judge:
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         falling = {Rung.ACTIVE: max(summary, archive), Rung.SUMMARIZED: max(detach, archive), Rung.DETACHED: archive}
         rising = {Rung.SUMMARIZED: summary, Rung.DETACHED: detach}
-        return [
-            (int(rung), knobs.half_life, -math.inf, self._fade_bound(theta) + slack) for rung, theta in falling.items()
-        ] + [
-            (int(rung), knobs.half_life, self._fade_bound(theta * CLIMB_MARGIN) - slack, math.inf)
-            for rung, theta in rising.items()
-        ]
+        ranges = []
+        for rung, theta in falling.items():
+            high = self._fade_bound(theta) + slack
+            ranges.append((int(rung), knobs.half_life, -math.inf, high))
+            if rung in rising:
+                # A rung that is switched off is left above 0, which is everywhere: no topic lies in both ranges.
+                low = max(high, self._fade_bound(rising[rung] * CLIMB_MARGIN) - slack)
+                ranges.append((int(rung), knobs.half_life, low, math.inf))
+        return ranges
 
     def rules(self) -> "RulesSql":
         """Return what the rules that answer the event make of the topic."""
