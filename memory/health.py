@@ -20,8 +20,11 @@ from django.db.models import Min, Q
 from django_q.models import Failure, OrmQ
 
 from memory.domain.errors import MemoryProblem
+from memory.domain.scopes import ROOT
 from memory.embedding import embedder_get
-from memory.models import AccessLog, Topic, TopicVector, WorkerHeartbeat
+from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.policy.draft import draft_check
+from memory.policy.effective import policies_current
 
 # Before this version, an index scan with a filter could silently return too little.
 PGVECTOR_AT_LEAST = (0, 8, 4)
@@ -154,6 +157,38 @@ def embedding_backlog_check(now: dt.datetime) -> Finding:
     return _backlog(now, waiting.count(), oldest, "topic", "for a vector")
 
 
+def reasoner_check(now: dt.datetime) -> Finding:
+    """Whether what happened is answered by the reasoner. Two queries on a small table."""
+    count, oldest = WakeUp.objects.count(), WakeUp.objects.aggregate(oldest=Min("first_at"))["oldest"]
+    return _backlog(now, count, oldest, "wake-up", "for the reasoner")
+
+
+def runs_check(now: dt.datetime) -> Finding:
+    """Whether forget runs come to their end. A held run is no illness, but is told of. Two queries."""
+    since = now - FAILURES_WITHIN
+    failed = ForgetRun.objects.filter(status=ForgetRun.Status.FAILED, finished_at__gte=since, applied__gt=0).count()
+    held = ForgetRun.objects.filter(status=ForgetRun.Status.HELD).count()
+    waiting = f" {_number(held, 'run')} {'waits' if held == 1 else 'wait'} for approval." if held else ""
+    if failed:
+        return Finding(False, f"{_number(failed, 'forget run')} failed within a day; its page says why.{waiting}")
+    return Finding(True, f"No forget run failed within a day.{waiting}")
+
+
+def policies_check(_now: dt.datetime) -> Finding:
+    """Whether what policies and environment put in force holds together; the environment may change after a save."""
+    policies = policies_current()
+    try:
+        draft_check(policies, ROOT)
+    except MemoryProblem as problem:
+        return Finding(False, problem.sentence)
+    if policies.rekeying:
+        return Finding(True, f"A new half-life is on its way to the topics of {', '.join(policies.rekeying[:3])}.")
+    count = len(policies.policies)
+    return Finding(
+        True, "No policy is set; the defaults are in force." if not count else f"Policies in force: {count}."
+    )
+
+
 def queue_check(now: dt.datetime) -> Finding:
     """Whether jobs are taken from the queue. Two queries on a small table."""
     # A job in hand has its lock in the future; what is due carries the moment since which it is.
@@ -187,6 +222,9 @@ ALL_CHECKS: dict[str, Check] = {
     "worker": worker_check,
     "queue": queue_check,
     "reinforcement": reinforcement_check,
+    "policies": policies_check,
+    "reasoner": reasoner_check,
+    "runs": runs_check,
     "embeddings": embedding_backlog_check,
     "failures": failure_check,
 }
