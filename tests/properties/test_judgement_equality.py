@@ -116,7 +116,7 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
         cursor.execute(_ROWS.format(ladder=ladder), {**bound.values, **columns})
         found = [row[0] for row in cursor.fetchall()]
     edges = [knobs.forget_salience_threshold]
-    edges += [theta * times for theta in (knobs.theta_detach, knobs.theta_summary) for times in (1, CLIMB_MARGIN)]
+    edges += [theta * times for theta in (knobs.detach_below, knobs.summarize_below) for times in (1, CLIMB_MARGIN)]
     numbers: dict[str, Any] = {
         "strategy": knobs.strategy, "half_life": knobs.half_life, "active_half_life": knobs.active_half_life,
         "now": now,
@@ -129,7 +129,11 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
             presence(topic), theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after, **numbers
         )
         here = rung_target(
-            topic["rung"], value, archive_due=due, theta_summary=knobs.theta_summary, theta_detach=knobs.theta_detach
+            topic["rung"],
+            value,
+            archive_due=due,
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
         )
         assert here == there, (topic, value)
 
