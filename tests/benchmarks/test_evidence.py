@@ -176,7 +176,8 @@ def _forgotten(
     gone = {str(topic) for topic in done.values_list("topic_id", flat=True)}
     row = _row(label, conversations, gone)
     for run, conversation in zip(runs, conversations, strict=True):
-        run_take_back(run.id, principal=operator, reason="", now=conversation.forgets_at)
+        if run.applied:
+            run_take_back(run.id, principal=operator, reason="", now=conversation.forgets_at)
     return row, len(gone)
 
 
