@@ -1,7 +1,7 @@
 """A synthetic store of any size in which every topic stands where it belongs: nothing is due. No vectors, no embedder.
 
-Topics were last used in the 125 days before the moment of the store, evenly, with salience 1 and a half-life of 30 days;
-their rung is the one that the default thresholds give them.
+Topics were last used in the 125 days before the moment of the store, evenly, with salience 1 and a half-life of 30
+days; their rung is the one that the default thresholds give them.
 """
 
 import datetime as dt

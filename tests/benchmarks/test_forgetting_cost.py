@@ -1,0 +1,175 @@
+"""What forgetting costs as the store grows: the work follows what is due, beside raw SQL in the same run."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from memory.access.principal import SYSTEM
+from memory.forgetting.candidates import candidates_find
+from memory.forgetting.plan import run_plan
+from memory.forgetting.runs import run_work
+from memory.forgetting.undo import run_undo
+from memory.forgetting.whatif import affected_page, whatif
+from memory.models import ForgetRun
+from memory.policy.effective import policies_current
+from memory.policy.save import policy_save
+from tests.benchmarks.ladder_store import NOW, store_clear, store_fill, topics_make_due
+from tests.benchmarks.report import milliseconds, p50, table
+
+SIZES = (50_000, 1_000_000)
+DUE = 1_000
+TIMES = 7
+
+
+def statement(sql: str) -> Callable[[], None]:
+    """Return a call that runs ``sql`` and reads what it returns."""
+
+    def run() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            cursor.fetchall()
+
+    return run
+
+
+@pytest.mark.bench
+@pytest.mark.django_db(transaction=True)
+def test_forgetting_costs_what_is_due_and_not_what_there_is() -> None:
+    found, looked, ran = [], [], []
+    for size in SIZES:
+        store_fill(size)
+        _warm()
+        found.append(_find_nothing(size))
+        looked.append(_whatif(size))
+        ran.append(_run(size))
+    table("Finding what is due when nothing is (ms)", ["topics", "p50", "SELECT 1", "ratio"], found)
+    table(
+        "What-if: all rungs, 64 bins, now and three projections, under two policies (ms)",
+        ["topics", "thresholds moved", "one scan of Vitality", "ratio", "half-life moved", "relevance", "first page"],
+        looked,
+    )
+    table(
+        f"A run with {DUE:,} topics due (ms)",
+        ["topics", "plan", "apply", "whole run", "undo", "same updates in plain SQL"],
+        ran,
+    )
+    print(
+        f"\nA run over {SIZES[-1]:,} topics takes {ran[-1][3] / ran[0][3]:.2f} times what it takes over {SIZES[0]:,}."
+    )
+    store_clear()
+
+
+def _warm() -> None:
+    for name in ("memory_vitality", "memory_topic", "memory_topicvector", "memory_topicdocument"):
+        statement(f"SELECT count(*) FROM {name}")()
+
+
+def _find_nothing(size: int) -> list[object]:
+    policies = policies_current()
+    assert candidates_find(policies, "/", event="cron", now=NOW) == []
+    find = milliseconds(lambda: candidates_find(policies, "/", event="cron", now=NOW), times=500, warm_up=20)
+    bare = milliseconds(statement("SELECT 1"), times=500, warm_up=20)
+    return [f"{size:,}", p50(find), p50(bare), p50(find) / p50(bare)]
+
+
+def _whatif(size: int) -> list[object]:
+    present = policies_current()
+    moments = [NOW.replace(month=12), NOW.replace(year=2027, month=2), NOW.replace(year=2027)]
+    spent = []
+    for values in ({"forget_salience_threshold": 0.08}, {"half_life_days": 20}, {"strategy": "relevance"}):
+        draft = present.with_draft("/", values=values)
+        spent.append(
+            p50(
+                milliseconds(
+                    lambda draft=draft: whatif("/", present=present, draft=draft, now=NOW, at=moments),
+                    times=TIMES,
+                    warm_up=2,
+                )
+            )
+        )
+    draft = present.with_draft("/", values={"forget_salience_threshold": 0.08})
+    page = milliseconds(lambda: affected_page("/", present=present, draft=draft, now=NOW), times=TIMES, warm_up=2)
+    scan = milliseconds(statement("SELECT count(*), max(fade) FROM memory_vitality"), times=TIMES, warm_up=2)
+    return [f"{size:,}", spent[0], p50(scan), spent[0] / p50(scan), spent[1], spent[2], p50(page)]
+
+
+_PLAIN = (
+    "UPDATE memory_topic SET rung = 3 WHERE id = ANY(%(ids)s)",
+    "UPDATE memory_vitality SET rung = 3, live = false, fade = 0, fade_floor = 0 WHERE topic_id = ANY(%(ids)s)",
+    "UPDATE memory_topicvector SET live = false WHERE topic_id = ANY(%(ids)s)",
+    "UPDATE memory_topicdocument SET live = false, uncounted = true WHERE topic_id = ANY(%(ids)s)",
+)
+
+
+def _run(size: int) -> list[object]:
+    topics_make_due(DUE, size)
+    plans, applies, undos, plains = [], [], [], []
+    for _ in range(TIMES):
+        started = time.perf_counter()
+        run = run_plan(
+            "/", event="memory_pressure", dry_run=False, actor=SYSTEM.actor, policies=policies_current(),
+            judged_at=NOW, now=NOW,
+        )  # fmt: skip
+        planned = time.perf_counter()
+        run = run_work(run.id, now=NOW, seconds=600)
+        applied = time.perf_counter()
+        assert (run.status, run.applied) == (ForgetRun.Status.DONE, DUE)
+        ids = list(run.actions.values_list("topic_id", flat=True))
+        begun = time.perf_counter()
+        assert run_undo(run.id, actor=SYSTEM.actor, now=NOW).restored == DUE
+        undos.append((time.perf_counter() - begun) * 1000)
+        plans.append((planned - started) * 1000)
+        applies.append((applied - planned) * 1000)
+        plains.append(_plain(ids))
+    whole = [plan + apply for plan, apply in zip(plans, applies, strict=True)]
+    return [f"{size:,}", p50(plans), p50(applies), p50(whole), p50(undos), p50(plains)]
+
+
+def _plain(ids: list[object]) -> float:
+    """Return what archiving costs without plan, journal and checks, and take it back."""
+    connection.set_autocommit(False)
+    try:
+        started = time.perf_counter()
+        with connection.cursor() as cursor:
+            for sql in _PLAIN:
+                cursor.execute(sql, {"ids": ids})
+        return (time.perf_counter() - started) * 1000
+    finally:
+        connection.rollback()
+        connection.set_autocommit(True)
+
+
+@pytest.mark.bench
+@pytest.mark.django_db(transaction=True)
+def test_moving_a_threshold_writes_one_row() -> None:
+    store_fill(SIZES[0])
+    before = _written()
+    spent = milliseconds(_threshold_mover(), times=TIMES, warm_up=0)
+    after = _written()
+    changed = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+    table(
+        f"A threshold moved {TIMES} times over {SIZES[0]:,} topics", ["tables written to", "rows", "ms each"],
+        [[", ".join(changed), sum(changed.values()), p50(spent)]],
+    )  # fmt: skip
+    assert changed == {"memory_policyversion": TIMES}
+    store_clear()
+
+
+def _threshold_mover() -> Callable[[], None]:
+    steps = iter(range(1, 100))
+
+    def move() -> None:
+        values = {"forget_salience_threshold": 0.05 + next(steps) / 1000}
+        policy_save("/", preset=None, values=values, author="bench", reason="measuring", now=NOW)
+
+    return move
+
+
+def _written() -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute("SELECT relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables")
+        return dict(cursor.fetchall())
