@@ -26,11 +26,23 @@ logger = structlog.get_logger(__name__)
 # In this order: pressure first, since it is not gated.
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
-_CLAIM = """
-SELECT w.id, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id
-ORDER BY w.id FOR UPDATE OF w SKIP LOCKED
+# One worker answers at a time. Any constant will do.
+_LOCK = 0x6D656D77
+
+# Without a lock on the rows: whoever writes in these scopes need not wait until the runs are planned.
+_HAPPENED = """
+SELECT w.id, w.times, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id ORDER BY w.id
 """
-_ANSWERED = "DELETE FROM memory_wakeup WHERE id = ANY(%s)"
+
+# What happened again meanwhile has another number by now, and stays; so does what is happening at this moment.
+_ANSWERED = """
+WITH answered AS MATERIALIZED (
+    SELECT w.id FROM memory_wakeup w
+    JOIN unnest(%(ids)s::bigint[], %(times)s::bigint[]) AS d (id, times) ON d.id = w.id AND d.times = w.times
+    FOR UPDATE OF w SKIP LOCKED
+)
+DELETE FROM memory_wakeup w USING answered WHERE w.id = answered.id
+"""
 
 _RAISE = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times) VALUES (%(scope)s, %(event)s, %(now)s, %(now)s, 1)
@@ -67,12 +79,16 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
             logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
     planned: list[ForgetRun] = []
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_CLAIM)
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute(_HAPPENED)
         happened = cursor.fetchall()
         if happened:
             policies = policies_current()
-            planned, blocked = _plan_all([(path, event) for _id, path, event in happened], policies, now)
-            cursor.execute(_ANSWERED, [[key for key, path, _e in happened if policies.node_of(path) not in blocked]])
+            planned, blocked = _plan_all([(path, event) for _id, _times, path, event in happened], policies, now)
+            answered = [row for row in happened if policies.node_of(row[2]) not in blocked]
+            cursor.execute(_ANSWERED, {"ids": [row[0] for row in answered], "times": [row[1] for row in answered]})
     for run in planned:
         if run.status == ForgetRun.Status.APPLYING:
             run_work(run.id, now=now, seconds=until - time.monotonic())
