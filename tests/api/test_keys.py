@@ -1,6 +1,7 @@
 """Keys: which role may do what, what is said to those that open nothing, and how often one may ask."""
 
 import datetime as dt
+import re
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/topics/{id}/fields/kind/history", None),
     ("reader", "GET", "/v1/topics/{id}/why", None),
     ("reader", "GET", "/v1/regret", None),
+    ("reader", "GET", "/v1/runs", None),
+    ("reader", "GET", "/v1/runs/{planned}", None),
+    ("reader", "GET", "/v1/runs/{planned}/actions", None),
     ("reader", "GET", "/v1/stats", None),
     ("reader", "GET", "/v1/policies/", None),
     ("reader", "GET", "/v1/policies/versions", None),
@@ -33,6 +37,13 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "POST", "/v1/ingest", {"placement": "new_topic", "created_at": "2020-01-01T00:00:00Z"}),
     ("operator", "POST", "/v1/topics/{id}/archive", {}),
     ("operator", "POST", "/v1/topics/{archived}/restore", {}),
+    ("operator", "POST", "/v1/runs", {}),
+    ("operator", "POST", "/v1/runs", {"dry_run": False}),
+    ("operator", "POST", "/v1/runs/{planned}/apply", {}),
+    ("operator", "POST", "/v1/runs/{held}/approve", {}),
+    ("operator", "POST", "/v1/runs/{done}/undo", {}),
+    ("operator", "POST", "/v1/events", {"event": "memory_pressure"}),
+    ("operator", "POST", "/v1/policies/preview", {}),
     ("operator", "PUT", "/v1/policies/", {"values": {"half_life_days": 20}, "reason": "too much noise"}),
     ("operator", "POST", "/v1/policies/backtest", {"start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"}),
     ("operator", "POST", "/v1/policies/rollback", {"to": 0, "reason": "was better"}),
@@ -45,7 +56,21 @@ ROUTES: list[tuple[str, str, str, Any]] = [
 def topics(cast: Cast) -> dict[str, str]:
     topic_id, archived = (cast.agent.remember(title, values={"kind": "green"}) for title in ("Tea", "Old tea"))
     cast.operator.post(f"/v1/topics/{archived}/archive").ok()
-    return {"id": topic_id, "archived": archived}
+    return {"id": topic_id, "archived": archived, **_runs(cast.operator)}
+
+
+def _runs(operator: Caller) -> dict[str, str]:
+    """Make a run that was done, one that waits for approval, and one that is only planned; return their ids."""
+    values = {"strategy": "static", "prune_after_days": 0, "mode": "review", "topic_count_soft_limit": 0}
+    operator.put("/v1/policies/faded", {"values": values, "reason": "for the test"}).ok()
+    made = {}
+    for name, dry_run in (("done", False), ("held", False), ("planned", True)):
+        operator.remember("Faded", salience=0.01, scope="/faded")
+        told = operator.post("/v1/runs", {"scope": "/faded", "event": "manual", "dry_run": dry_run}).ok()
+        if name == "done":
+            operator.post(f"/v1/runs/{told['run_id']}/approve").ok()
+        made[name] = told["run_id"]
+    return made
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -57,7 +82,7 @@ def test_each_role_may_do_what_is_its_own(
     before = store_rows()
     answer = caller.request(method, path.format(**topics), **({} if body is None else {"json": body}))
     if ROLES.index(role) >= ROLES.index(least):
-        answer.ok()
+        assert answer.status == (202 if path == "/v1/events" else 200), answer.body
     else:
         assert answer.status == 403
         # A route may ask for one role first and, for some members, for a higher one.
@@ -70,9 +95,14 @@ def test_each_role_may_do_what_is_its_own(
 def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
     from memory.api.app import api
 
-    tabled = {(method, path.replace("{archived}", "{id}")) for _least, method, path, _body in ROUTES}
+    tabled = {
+        (method, re.sub("{(archived|planned|held|done)}", "{id}", path)) for _least, method, path, _body in ROUTES
+    }
     served = {
-        (method.upper(), path.replace("{topic_id}", "{id}").replace("{name}", "kind").replace("{scope}", "user/alice"))
+        (
+            method.upper(),
+            re.sub("{(topic|run)_id}", "{id}", path).replace("{name}", "kind").replace("{scope}", "user/alice"),
+        )
         for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
         for method in operations
     }

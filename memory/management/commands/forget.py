@@ -90,7 +90,7 @@ class Command(BaseCommand):
         if run.gate:
             self.stdout.write(run.gate)
         counts = ", ".join(f"{count:,} {name}" for name, count in run.counts.items() if count)
-        would = {"planned": "would be ", "held": "would be "}.get(run.status, "")
+        would = "would be " if counts and run.status in (ForgetRun.Status.PLANNED, ForgetRun.Status.HELD) else ""
         self.stdout.write(f"Run {run.id} over {run.scope} is {run.status}: {would}{counts or 'nothing is due'}.")
         actions, more = run_actions(run.id, principal=TERMINAL, cursor=None, limit=max(1, show)) if show else ([], None)
         for action in actions:
