@@ -50,7 +50,10 @@ SELECT (SELECT count(*) FROM candidates), (SELECT coalesce(jsonb_object_agg(name
         UNION ALL
         SELECT 'categorized' FROM written WHERE changes ? 'categories' AND action <> 'categorized'
     ) x GROUP BY name
-) counted)
+) counted), (SELECT coalesce(jsonb_object_agg(policy, times), '{{}}') FROM (
+    SELECT why->>'policy' AS policy, count(*) AS times FROM candidates
+    WHERE action IN ('archived', 'released') GROUP BY 1
+) leaving)
 """
 
 
@@ -64,7 +67,8 @@ def run_plan(
     """Write the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
     One transaction of about eight statements, whatever the number of topics. A gated event finds nothing due below the
-    soft limit. A run that is to apply at once is held when the circuit breaker trips or a policy says ``review``; if a
+    soft limit. A run that is to apply at once is held when the circuit breaker trips, for the scope or for one policy
+    below it (a query for each policy with many topics due), or when a policy says ``review``; if a
     held run has exactly the same plan, that one is returned. Raises ``Conflict`` if another run is at work in an
     overlapping scope.
     """
@@ -115,46 +119,59 @@ def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
 
 def _fill(run: ForgetRun, policies: Policies) -> None:
     run.save(force_insert=True)
-    due, run.counts = _actions_write(run, policies)
+    due, run.counts, leaving = _actions_write(run, policies)
     run.planned = min(due, policies.knobs(run.scope).max_topics_for_forget_scan)
     run.left_over = due - run.planned
     if not run.planned:
         _finish_empty(run)
         return
     if not run.dry_run:
-        run.held_because = _hold(run, policies)
+        run.held_because = _hold(run, policies, leaving)
         run.status = ForgetRun.Status.HELD if run.held_because else ForgetRun.Status.APPLYING
         run.started_at = None if run.held_because else run.created_at
         _held_replace(run)
     run.save()
 
 
-def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int]]:
+def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int], dict[str, int]]:
+    """Write the plan; return how many topics are due, the counts of what was planned, and how many would leave by
+    policy: those beyond ``max_topics_for_forget_scan`` too, since the next runs would take them one after the other."""
     query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
     sql = _WRITE.format(candidates=query.text, state=STATE)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
         cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})
-        due, counted = cursor.fetchone()
+        due, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
-    return due, shown | {name: found[name] for name in (*STANDING_COUNTS, *OTHER_COUNTS) if name in found}
+    shown |= {name: found[name] for name in (*STANDING_COUNTS, *OTHER_COUNTS) if name in found}
+    return due, shown, json.loads(leaving)
 
 
-def _hold(run: ForgetRun, policies: Policies) -> str:
+def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     """Return why the run has to wait for somebody's approval, or an empty text."""
     for ground in grounds_of(policies, run.scope):
         if ground.policy.knobs.mode == "review":
             return f"The policy of {ground.path} asks for a review of every run."
-    leaving = run.counts.get("archived", 0) + run.counts.get("released", 0)
-    if leaving <= ALWAYS_ALLOWED:
+    total = sum(leaving.values())
+    if total <= ALWAYS_ALLOWED:
         return ""
-    run.active = active_count(grounds_of(policies, run.scope, forgetting=False))
+    grounds = grounds_of(policies, run.scope, forgetting=False)
+    run.active = active_count(grounds)
     share = policies.knobs(run.scope).max_archive_share
-    if leaving <= share * run.active:
-        return ""
+    if total > share * run.active:
+        return _breaker_sentence(total, run.active, share)
+    # A mistake in the policy of a small scope is hardly seen in the share of a large one around it.
+    for ground in grounds:
+        going, share = leaving.get(ground.policy.at, 0), ground.policy.knobs.max_archive_share
+        if len(grounds) > 1 and going > ALWAYS_ALLOWED and going > share * (active := active_count([ground])):
+            return _breaker_sentence(going, active, share, where=f" under the policy of {ground.policy.at}")
+    return ""
+
+
+def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
     return (
-        f"It would archive {leaving:,} of {run.active:,} active topics ({leaving / run.active:.0%}), more than the "
+        f"It would archive {leaving:,} of {active:,} active topics{where} ({leaving / active:.0%}), more than the "
         f"{share:.0%} that max_archive_share lets pass."
     )
 

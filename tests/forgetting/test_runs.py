@@ -180,6 +180,34 @@ def test_a_dry_run_is_never_held(operator: Caller):
     assert verb(operator, plan["run_id"], "apply").ok()["applied"] == 60
 
 
+def test_what_the_next_runs_would_take_counts_for_the_share(operator: Caller):
+    # Else a run would take the most that one may, below the share, and so would the next, until nothing is left.
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0, max_topics_for_forget_scan=60)
+    topics_make(operator, 400)
+    topics_make(operator, 200, salience=0.04)
+    told = run(operator, dry_run=False)
+    assert (told["status"], told["planned"], told["left_over"]) == ("held", 60, 140)
+    assert told["held_because"] == (
+        "It would archive 200 of 600 active topics (33%), more than the 20% that max_archive_share lets pass."
+    )
+
+
+def test_a_mistake_in_the_policy_of_a_small_scope_is_held_in_the_run_over_a_large_one(operator: Caller):
+    policy_put(operator, preset="memstate", topic_count_soft_limit=0)
+    policy_put(operator, "/user/alice", theta_summary=3, theta_detach=2.5, forget_salience_threshold=2)
+    topics_make(operator, 500)
+    topics_make(operator, 60, scope="/user/alice")
+    told = run(operator, dry_run=False)
+    assert told["held_because"] == (
+        "It would archive 60 of 60 active topics under the policy of /user/alice (100%), more than the 20% that "
+        "max_archive_share lets pass."
+    )
+    policy_put(
+        operator, "/user/alice", theta_summary=3, theta_detach=2.5, forget_salience_threshold=2, max_archive_share=1
+    )
+    assert run(operator, dry_run=False)["applied"] == 60
+
+
 @pytest.fixture
 def held(operator: Caller) -> Any:
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
