@@ -63,6 +63,16 @@ UPDATE memory_forgetaction a SET state = 'skipped', at = %(now)s, note = d.note
 FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id = d.id
 """
 
+# What was left alone leaves the counts of the plan, so that they tell what was done.
+_UNCOUNT = """
+SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL unnest(ARRAY[
+    a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,
+    CASE WHEN a.changes ? 'pinned' AND a.action NOT IN ('pinned', 'unpinned')
+         THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
+]) AS x (name)
+WHERE a.id = ANY(%(actions)s) AND name IS NOT NULL GROUP BY name
+"""
+
 _EDITS = """
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s
@@ -120,10 +130,12 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
         unchanged, skipped = _lock(cursor, actions)
         if skipped:
             cursor.execute(_SKIP, {"actions": list(skipped), "notes": list(skipped.values()), "now": now})
+            cursor.execute(_UNCOUNT, {"actions": list(skipped)})
+            run.counts |= {name: run.counts[name] - times for name, times in cursor.fetchall()}
         _batch_apply(cursor, unchanged, folds, run=run, now=now)
         run.applied += len(unchanged)
         run.skipped += len(skipped)
-        run.save(update_fields=["applied", "skipped"])
+        run.save(update_fields=["applied", "skipped", "counts"])
     return True
 
 

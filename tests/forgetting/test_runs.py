@@ -232,6 +232,7 @@ def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, h
     told = verb(operator, held["run_id"], "approve").ok()
     assert (told["status"], told["applied"], told["skipped"], told["progress"]) == ("done", 2, 1, 1.0)
     assert told["results"] == held["results"][1:]
+    assert told["counts"] == {**held["counts"], "archived": 2}
     (skipped,) = actions(operator, held["run_id"], state="skipped")
     assert (skipped["topic_id"], skipped["note"]) == (topics[0], "It was pinned since.")
     assert rungs(operator, *topics) == ["active", "archived", "archived"]
