@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.demo.forgetting import forgetting_load
 from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
@@ -42,6 +43,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         # Until the end, nobody else folds: an operator's change has to come after the retrievals before it.
         fold_wait()
         _events_load(story, now, progress)
+        forgetting_load(topics=len(story.topics), now=now)
     while documents_count():
         pass
     for given in vectors_give():

@@ -90,10 +90,12 @@ def folds_write(
     if not keep:
         return {}
     present = _present(cursor, list(keep))
+    # A field that was written to meanwhile, or has more than it may keep by now and was not prepared for it.
     stale = {
-        fold.topic_id
-        for field_id, fold in prepared.items()
-        if present.get(field_id) != (fold.last_seq, fold.cold_through)
+        topic_id
+        for field_id, (topic_id, last_seq, cold_through) in present.items()
+        if last_seq - cold_through > keep[topic_id]
+        and ((fold := prepared.get(field_id)) is None or (fold.last_seq, fold.cold_through) != (last_seq, cold_through))
     }
     folds = {
         field_id: fold for field_id, fold in prepared.items() if fold.topic_id in keep and fold.topic_id not in stale
@@ -121,6 +123,6 @@ def folds_write(
     return written
 
 
-def _present(cursor: CursorWrapper, topics: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
-    cursor.execute("SELECT id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [topics])
-    return {field_id: (last_seq, cold_through) for field_id, last_seq, cold_through in cursor.fetchall()}
+def _present(cursor: CursorWrapper, topics: list[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, int, int]]:
+    cursor.execute("SELECT id, topic_id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [topics])
+    return {field_id: tuple(row) for field_id, *row in cursor.fetchall()}

@@ -87,7 +87,7 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
         if happened:
             policies = policies_current()
             planned, blocked = _plan_all([(path, event) for _id, _times, path, event in happened], policies, now)
-            answered = [row for row in happened if policies.node_of(row[2]) not in blocked]
+            answered = [row for row in happened if _ground_asked(row[2], row[3], policies) not in blocked]
             cursor.execute(_ANSWERED, {"ids": [row[0] for row in answered], "times": [row[1] for row in answered]})
     for run in planned:
         if run.status == ForgetRun.Status.APPLYING:
@@ -101,7 +101,7 @@ def _plan_all(
     """Return the runs that were planned, and the grounds on which another run is in the way."""
     events: dict[str, set[str]] = defaultdict(set)
     for path, event in happened:
-        events[policies.node_of(path)].add(event)
+        events[_ground_asked(path, event, policies)].add(event)
     planned: list[ForgetRun] = []
     blocked: set[str] = set()
     for node, of_node in sorted(events.items()):
@@ -121,6 +121,15 @@ def _plan_all(
                 # other's way.
                 break
     return planned, blocked
+
+
+def _ground_asked(path: str, event: str, policies: Policies) -> str:
+    """Return the scope that is asked about when ``event`` has happened at ``path``.
+
+    Pressure is raised for a scope by somebody who may speak for that scope, so it asks there and no further. Everything
+    else asks for the whole ground of the policy that governs it.
+    """
+    return path if event == "memory_pressure" else policies.node_of(path)
 
 
 def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> ForgetRun | None:

@@ -88,7 +88,9 @@ def _apply(
     ingest_rules_apply(_changed(plan), policies=prepared.policies, actor=principal.actor, now=now)
     if plan.similar_wanted:
         _similar_add(plan)
-    wake_ups_write(scopes, event="ingest_complete", now=now)
+    if any(item.created_at is None for item in prepared.items):
+        # What is brought in with its age wakes nobody, or it would be judged before its use is known.
+        wake_ups_write(scopes, event="ingest_complete", now=now)
     return plan.outcomes
 
 

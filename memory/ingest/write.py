@@ -130,8 +130,8 @@ def plan_write(
 def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> None:
     """Leave word for the reasoner that ``event`` happened in these scopes. One statement.
 
-    Call it last: the row stays locked until the commit, and every writer of the scope passes by it. The lock is what
-    makes sure that a wake-up which the worker consumes covers all that was committed before.
+    Call it last: the row stays locked until the commit, and every writer of the scope passes by it. The number of times
+    tells the worker whether somebody was there after it had looked.
     """
     with connection.cursor() as cursor:
         cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})

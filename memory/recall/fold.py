@@ -103,7 +103,7 @@ SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
 FROM memory_accesslog a
 CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
 JOIN memory_topic t ON t.id = hit.id
-WHERE a.id = ANY(%(ids)s)
+WHERE a.id = ANY(%(ids)s) AND a.at > %(now)s::timestamptz - interval '1 day'
 GROUP BY t.scope_id ORDER BY t.scope_id
 ON CONFLICT (scope_id, event)
 DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded.times

@@ -1,0 +1,75 @@
+"""What forgetting did in the half year: a run a week, a half-life mistyped and held, a run undone, topics wanted back.
+
+The runs come after all retrievals have been folded, each at its own moment: what was used later was not due then, so no
+run takes what the story still uses.
+"""
+
+import datetime as dt
+
+from memory.access.principal import Principal
+from memory.domain.scopes import ROOT
+from memory.forgetting.reasoner import scheduled_run
+from memory.forgetting.runs import run_take_back
+from memory.forgetting.standing import topics_restore
+from memory.models import ForgetAction, Rung, Topic
+from memory.policy.effective import policies_current
+from memory.policy.rekey import half_lives_rekey
+from memory.policy.save import policy_rollback, policy_save
+from memory.recall.reinforcement import lookup_record
+
+OPERATOR = Principal(identity="mara", actor="mara", role="operator")
+
+SMALL = {"topic_count_soft_limit": 200}
+WEEKS = 12
+MISTYPED_BEFORE = dt.timedelta(days=23)
+UNDONE_WEEK = 6
+WANTED_BACK = 3
+
+
+def forgetting_load(*, topics: int, now: dt.datetime) -> None:
+    """Make the policies and runs of the half year before ``now``. Does nothing if others have topics in the store too:
+    a demo must not forget what is theirs."""
+    if Topic.objects.count() != topics or policies_current().numbers:
+        return
+    policy_save(
+        ROOT, preset="balanced", values=SMALL, author=OPERATOR.actor, reason="the defaults, but for a small memory",
+        now=now - dt.timedelta(days=150),
+    )  # fmt: skip
+    for week in reversed(range(WEEKS)):
+        at = now - dt.timedelta(weeks=week, hours=7)
+        if week == int(MISTYPED_BEFORE.days // 7):
+            _half_life_mistype(now - MISTYPED_BEFORE)
+        run = scheduled_run(ROOT, now=at, seconds=600)
+        if week == UNDONE_WEEK and run is not None and run.applied:
+            run_take_back(
+                run.id, principal=OPERATOR, reason="too early, the move was not over", now=at + dt.timedelta(hours=9)
+            )
+    _wanted_back(now)
+
+
+def _half_life_mistype(at: dt.datetime) -> None:
+    policy_save(
+        ROOT, preset="balanced", values={**SMALL, "half_life_days": 0.3}, author=OPERATOR.actor, reason="forget noise sooner",
+        now=at,
+    )  # fmt: skip
+    half_lives_rekey(now=at, budget_seconds=600)
+    scheduled_run(ROOT, now=at + dt.timedelta(hours=2), seconds=600)
+    policy_rollback(
+        ROOT, to=1, author=OPERATOR.actor, reason="30 days were meant; the run was held", now=at + dt.timedelta(hours=8)
+    )
+    half_lives_rekey(now=at, budget_seconds=600)
+
+
+def _wanted_back(now: dt.datetime) -> None:
+    """Have a few archived topics looked up and brought back: the regret that every memory has."""
+    archived = ForgetAction.objects.filter(
+        state=ForgetAction.State.APPLIED,
+        to_rung=Rung.ARCHIVED,
+        topic__rung=Rung.ARCHIVED,
+        at__lt=now - dt.timedelta(days=6),
+    )
+    wanted = archived.order_by("-why__score").select_related("topic__scope")[:WANTED_BACK]
+    for place, action in enumerate(wanted):
+        at = now - dt.timedelta(days=1 + place)
+        lookup_record(action.topic_id, scope=action.topic.scope.path, principal=OPERATOR, now=at)
+        topics_restore([action.topic_id], principal=OPERATOR, reason="needed again", now=at + dt.timedelta(minutes=2))
