@@ -13,7 +13,7 @@ from django_q.tasks import async_task
 
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
 from memory.forgetting.runs import run_work
-from memory.forgetting.shadow import shadow_search
+from memory.hindsight.shadow import shadow_search
 from memory.ingest.idempotency import KEPT
 from memory.ingest.waiting import vectors_give
 from memory.models import IdempotencyRecord, WorkerHeartbeat

@@ -17,9 +17,9 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.domain.scopes import MAX_SCOPE_LENGTH
-from memory.forgetting.backtest import backtest
-from memory.forgetting.regret import regret_report
-from memory.forgetting.why import topic_why
+from memory.hindsight.backtest import backtest
+from memory.hindsight.regret import regret_report
+from memory.hindsight.why import topic_why
 from memory.policy.effective import policies_current
 
 router = Router(tags=["evidence"])

@@ -49,9 +49,13 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
 
 def _half_life_mistype(at: dt.datetime) -> None:
     policy_save(
-        ROOT, preset="balanced", values={**SMALL, "half_life_days": 0.3}, author=OPERATOR.actor, reason="forget noise sooner",
+        ROOT,
+        preset="balanced",
+        values={**SMALL, "half_life_days": 0.3},
+        author=OPERATOR.actor,
+        reason="forget noise sooner",
         now=at,
-    )  # fmt: skip
+    )
     half_lives_rekey(now=at, budget_seconds=600)
     scheduled_run(ROOT, now=at + dt.timedelta(hours=2), seconds=600)
     policy_rollback(

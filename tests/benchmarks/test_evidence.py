@@ -28,8 +28,8 @@ from memory.domain.presets import PRESETS
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.forgetting import moves
-from memory.forgetting.backtest import Backtest, backtest
 from memory.forgetting.runs import run_start, run_take_back
+from memory.hindsight.backtest import Backtest, backtest
 from memory.models import ForgetAction, ForgetRun
 from memory.models.expressions import score_sql
 from memory.policy.effective import policies_current

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cast import Caller, Cast, Clock, store_rows
-from tests.forgetting.past import BEGIN, folded, policy_set
+from tests.hindsight.past import BEGIN, folded, policy_set
 
 pytestmark = pytest.mark.django_db
 FREE = {"topic_count_soft_limit": 0}

@@ -15,8 +15,8 @@ from django.db import transaction
 
 from memory.domain.errors import ValueRefused
 from memory.forgetting.ground import grounds_of
-from memory.forgetting.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
-from memory.forgetting.replay_load import Events, topics_load
+from memory.hindsight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
+from memory.hindsight.replay_load import Events, topics_load
 from memory.policy.snapshot import Policies
 
 MOST_RUNS = 1_000

@@ -9,12 +9,12 @@ import pytest
 
 from memory.domain.strategies import Presence
 from memory.forgetting.candidates import candidates_find
-from memory.forgetting.outlook import Subject, verdict
+from memory.hindsight.outlook import Subject, verdict
 from memory.models import Topic, Vitality
 from memory.policy.effective import policies_current
 from tests.cast import Cast, Clock
-from tests.forgetting.past import days_live, policy_set
-from tests.forgetting.test_backtest_agrees import POLICIES
+from tests.hindsight.test_backtest_agrees import POLICIES
+from tests.hindsight.past import days_live, policy_set
 
 pytestmark = pytest.mark.django_db
 

@@ -6,10 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.forgetting.shadow import access_sampled, shadow_search
+from memory.hindsight.shadow import access_sampled, shadow_search
 from memory.models import AccessLog, ShadowHit, Topic, Vitality, Watermark
 from tests.cast import Cast, Clock, store_rows
-from tests.forgetting.past import BEGIN, policy_set, run_now
+from tests.hindsight.past import BEGIN, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
 FREE = {"topic_count_soft_limit": 0, "max_archive_share": 1.0}

@@ -12,7 +12,8 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible
 from memory.domain.strategies import Presence
-from memory.forgetting.outlook import (
+from memory.forgetting.plan import gate_closed
+from memory.hindsight.outlook import (
     BEYOND,
     THRESHOLDS,
     Subject,
@@ -22,10 +23,9 @@ from memory.forgetting.outlook import (
     steps_ahead,
     verdict,
 )
-from memory.forgetting.past import policies_of_run
-from memory.forgetting.plan import gate_closed
-from memory.forgetting.regret import regret_of_topic
-from memory.forgetting.why_words import sentences_make
+from memory.hindsight.past import policies_of_run
+from memory.hindsight.regret import regret_of_topic
+from memory.hindsight.why_words import sentences_make
 from memory.models import Rung
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies

@@ -4,11 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.forgetting.regret import regret_report
 from memory.forgetting.runs import run_take_back
+from memory.hindsight.regret import regret_report
 from memory.models import AccessLog, ForgetRun, ShadowHit
 from tests.cast import Cast, Clock, principal_like, store_rows
-from tests.forgetting.past import BEGIN, policy_set, run_now
+from tests.hindsight.past import BEGIN, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
 FREE = {"topic_count_soft_limit": 0, "max_archive_share": 1.0}

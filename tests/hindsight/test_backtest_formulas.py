@@ -11,7 +11,7 @@ from memory.domain.knobs import STRATEGIES, STRATEGY_DEFAULTS, Knobs
 from memory.domain.ladder import ARCHIVED, rung_target
 from memory.domain.salience import Reinforcement, salience_reinforced
 from memory.domain.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS, Presence, archive_due, score
-from memory.forgetting.replay import REINFORCED, SALIENCE_SET, SHOWN, Ruling, Topics, World
+from memory.hindsight.replay import REINFORCED, SALIENCE_SET, SHOWN, Ruling, Topics, World
 
 DAY = 86_400.0
 KINDS = ("decision", "tool_output", "observation", "made_up")

@@ -8,7 +8,7 @@ import pytest
 
 from memory.models import ForgetAction
 from tests.cast import Cast, Clock, store_rows
-from tests.forgetting.past import BEGIN, days_live, policy_set
+from tests.hindsight.past import BEGIN, days_live, policy_set
 
 pytestmark = pytest.mark.django_db
 

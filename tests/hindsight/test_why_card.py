@@ -8,10 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.forgetting.why import topic_why
+from memory.hindsight.why import topic_why
 from memory.models import AccessLog, ForgetRun, Topic
 from tests.cast import Caller, Cast, Clock, principal_like, store_rows
-from tests.forgetting.past import BEGIN, folded, policy_set, run_now
+from tests.hindsight.past import BEGIN, folded, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
 FREE = {"topic_count_soft_limit": 0, "max_archive_share": 1.0}

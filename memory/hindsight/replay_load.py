@@ -13,7 +13,7 @@ from memory.domain.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS
 from memory.forgetting.conditions import condition_sql
 from memory.forgetting.ground import Ground, scope_sql
 from memory.forgetting.judgement import Bound
-from memory.forgetting.replay import (
+from memory.hindsight.replay import (
     LOOKED_UP,
     REINFORCED,
     SALIENCE_SET,
