@@ -108,7 +108,7 @@ def test_a_restored_topic_has_the_salience_it_had_if_that_is_more(agent: Caller,
 def test_what_does_not_fit_the_state_is_a_conflict(agent: Caller, operator: Caller):
     topic_id = agent.remember("Tea")
     answer = operator.post(f"/v1/topics/{topic_id}/restore")
-    assert (answer.status, "not archived" in answer.detail) == (409, True)
+    assert (answer.status, "neither archived nor released" in answer.detail) == (409, True)
     archive(operator, topic_id)
     before = store_rows()
     answer = operator.post(f"/v1/topics/{topic_id}/archive")

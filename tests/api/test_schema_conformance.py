@@ -36,7 +36,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 12
+OPERATIONS = 32
 seen: dict[str, set[int]] = defaultdict(set)
 
 
@@ -92,6 +92,8 @@ class Known:
         self.ids = itertools.cycle([first, None, second, None])
         cast.agent.query("tea")
         self.operator = cast.operator
+        values = {"strategy": "static", "prune_after_days": 0, "mode": "review", "topic_count_soft_limit": 0}
+        cast.operator.put("/v1/policies/faded", {"values": values, "reason": "for the test"}).ok()
 
     def put_into(self, case: Any) -> None:
         topic_id = next(self.ids)
@@ -104,13 +106,26 @@ class Known:
             for verb, opposite in (("/restore", "archive"), ("/archive", "restore")):
                 if case.operation.path.endswith(verb):
                     self.operator.post(f"/v1/topics/{topic_id}/{opposite}")
+        if case.path_parameters and "run_id" in case.path_parameters:
+            case.path_parameters["run_id"] = self.run_for(case.operation.path.rpartition("/")[2])
         if isinstance(case.body, dict):
+            if case.operation.path.endswith("/backtest"):
+                case.body |= {"start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"}
             if case.body.get("placement") in ("extend_topic", "version_field"):
                 case.body["topic_id"] = topic_id
             if isinstance(case.body.get("to"), int):
                 case.body["to"] = 0
             if "topic_ids" in case.body:
                 case.body["topic_ids"] = [topic_id]
+
+    def run_for(self, verb: str) -> str:
+        """Return a run on which ``verb`` is possible."""
+        self.operator.remember("Faded", salience=0.01, scope="/faded")
+        asked = {"scope": "/faded", "event": "manual", "dry_run": verb not in ("approve", "undo")}
+        run_id = self.operator.post("/v1/runs", asked).ok()["run_id"]
+        if verb == "undo":
+            self.operator.post(f"/v1/runs/{run_id}/approve").ok()
+        return str(run_id)
 
 
 @pytest.fixture
@@ -126,4 +141,4 @@ def test_every_operation_was_both_answered_and_refused():
     # Otherwise the requests above would prove little. Runs after them, as it stands here.
     if len(seen) < OPERATIONS:
         pytest.skip("Only some operations were tried in this run.")
-    assert {label: statuses for label, statuses in seen.items() if 200 not in statuses or len(statuses) < 2} == {}
+    assert {label: statuses for label, statuses in seen.items() if not statuses & {200, 202} or len(statuses) < 2} == {}
