@@ -16,7 +16,7 @@ def test_pressure_is_noted_and_answered_by_the_worker(operator: Caller):
     assert answer.json == {"event": "memory_pressure", "scope": "/a/b", "accepted": True}
     assert not ForgetRun.objects.exists()
     worker_turn()
-    assert [(made.scope, made.event) for made in ForgetRun.objects.all()] == [("/a", "memory_pressure")]
+    assert [(made.scope, made.event) for made in ForgetRun.objects.all()] == [("/a/b", "memory_pressure")]
     assert rungs(operator, *inside, *beside) == ["archived", "active"]
 
 

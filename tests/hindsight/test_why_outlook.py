@@ -13,8 +13,8 @@ from memory.hindsight.outlook import Subject, verdict
 from memory.models import Topic, Vitality
 from memory.policy.effective import policies_current
 from tests.cast import Cast, Clock
-from tests.hindsight.test_backtest_agrees import POLICIES
 from tests.hindsight.past import days_live, policy_set
+from tests.hindsight.test_backtest_agrees import POLICIES
 
 pytestmark = pytest.mark.django_db
 
