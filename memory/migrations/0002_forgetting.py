@@ -113,6 +113,10 @@ class Migration(migrations.Migration):
             model_name='field',
             name='field_due',
         ),
+        migrations.AddIndex(
+            model_name='accesslog',
+            index=models.Index(condition=models.Q(('kind', 'lookup')), fields=['at'], name='accesslog_lookups'),
+        ),
         migrations.AddField(
             model_name='fieldsummary',
             name='withdrawn_at',

@@ -37,4 +37,6 @@ class AccessLog(models.Model):
             ),
             # Charts per day, backtest between two dates.
             models.Index(fields=["at"], name="accesslog_at"),
+            # Regret asks which archived topics somebody looked up; most rows are queries.
+            models.Index(fields=["at"], name="accesslog_lookups", condition=models.Q(kind="lookup")),
         ]

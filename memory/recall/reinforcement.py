@@ -20,9 +20,10 @@ def retrieval_record(
     topic_ids: Sequence[uuid.UUID], *, field_ids: Sequence[uuid.UUID], query: str, query_hash: str, scope: str,
     principal: Principal, knobs: Knobs, now: dt.datetime,
 ) -> None:  # fmt: skip
-    """Append what a query returned, best first. One INSERT; none if it returned nothing."""
-    if not topic_ids:
-        return
+    """Append what a query returned, best first. One INSERT.
+
+    A question that nothing answered is kept too: it may be one that forgetting has left without an answer.
+    """
     row: list[Any] = [
         now, "query", principal.identity, scope, query, query_hash, list(topic_ids), list(field_ids),
         knobs.query_salience_bump, knobs.query_field_salience_bump, None, None,
