@@ -4,13 +4,13 @@ import uuid
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
+from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -29,7 +29,6 @@ from memory.api.run_schemas import (
     UndoReply,
 )
 from memory.api.schemas import Reason
-from memory.domain.errors import ValueRefused
 from memory.domain.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.reasoner import event_raise
 from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
@@ -62,12 +61,6 @@ def _run(run: ForgetRun, *, results: bool = True) -> dict[str, Any]:
     return body | ({"results": run_results(run)} if results else {})
 
 
-def _limit(limit: int) -> int:
-    if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
-        raise ValueRefused(f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.")
-    return limit
-
-
 @router.get("/runs", summary="List runs", response={200: RunPage, **_READ})
 def run_list(
     request: HttpRequest,
@@ -80,7 +73,7 @@ def run_list(
     """List the runs of a scope and of everything below it, newest first."""
     principal = principal_of(request, "reader")
     wanted = RunFilter(scope=principal.scope_chosen(scope), status=status, event=event)
-    runs, following = runs_list(wanted, cursor=cursor, limit=_limit(limit))
+    runs, following = runs_list(wanted, cursor=cursor, limit=limit_checked(limit))
     return json_reply({"items": [_run(run, results=False) for run in runs], "next": following})
 
 
@@ -114,7 +107,7 @@ def run_action_list(
 ) -> HttpResponse:
     """Read what a run did or would do to each topic, and why."""
     principal = principal_of(request, "reader")
-    items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=_limit(limit), state=state)
+    items, following = run_actions(run_id, principal=principal, cursor=cursor, limit=limit_checked(limit), state=state)
     return json_reply({"items": items, "next": following})
 
 
@@ -167,7 +160,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
 def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpResponse:
     """Count what a draft of a policy would forget on the live data, now and later, and list the topics."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
-    now, limit = timezone.now(), _limit(payload.limit)
+    now, limit = timezone.now(), limit_checked(payload.limit)
     present = draft = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:
         draft = present.with_draft(scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules)

@@ -3,18 +3,17 @@
 import uuid
 from typing import Annotated, Literal
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
+from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
-from memory.domain.errors import ValueRefused
 from memory.domain.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
@@ -60,12 +59,6 @@ Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
-def _limit(limit: int) -> int:
-    if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
-        raise ValueRefused(f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.")
-    return limit
-
-
 def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     return json_reply(topic_detail(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
@@ -87,7 +80,7 @@ def topic_list(
     """
     principal = principal_of(request, "reader")
     wanted = TopicFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
-    page = topics_list(wanted, cursor=cursor, limit=_limit(limit), now=timezone.now())
+    page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
     return json_reply({"items": page.items, "next": page.next})
 
 
@@ -123,7 +116,7 @@ def field_history_page(
         name,
         principal=principal_of(request, "reader"),
         cursor=cursor,
-        limit=_limit(limit),
+        limit=limit_checked(limit),
         now=timezone.now(),
     )
     return json_reply({"items": page.items, "next": page.next})
