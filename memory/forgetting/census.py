@@ -5,6 +5,7 @@ whether it was left alone long enough. However many policies and moments are ask
 classes; so the database counts classes, and what becomes of each is decided once (``whatif``).
 """
 
+import datetime as dt
 import itertools
 import math
 from collections.abc import Sequence
@@ -118,7 +119,15 @@ def census_take(ground: Ground, views: Sequence[View], *, edges: Sequence[float]
     first = views[0].judge
     keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
     key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
-    readers = [_Reader(view, columns, key_at, keys) for view in views]
+    gates: dict[str, dict[str, dt.datetime]] = {}
+    for view in views:
+        judge = view.judge
+        if judge.unused_since is not None:
+            gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.now - dt.timedelta(
+                seconds=judge.policy.knobs.prune_after
+            )
+    gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
+    readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
     numbers, held = columns.packed()
     join = "JOIN memory_topic t ON t.id = v.topic_id" if any(reader.needs_topic for reader in readers) else ""
     names = [f"k{at}" for at in range(len(numbers))]
@@ -143,10 +152,23 @@ def census_take(ground: Ground, views: Sequence[View], *, edges: Sequence[float]
     return classes
 
 
+def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
+    """Return the expression for how many of these moments came before the last use, and how many values it has.
+
+    One expression for all of them: of a topic that has long been unused, the first comparison says everything.
+    """
+    ordered = sorted(moments, key=moments.__getitem__)
+    cases = " ".join(f"WHEN {last_use} {moment} THEN {place}" for place, moment in enumerate(ordered))
+    return f"CASE {cases} ELSE {len(ordered)} END", len(ordered) + 1
+
+
 class _Reader:
     """Reads from the values of a class where one view would leave its topics."""
 
-    def __init__(self, view: View, columns: _Columns, key_at: dict[str, int], keys: dict[str, _Key]) -> None:
+    def __init__(
+        self, view: View, columns: _Columns, key_at: dict[str, int], keys: dict[str, _Key], gate_at: dict[str, int],
+        gates: dict[str, dict[str, dt.datetime]],
+    ) -> None:  # fmt: skip
         judge, self.rests = view.judge, view.rests
         self.knobs = judge.policy.knobs
         rules = judge.rules()
@@ -156,7 +178,12 @@ class _Reader:
         pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
         spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
         self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
-        self.gate_at = columns.place(f"CASE WHEN {judge.gate()} THEN 1 ELSE 0 END", 2)
+        self.gate_at: int | None = None
+        self.gate_place = 0
+        if judge.unused_since is not None:
+            moments = gates[judge.last_use]
+            self.gate_at = gate_at[judge.last_use]
+            self.gate_place = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
         self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
 
     def target(self, values: Sequence[int], rung: int) -> int:
@@ -166,13 +193,16 @@ class _Reader:
         by_ladder = rung_target(
             rung,
             score,
-            archive_due=score < knobs.forget_salience_threshold and bool(values[self.gate_at]),
+            archive_due=score < knobs.forget_salience_threshold and self._unused(values),
             theta_summary=knobs.summarize_below,
             theta_detach=knobs.detach_below,
         )
         # What a rule releases has left retrieval like what is archived, and is counted with it.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
         return max(by_ladder, by_rule)
+
+    def _unused(self, values: Sequence[int]) -> bool:
+        return self.gate_at is None or values[self.gate_at] <= self.gate_place
 
 
 def _unpack(numbers: Sequence[Any], held: list[list[int]], sizes: list[int]) -> list[int]:

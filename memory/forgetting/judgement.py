@@ -122,18 +122,30 @@ class Judge:
         return f"{self.key()} {operator} {float_sql(self.bound(theta))}"
 
     def gate(self) -> str:
-        """Return the condition that the topic has been left alone for as long as archiving asks for.
+        """Return the condition that the topic has been left alone for as long as archiving asks for."""
+        since = self.unused_since
+        return "true" if since is None else f"{self.last_use} {since}"
+
+    @property
+    def last_use(self) -> str:
+        """The moment of the last use with the comparison that ``unused_since`` completes.
 
         The same as ``archive_gate_sql``, with the moment worked out once instead of an age for every row.
         """
-        knobs = self.policy.knobs
-        if knobs.strategy == "relevance":
-            return f"coalesce(v.last_retrieved_at, v.created_at) < {self._before(knobs.prune_after)}"
-        # A row from the future counts as used just now.
-        return f"v.reinforced_at <= {self._before(knobs.prune_after)}" if knobs.prune_after else "true"
+        if self.policy.knobs.strategy == "relevance":
+            return "coalesce(v.last_retrieved_at, v.created_at) <"
+        return "v.reinforced_at <="
 
-    def _before(self, seconds: float) -> str:
-        return f"{self.bind(self.now - dt.timedelta(seconds=seconds))}::timestamptz"
+    @property
+    def unused_since(self) -> str | None:
+        """The moment since which a topic must not have been used; None if archiving does not ask for it.
+
+        Without a wait, a topic that was used in the future counts as used just now.
+        """
+        knobs = self.policy.knobs
+        if not knobs.prune_after and knobs.strategy != "relevance":
+            return None
+        return f"{self.bind(self.now - dt.timedelta(seconds=knobs.prune_after))}::timestamptz"
 
     def exempt(self) -> str:
         """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the ground."""
