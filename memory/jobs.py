@@ -118,6 +118,8 @@ def schedules_ensure() -> None:
             defaults={"name": function.rsplit(".", 1)[-1], "schedule_type": Schedule.MINUTES, "minutes": minutes},
         )
     cron_schedules_sync(now=timezone.now())
+    # The environment may give another half-life than at the last start.
+    half_lives_stray_check(now=timezone.now())
 
 
 def upkeep_request() -> None:

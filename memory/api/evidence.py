@@ -20,6 +20,7 @@ from memory.domain.scopes import MAX_SCOPE_LENGTH
 from memory.hindsight.backtest import backtest
 from memory.hindsight.regret import regret_report
 from memory.hindsight.why import topic_why
+from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 
 router = Router(tags=["evidence"])
@@ -49,7 +50,9 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     policies = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:
-        policies = policies.with_draft(scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules)
+        policies = policies_drafted(
+            policies, scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules
+        )
     found = backtest(
         policies, scope, start=payload.start, end=payload.end, now=timezone.now(),
         step=dt.timedelta(days=payload.step_days), seed=payload.seed,

@@ -113,6 +113,7 @@ class WhyEvent(Schema):
     run_id: str | None = None
     event: str | None = None
     actor: str | None
+    approved_by: str | None = None
     judged_at: dt.datetime | None = None
     from_rung: RungName | None
     to_rung: RungName | None

@@ -35,6 +35,7 @@ from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_take_back
 from memory.forgetting.whatif import Affected, affected_page, whatif
 from memory.models import ForgetRun, Rung
+from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 
 router = Router(tags=["runs"])
@@ -163,7 +164,9 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
     now, limit = timezone.now(), limit_checked(payload.limit)
     present = draft = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:
-        draft = present.with_draft(scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules)
+        draft = policies_drafted(
+            present, scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules
+        )
     found = whatif(
         scope, present=present, draft=draft, now=now, at=payload.at, event=payload.event, scale=payload.scale
     )

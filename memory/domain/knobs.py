@@ -96,7 +96,11 @@ class Knobs:
                         "auto", "review", "off")  # fmt: skip
     cron: str = _text("0 3 * * *", "runs", "when the scheduled run starts, in UTC")
     topic_count_soft_limit: int = _count(
-        500, "runs", "active topics below which only memory pressure forgets", 0, 1_000_000_000
+        500,
+        "runs",
+        "active topics below which no event and no schedule forgets, but for memory pressure",
+        0,
+        1_000_000_000,
     )
     max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics one run acts on", 1, 1_000_000)
     max_archive_share: float = _number(

@@ -59,7 +59,9 @@ def _entry(entry: dict[str, Any]) -> str:
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
     verb = "brought back up" if entry["what"] == "restored" else entry["what"]
     run = _EVENTS.get(entry["event"], f"a run on {entry['event']}")
-    asked = f" of {entry['actor']}" if entry["actor"] and entry["actor"] != "system" else ""
+    asked = f" that {entry['actor']} asked for" if entry["actor"] and entry["actor"] != "system" else ""
+    if entry.get("approved_by") and entry["approved_by"] != entry["actor"]:
+        asked += f"{' and' if asked else ' that'} {entry['approved_by']} approved"
     return f"It was {verb} by {run}{asked} on {when}{why}{under}{reason}."
 
 

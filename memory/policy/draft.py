@@ -10,6 +10,7 @@ from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
 from memory.domain.presets import PRESETS
 from memory.domain.rule_parsing import rules_ordered, rules_parse
 from memory.domain.rule_presets import RULE_PRESETS
+from memory.domain.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
@@ -62,6 +63,21 @@ def knob_name(name: str) -> str:
     if name not in KNOBS:
         raise ValueRefused(f"There is no policy value named {name!r}.")
     return name
+
+
+def policies_drafted(
+    policies: Policies, scope: str, *, preset: str | None = None, values: Mapping[str, object],
+    rules: Sequence[object] | None = None,
+) -> Policies:  # fmt: skip
+    """Return a snapshot in which the policy set at ``scope`` is this draft, read and validated as a save is. No query.
+
+    ``values`` is the whole set; no ``preset`` is none; no ``rules`` are those that are set there now. Raises
+    ``ValueRefused`` with the sentence that a save would be refused with.
+    """
+    policy = draft_parse(policies, scope_normalize(scope), preset=preset, values=values, rules=rules)
+    drafted = policies.with_policy(policy)
+    draft_check(drafted, policy.scope)
+    return drafted
 
 
 def draft_check(policies: Policies, scope: str) -> None:

@@ -10,7 +10,7 @@ from memory.domain.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
 from memory.domain.presets import PRESETS
 from memory.domain.rule_parsing import rules_ordered
 from memory.domain.rules import Rule, RuleSet
-from memory.domain.scopes import ROOT, scope_normalize, scope_within
+from memory.domain.scopes import ROOT, scope_within
 from memory.policy.preset_rules import preset_rules
 
 DEFAULT = "default"
@@ -120,22 +120,6 @@ class Policies:
             stamp=(*self.stamp, "draft"), rekeying=self.rekeying, environment=self.environment, policies=policies,
             numbers={**self.numbers, policy.scope: policy.number},
         )  # fmt: skip
-
-    def with_draft(
-        self, scope: str, *, preset: str | None = None, values: Mapping[str, object], rules: list[Any] | None = None
-    ) -> "Policies":
-        """Return a snapshot in which the policy set at ``scope`` is this draft, read and validated as a save is.
-
-        ``values`` is the whole set; no ``preset`` is none; no ``rules`` are those that are set there now. Raises
-        ``ValueRefused`` with the sentence that a save would be refused with.
-        """
-        # The checks need the snapshot, and the snapshot offers them.
-        from memory.policy.draft import draft_check, draft_parse
-
-        policy = draft_parse(self, scope_normalize(scope), preset=preset, values=values, rules=rules)
-        drafted = self.with_policy(policy)
-        draft_check(drafted, policy.scope)
-        return drafted
 
     def _resolve(self, node: str) -> EffectivePolicy:
         layers = [self.policies[path] for path in _upwards(node) if path in self.policies]

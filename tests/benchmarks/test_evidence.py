@@ -32,6 +32,7 @@ from memory.forgetting.runs import run_start, run_take_back
 from memory.hindsight.backtest import Backtest, backtest
 from memory.models import ForgetAction, ForgetRun
 from memory.models.expressions import score_sql
+from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from memory.recall.candidates import candidates_rank
@@ -256,7 +257,7 @@ def test_what_the_demo_would_have_missed() -> None:
     window = {"start": now - dt.timedelta(days=100), "end": now}
 
     def replay(preset: str | None, **values: Any) -> Backtest:
-        draft = policies_current().with_draft("/", preset=preset, values={**FREE, **values})
+        draft = policies_drafted(policies_current(), "/", preset=preset, values={**FREE, **values})
         return backtest(draft, "/", now=now, **window)
 
     rows = [_demo_rows(f"preset {preset}", replay(preset)) for preset in PRESETS]

@@ -13,6 +13,7 @@ from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_undo
 from memory.forgetting.whatif import affected_page, whatif
 from memory.models import ForgetRun
+from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from tests.benchmarks.ladder_store import NOW, store_clear, store_fill, topics_make_due
@@ -79,7 +80,7 @@ def _whatif(size: int) -> list[object]:
     moments = [NOW.replace(month=12), NOW.replace(year=2027, month=2), NOW.replace(year=2027)]
     spent = []
     for values in ({"forget_salience_threshold": 0.08}, {"half_life_days": 20}, {"strategy": "relevance"}):
-        draft = present.with_draft("/", values=values)
+        draft = policies_drafted(present, "/", values=values)
         spent.append(
             p50(
                 milliseconds(
@@ -89,7 +90,7 @@ def _whatif(size: int) -> list[object]:
                 )
             )
         )
-    draft = present.with_draft("/", values={"forget_salience_threshold": 0.08})
+    draft = policies_drafted(present, "/", values={"forget_salience_threshold": 0.08})
     page = milliseconds(lambda: affected_page("/", present=present, draft=draft, now=NOW), times=TIMES, warm_up=2)
     scan = milliseconds(statement("SELECT count(*), max(fade) FROM memory_vitality"), times=TIMES, warm_up=2)
     return [f"{size:,}", spent[0], p50(scan), spent[0] / p50(scan), spent[1], spent[2], p50(page)]

@@ -6,6 +6,7 @@ import pytest
 from django.db import transaction
 
 from memory.models import PolicyVersion
+from memory.policy.draft import policies_drafted
 from memory.policy.effective import knobs_effective, policies_current
 from memory.policy.snapshot import Source
 from tests.policy.shop import saved
@@ -115,12 +116,14 @@ def test_a_policy_that_sets_nothing_any_more_governs_nothing():
 def test_a_draft_is_in_force_in_its_snapshot_alone():
     saved(half_life_days=20, query_salience_bump=0.2)
     saved("/user", query_salience_bump=0.3)
-    drafted = policies_current().with_draft("/", values={"half_life_days": "5"})
+    drafted = policies_drafted(policies_current(), "/", values={"half_life_days": "5"})
     assert drafted.knobs("/user").half_life_days == 5
     assert (drafted.knobs("/").query_salience_bump, drafted.knobs("/user").query_salience_bump) == (0.1, 0.3)
     assert drafted.stamp != policies_current().stamp
     assert knobs_effective("/").half_life_days == 20
-    assert policies_current().with_draft("/user", preset="memstate", values={}).knobs("/user").strategy == "static"
+    assert (
+        policies_drafted(policies_current(), "/user", preset="memstate", values={}).knobs("/user").strategy == "static"
+    )
 
 
 def test_a_policy_that_was_rolled_back_was_never_in_force():

@@ -17,6 +17,7 @@ from memory.forgetting.candidates import candidates_count, candidates_find
 from memory.forgetting.judgement import Bound, Judge
 from memory.forgetting.plan import run_is_due
 from memory.models import Scope, Topic, Vitality
+from memory.policy.draft import policies_drafted
 from memory.policy.snapshot import Policies
 from tests.properties.conftest import examples
 
@@ -90,7 +91,7 @@ WITH ORDINALITY AS v (rung, salience, reinforced_at, created_at, last_retrieved_
 @examples(120)
 @given(values, st.lists(topics.filter(lambda topic: topic["rung"] < 3), min_size=1, max_size=40))
 def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    policy = Policies().with_draft("/", values=values).effective("/")
+    policy = policies_drafted(Policies(), "/", values=values).effective("/")
     knobs, bound, now = policy.knobs, Bound(), NOW.timestamp()
     ladder = Judge(policy, NOW, "cron", bound.bind).ladder()
     columns: dict[str, list[Any]] = {
@@ -179,9 +180,9 @@ def store(rows: list[dict[str, Any]], policies: Policies) -> None:
 def test_by_index_the_same_topics_are_found_as_by_reading_everything(
     root: dict[str, Any], below: dict[str, Any] | None, node: str, scope: str, rows: list[dict[str, Any]]
 ) -> None:
-    policies = Policies().with_draft("/", values=root)
+    policies = policies_drafted(Policies(), "/", values=root)
     if below is not None:
-        policies = policies.with_draft(node, values=below)
+        policies = policies_drafted(policies, node, values=below)
     store(rows, policies)
     by_index = candidates_find(policies, scope, event="cron", now=NOW)
     assert by_index == candidates_find(policies, scope, event="cron", now=NOW, draft=True)
@@ -194,7 +195,7 @@ def test_by_index_the_same_topics_are_found_as_by_reading_everything(
 
 def test_a_topic_worth_nothing_at_all_is_found_by_index() -> None:
     # Its fade key is minus infinity, the end of every range.
-    policies = Policies().with_draft("/", values={"prune_after_days": 0})
+    policies = policies_drafted(Policies(), "/", values={"prune_after_days": 0})
     topic: dict[str, Any] = {
         "salience": 0.0, "reinforced": dt.timedelta(days=40), "created": dt.timedelta(days=40), "retrieved": None,
         "count": 0, "kind": "", "pinned": False, "released": False, "lag": 0.0, "scope": "/",
