@@ -105,7 +105,8 @@ class Judge:
         if self.policy.knobs.strategy != "half_life":
             return key
         halvings = (self.now.timestamp() - key) / self.policy.knobs.half_life
-        return 0.0 if halvings > MAX_HALVINGS else 2.0**-halvings
+        # A moment long before the last use, by a short half-life, would be a number too large to be one.
+        return 0.0 if halvings > MAX_HALVINGS else 2.0 ** -max(halvings, -MAX_HALVINGS)
 
     def _fade_bound(self, theta: float) -> float:
         return fade_before(theta, half_life=self.policy.knobs.half_life, now=self.now.timestamp())

@@ -115,7 +115,7 @@ def backtest(
     # Cursors of the server live in a transaction.
     with transaction.atomic():
         keys, topics = topics_load(grounds, rulings, end=end)
-        world = World(topics, rulings, cap=policies.knobs("/").field_salience_max)
+        world = World(topics, rulings)
         found.topics = len(keys)
         with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
             _replay(found, world, events, policies, step=step, seed=seed)

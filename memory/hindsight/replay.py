@@ -99,8 +99,8 @@ class Acted:
 class World:
     """All topics at a moment of the replay. Time goes forward by ``use`` and ``run``."""
 
-    def __init__(self, topics: Topics, rulings: Sequence[Ruling], *, cap: float) -> None:
-        self.topics, self.rulings, self.cap = topics, rulings, cap
+    def __init__(self, topics: Topics, rulings: Sequence[Ruling]) -> None:
+        self.topics, self.rulings = topics, rulings
         count = len(topics.created)
         self.salience = topics.salience.copy()
         self.reinforced = topics.created.copy()
@@ -112,6 +112,8 @@ class World:
         self.added: dict[str, Bools] = {}
         half_lives = np.array([ruling.knobs.half_life for ruling in rulings], dtype=np.float64)
         self.half_life = half_lives[topics.ground] if count else np.zeros(0)
+        caps = np.array([ruling.knobs.field_salience_max for ruling in rulings], dtype=np.float64)
+        self.cap = caps[topics.ground] if count else np.zeros(0)
 
     def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
         """Let events happen to topics, in the order of time; ``value`` is the bump, or the salience that was set.
@@ -125,7 +127,7 @@ class World:
 
     def _use_once(self, places: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
         salience, since, half_life = self.salience[places], self.reinforced[places], self.half_life[places]
-        ceiling = np.maximum(self.cap, salience)
+        ceiling = np.maximum(self.cap[places], salience)
         late = at < since
         raised = np.where(
             late,

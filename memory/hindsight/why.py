@@ -296,7 +296,7 @@ def _rescue(row: dict[str, Any], actions: list[_Action], present: Policies) -> d
         }
     )
     since = rescue_since(
-        subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policies.knobs("/").field_salience_max
+        subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
     )
     presence = subject.presence
     last_use = max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0)

@@ -1,12 +1,16 @@
 """Folds the access log into salience: in bulk, each row exactly once, whatever is killed in between."""
 
 import datetime as dt
+from typing import Any
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from memory.domain.repeats import Asked, repeats_dropped
+from memory.domain.scopes import ROOT
 from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
 from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
 
 ROWS_PER_FOLD = 1000
 # One folder at a time: whether an access counts depends on those before it. Any constant will do.
@@ -27,10 +31,11 @@ ORDER BY a.actor, a.query_hash, a.at DESC
 """
 
 
-def _fold_sql(table: str, key: str, ids: str, bump: str, *, exact_floor: str = "false") -> str:
+def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
-    Where ``exact_floor`` holds, the indexed floor of the fade key follows the key at once.
+    ``scope`` is the expression of the scope that a row ``h`` lies in; its policy caps the salience. Where
+    ``exact_floor`` holds, the indexed floor of the fade key follows the key at once.
 
     Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
@@ -49,14 +54,15 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, exact_floor: str = "
             FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.{ids}) AS x (id)
             WHERE a.id = ANY(%(counted)s)
         ), held AS MATERIALIZED (
-            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life FROM {table} h
+            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life, {scope} AS scope_id FROM {table} h
             WHERE h.{key} = ANY(ARRAY(SELECT DISTINCT id FROM hit)) ORDER BY h.{key} FOR NO KEY UPDATE
         ), access AS (
             SELECT id, held.salience, held.reinforced_at, held.half_life,
-                   greatest(%(cap)s::float8, held.salience) AS ceiling,
+                   greatest(coalesce(capped.cap, %(cap)s::float8), held.salience) AS ceiling,
                    greatest(hit.at, held.reinforced_at) AS at, {faded_sql("hit.bump", late)} AS bump,
                    hit.at AS seen_at, hit.access_id
             FROM hit JOIN held USING (id)
+            LEFT JOIN unnest(%(scopes)s::bigint[], %(caps)s::float8[]) AS capped (scope_id, cap) USING (scope_id)
         ), last AS (
             SELECT *, max(at) OVER (PARTITION BY id) AS last_at FROM access
         ), weighed AS (
@@ -89,8 +95,20 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, exact_floor: str = "
 
 
 # Below the first rung the index is also asked who has risen, and a floor that lags behind would not tell.
-_FOLD_TOPICS = _fold_sql("memory_vitality", "topic_id", "topic_ids", "bump", exact_floor="row.rung > 0")
-_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump")
+_FOLD_TOPICS = _fold_sql(
+    "memory_vitality", "topic_id", "topic_ids", "bump", scope="h.scope_id", exact_floor="row.rung > 0"
+)
+_FIELD_SCOPE = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
+_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump", scope=_FIELD_SCOPE)
+
+_SCOPES = """
+SELECT DISTINCT s.id, s.path
+FROM memory_accesslog a
+CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
+JOIN memory_vitality v ON v.topic_id = hit.id
+JOIN memory_scope s ON s.id = v.scope_id
+WHERE a.id = ANY(%s)
+"""
 
 _MARK = """
 UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
@@ -119,8 +137,9 @@ def fold_wait() -> None:
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of eight statements: the rows are marked in the commit that raises the salience, so a kill at any
-    moment leaves either both or neither. Returns 0 at once while another process is folding.
+    One transaction of eight statements, nine where policies differ in their highest salience: the rows are marked in
+    the commit that raises the salience, so a kill at any moment leaves either both or neither. Returns 0 at once while
+    another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
@@ -131,20 +150,41 @@ def accesses_fold(*, now: dt.datetime) -> int:
         if not rows:
             return 0
         policies = policies_current()
-        window = max(policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows)
-        earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=window)
+        windows = {scope: policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows}
+        earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=max(windows.values()))
         asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
         cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
         before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
-        counted = repeats_dropped(
-            [(access_id, (actor, digest), at.timestamp()) for access_id, at, actor, digest, _scope in rows],
-            window=window,
-            counted_before=before,
-        )
-        cap = policies.knobs("/").field_salience_max
-        cursor.execute(_FOLD_TOPICS, {"counted": counted, "cap": cap})
-        cursor.execute(_FOLD_FIELDS, {"counted": counted, "cap": cap})
+        # The same question in two scopes is two questions (the hash holds the scope), so each has one window.
+        counted = [
+            access_id
+            for window in sorted(set(windows.values()))
+            for access_id in repeats_dropped(
+                [
+                    (access_id, (actor, digest), at.timestamp())
+                    for access_id, at, actor, digest, scope in rows
+                    if windows[scope] == window
+                ],
+                window=window,
+                counted_before=before,
+            )
+        ]
+        caps = _caps(cursor, counted, policies)
+        wanted: dict[str, Any] = {
+            "counted": counted, "cap": policies.knobs(ROOT).field_salience_max,
+            "scopes": list(caps), "caps": list(caps.values()),
+        }  # fmt: skip
+        cursor.execute(_FOLD_TOPICS, wanted)
+        cursor.execute(_FOLD_FIELDS, wanted)
         ids = [row[0] for row in rows]
         cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
         cursor.execute(_WAKE_UPS, {"now": now, "ids": ids})
         return len(rows)
+
+
+def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict[int, float]:
+    """Return the highest salience by scope, for the scopes of what was retrieved; empty where all have the root's."""
+    if len({node.knobs.field_salience_max for node in policies.nodes(ROOT)}) == 1:
+        return {}
+    cursor.execute(_SCOPES, [counted])
+    return {scope_id: policies.knobs(path).field_salience_max for scope_id, path in cursor.fetchall()}

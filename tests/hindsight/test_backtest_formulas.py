@@ -23,7 +23,7 @@ def knobs_of(strategy: str) -> Knobs:
     if strategy == "relevance":
         # High enough that forty days reach every rung.
         values |= {"theta_summary": 0.6, "theta_detach": 0.5, "forget_salience_threshold": 0.4}
-    return Knobs(strategy=strategy, **({**STRATEGY_DEFAULTS[strategy], **values}))
+    return Knobs(strategy=strategy, **({**STRATEGY_DEFAULTS[strategy], **values, "field_salience_max": CAP}))
 
 
 def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
@@ -38,7 +38,7 @@ def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
         exempt=off.copy(),
         ground=np.zeros(count, dtype=np.int64),
     )
-    return World(topics, [Ruling(knobs_of(strategy))], cap=CAP)
+    return World(topics, [Ruling(knobs_of(strategy))])
 
 
 def events(count: int, rng: random.Random) -> Iterator[tuple[int, float, int, float]]:
