@@ -17,9 +17,12 @@ from django.db.backends.utils import CursorWrapper
 from memory.forgetting import moves
 from memory.forgetting.folding import Fold, folds_prepare, folds_write
 from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.llm.summaries import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
+# A model takes seconds for a summary, and a turn of the worker, or a request, looks at the clock between batches.
+BATCH_WITH_MODEL = 10
 
 _TAKE = """
 SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetaction
@@ -108,12 +111,13 @@ class _Action:
         return self.to_rung != self.from_rung and not self.archives
 
 
-def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int = BATCH) -> bool:
+def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None) -> bool:
     """Apply the next actions of a run and return whether more are left; the last step ends the run.
 
     One transaction of at most 25 statements. Summaries are written before it begins, since a language model may take
     its time. Does nothing for a run that is not applying.
     """
+    size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
     ahead, folds = _folds_ahead(run_id, size)
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)

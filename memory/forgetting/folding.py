@@ -5,6 +5,7 @@ comes after it stays warm until the topic is archived or climbs back.
 """
 
 import datetime as dt
+import time
 import uuid
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,6 +19,8 @@ from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
 
 MAX_DEPTH = 2
+# Well below the time after which a job is taken for dead.
+MODEL_SECONDS = 120.0
 
 _OLDER = """
 SELECT f.topic_id, f.id, f.last_seq, f.cold_through, r.seq, r.value, r.valid_from, s.text, s.from_seq, s.depth
@@ -55,10 +58,12 @@ class Fold:
 def folds_prepare(keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None) -> dict[uuid.UUID, Fold]:
     """Return a fold for each field of these topics that has more warm revisions than ``keep``, by field. One query.
 
-    A field whose summary has the greatest depth is left as it is.
+    A field whose summary has the greatest depth is left as it is. A model is given ``MODEL_SECONDS`` for all of them,
+    and is not asked with a ``cursor``, whose transaction holds locks: the rest is summarized without it.
     """
     if not keep:
         return {}
+    until = time.monotonic() + MODEL_SECONDS
     wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
     if cursor is not None:
         cursor.execute(_OLDER, wanted)
@@ -71,7 +76,11 @@ def folds_prepare(keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = Non
     for field_id, of_field in groupby(rows, key=lambda row: row[1]):
         older = list(of_field)
         topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
-        said = revisions_summarize([Dated(at=row[6], text=row[5]) for row in older], earlier=earlier)
+        said = revisions_summarize(
+            [Dated(at=row[6], text=row[5]) for row in older],
+            earlier=earlier,
+            ask_model=cursor is None and time.monotonic() < until,
+        )
         folds[field_id] = Fold(
             topic_id=topic_id, last_seq=last_seq, cold_through=cold_through,
             from_seq=from_seq if from_seq is not None else first, through_seq=older[-1][4], depth=(depth or 0) + 1,

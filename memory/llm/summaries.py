@@ -63,13 +63,18 @@ class _Unusable(Exception):
     """The model answered, and the answer will not do."""
 
 
-def revisions_summarize(values: Sequence[Dated], *, earlier: str | None = None) -> Summary:
+def model_configured() -> bool:
+    """Tell whether summaries may come from a model, and take their time."""
+    return bool(settings.MEMSTATE_LLM_MODEL)
+
+
+def revisions_summarize(values: Sequence[Dated], *, earlier: str | None = None, ask_model: bool = True) -> Summary:
     """Return what ``values``, oldest first, amount to; ``earlier`` is the summary of what came before them.
 
-    Waits up to ``MEMSTATE_LLM_TIMEOUT_SECONDS`` for a model, so not to be called under locks. No queries; never raises
-    because of the model.
+    Waits up to ``MEMSTATE_LLM_TIMEOUT_SECONDS`` for a model, so under locks ``ask_model`` has to be false. No queries;
+    never raises because of the model.
     """
-    if settings.MEMSTATE_LLM_MODEL and _worth_asking():
+    if ask_model and model_configured() and _worth_asking():
         try:
             text = _asked(values, earlier)
         except _Unusable as problem:
