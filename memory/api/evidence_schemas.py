@@ -12,7 +12,7 @@ from memory.domain.scopes import MAX_SCOPE_LENGTH
 Source = Literal["run", "hand"]
 
 
-class BacktestRequest(BaseModel):
+class BacktestRequest(BaseModel, extra="forbid"):
     """A draft to replay. Without preset, values and rules, it is the policy in force."""
 
     scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None

@@ -96,7 +96,7 @@ class PolicyVersionPage(Schema):
 # Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
 
 
-class PolicyDraft(BaseModel):
+class PolicyDraft(BaseModel, extra="forbid"):
     """The whole policy of a scope: what is left out is inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
@@ -108,7 +108,7 @@ class PolicyDraft(BaseModel):
     base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
 
 
-class PolicyRollback(BaseModel):
+class PolicyRollback(BaseModel, extra="forbid"):
     """Which version to go back to, and why."""
 
     to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 for nothing set.")

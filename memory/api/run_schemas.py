@@ -18,7 +18,7 @@ StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
-class RunRequest(BaseModel):
+class RunRequest(BaseModel, extra="forbid"):
     """A run to plan. ``now`` judges a dry run at another moment."""
 
     scope: ScopeText | None = None
@@ -27,7 +27,7 @@ class RunRequest(BaseModel):
     now: Moment | None = None
 
 
-class EventRequest(BaseModel):
+class EventRequest(BaseModel, extra="forbid"):
     """Something that the reasoner is to look at."""
 
     event: Annotated[str, StringConstraints(max_length=50)] = "memory_pressure"
@@ -121,7 +121,7 @@ class UndoReply(Schema):
     conflict_count: int
 
 
-class PreviewRequest(BaseModel):
+class PreviewRequest(BaseModel, extra="forbid"):
     """A draft of the policy of ``scope``: what it would hold, all of it, and the moments to project to."""
 
     scope: ScopeText | None = None

@@ -31,6 +31,7 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
 # Where pydantic speaks of Python and its classes.
 _SENTENCES = {
     "missing": "This member is missing",
+    "extra_forbidden": "There is no such member",
     "model_type": "This should be an object",
     "model_attributes_type": "This should be an object",
     "dict_type": "This should be an object",
