@@ -62,7 +62,7 @@ def _shown(request: HttpRequest, scope: str) -> HttpResponse:
 def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:
     principal = principal_of(request, "operator")
     policy_save(
-        principal.scope_chosen(scope), preset=payload.preset, values=payload.values, rules=payload.rules,
+        principal.scope_chosen(scope), preset=payload.preset, values=payload.values or {}, rules=payload.rules,
         author=principal.actor, reason=payload.reason, now=timezone.now(), base_version=payload.base_version,
     )  # fmt: skip
     return _shown(request, scope)

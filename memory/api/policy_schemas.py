@@ -1,10 +1,10 @@
 """What the routes for policies take and answer, for OpenAPI."""
 
 import datetime as dt
-from typing import Any
+from typing import Any, Self
 
 from ninja import Schema
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 Value = float | int | bool | str | list[str]
 
@@ -100,12 +100,19 @@ class PolicyDraft(BaseModel, extra="forbid"):
     """The whole policy of a scope: what is left out is inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
-    values: dict[str, Any] = Field(default={}, description="Values by name; null is inherited.")
+    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null is inherited.")
     rules: list[Any] | None = Field(
         default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
     )
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
     base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
+
+    @model_validator(mode="after")
+    def _something_is_said(self) -> Self:
+        # A request that says nothing would inherit everything again, which nobody asks for by leaving it out.
+        if self.values is None and self.preset is None and self.rules is None:
+            raise ValueError("must hold values, a preset or rules; values is the whole set, and {} inherits everything")
+        return self
 
 
 class PolicyRollback(BaseModel, extra="forbid"):

@@ -91,14 +91,16 @@ def _ground_sql(
         conditions.append(f"v.topic_id = ANY({bound.bind(list(topics))}::uuid[])")
     elif not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
-    if rules.needs_topic:
+    held = judge.held()
+    if rules.needs_topic or held.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
     # OFFSET 0 keeps the planner from writing each expression out wherever it is named.
     return f"""
         SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
                {_why_sql(judge, rules)} AS why, {_changes_sql(ground.policy, rules)} AS changes
         FROM (
-            SELECT *, CASE WHEN released OR protected THEN from_rung ELSE greatest(ladder, rule_rung) END AS to_rung
+            SELECT *, CASE WHEN released OR protected THEN from_rung
+                           ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
             FROM (
                 SELECT *, rule_rung = {RELEASED} AND NOT protected AS released,
                        pinned IS DISTINCT FROM pinned_before AS pin_changed
@@ -109,6 +111,7 @@ def _ground_sql(
                     FROM (
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
                                {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.standing} AS rule,
+                               {held.rung} AS held,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
                         FROM {source}
                         WHERE {" AND ".join(conditions)}

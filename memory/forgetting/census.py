@@ -184,6 +184,9 @@ class _Reader:
             moments = gates[judge.last_use]
             self.gate_at = gate_at[judge.last_use]
             self.gate_place = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
+        held = judge.held()
+        self.needs_topic = self.needs_topic or held.needs_topic
+        self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
         self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
 
     def target(self, values: Sequence[int], rung: int) -> int:
@@ -199,7 +202,8 @@ class _Reader:
         )
         # What a rule releases has left retrieval like what is archived, and is counted with it.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
-        return max(by_ladder, by_rule)
+        held = 0 if self.held_at is None else min(rung, values[self.held_at])
+        return max(by_ladder, by_rule, held)
 
     def _unused(self, values: Sequence[int]) -> bool:
         return self.gate_at is None or values[self.gate_at] <= self.gate_place

@@ -28,8 +28,8 @@ class Ground:
 def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[Ground]:
     """Return the grounds of ``scope``: its own, and one for each policy set below it. No query.
 
-    With ``forgetting``, places where nothing is ever forgotten are left out: exempt scopes, and those whose mode is
-    off. Without it, every topic of the scope lies on exactly one ground.
+    With ``forgetting``, places that a run over ``scope`` leaves alone are left out (``ground_rests``), exempt scopes
+    too. Without it, every topic of the scope lies on exactly one ground.
     """
     nodes = policies.nodes(scope)
     found = []
@@ -37,7 +37,7 @@ def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> li
         below = {other.scope for other in nodes if other.scope != node.scope and scope_within(other.scope, node.scope)}
         if forgetting:
             exempt = node.knobs.exempt_scopes
-            if node.knobs.mode == "off" or any(scope_within(node.scope, path) for path in exempt):
+            if ground_rests(node, scope):
                 continue
             below |= {path for path in exempt if scope_within(path, node.scope)}
         # What lies below another exception needs no mention of its own.
@@ -46,6 +46,17 @@ def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> li
         )
         found.append(Ground(node.scope, without, node))
     return found
+
+
+def ground_rests(policy: EffectivePolicy, scope: str) -> bool:
+    """Tell whether a run over ``scope`` leaves everything under ``policy`` alone.
+
+    So it is where the mode is off and in exempt scopes; and below ``scope``, where a policy asks for a review of every
+    run: one that is made for that place alone is held there, instead of holding up everything around it.
+    """
+    reviewed_apart = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
+    exempt = any(scope_within(policy.scope, path) for path in policy.knobs.exempt_scopes)
+    return policy.knobs.mode == "off" or reviewed_apart or exempt
 
 
 def scope_sql(column: str, scope: str, bind: Bind) -> str:

@@ -191,9 +191,34 @@ class Judge:
                 ranges.append((int(rung), knobs.half_life, low, math.inf))
         return ranges
 
+    def held(self) -> "HeldSql":
+        """Return the rung down to which rules hold a topic that do not answer this event, 0 for none.
+
+        A rule that has summarized or detached a topic still means it when something else happens; without this, each
+        event that the rule does not answer would bring the topic back up, and the next schedule down again.
+        """
+        answering = self.policy.rules.on(self.event)
+        parts, needs_topic = [], False
+        for rule in self.policy.rules.rules:
+            if rule.enabled and rule not in answering and rule.action in ("summarize", "detach"):
+                compiled = condition_sql(
+                    condition_parse(rule.condition), now=self._moment, score_sql=self.score(), bind=self.bind
+                )
+                needs_topic = needs_topic or compiled.needs_topic
+                parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
+        return HeldSql(f"greatest({', '.join(parts)})" if parts else "0", needs_topic)
+
     def rules(self) -> "RulesSql":
         """Return what the rules that answer the event make of the topic."""
         return _rules_sql(self)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSql:
+    """The rung down to which other rules hold a topic, and whether that reads the topic's own row."""
+
+    rung: str
+    needs_topic: bool
 
 
 @dataclass(frozen=True, slots=True)

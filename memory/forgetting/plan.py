@@ -105,6 +105,8 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
 
 def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
     """Return why ``event`` starts nothing in ``scope``, or an empty text. One query for a gated event, else none."""
+    if not grounds_of(policies, scope):
+        return f"Nothing is forgotten in {scope}: its mode is off, or it lies in an exempt scope."
     soft_limit = policies.knobs(scope).topic_count_soft_limit
     if event not in GATED_EVENTS or soft_limit == 0:
         return ""
@@ -150,9 +152,8 @@ def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, i
 
 def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     """Return why the run has to wait for somebody's approval, or an empty text."""
-    for ground in grounds_of(policies, run.scope):
-        if ground.policy.knobs.mode == "review":
-            return f"The policy of {ground.path} asks for a review of every run."
+    if policies.knobs(run.scope).mode == "review":
+        return f"The policy of {policies.node_of(run.scope)} asks for a review of every run."
     total = sum(leaving.values())
     if total <= ALWAYS_ALLOWED:
         return ""

@@ -6,7 +6,9 @@ and asks once for that policy's whole ground: a thousand users who wrote somethi
 
 import datetime as dt
 import time
+import uuid
 from collections import defaultdict
+from typing import NamedTuple
 
 import structlog
 from django.db import DatabaseError, connection, transaction
@@ -65,62 +67,76 @@ def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
 def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
     """Take up what happened and run where something is due; returns the number of runs that were planned.
 
-    The wake-ups are gone with the commit that plans their runs, so that a kill loses none and no two workers answer the
-    same. Where another run is in the way they stay, and are answered after it. With nothing due, a governed ground
-    costs two queries. Runs that were left applying are worked on first; ``seconds`` are for all runs together, and what
-    is left after them stays applying.
+    Each ground is a transaction of its own: its wake-ups are gone with the commit that plans its run, so that a kill
+    loses none and no two workers answer the same, and a ground that cannot be planned leaves the others alone. Where
+    another run is in the way they stay, and are answered after it. With nothing due, a governed ground costs a few
+    queries. Runs that were left applying are worked on first; ``seconds`` are for all runs together, and what is left
+    after them stays applying.
     """
     until = time.monotonic() + seconds
     for run_id in runs_open():
+        _work(run_id, now=now, until=until)
+    policies = policies_current()
+    grounds: dict[str, list[_Happened]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_HAPPENED)
+        for row in cursor.fetchall():
+            happened = _Happened(*row)
+            grounds[_ground_asked(happened.path, happened.event, policies)].append(happened)
+    planned = 0
+    for ground, of_ground in sorted(grounds.items()):
         try:
-            run_work(run_id, now=now, seconds=until - time.monotonic())
+            run = _ground_answer(ground, of_ground, policies, now)
+        except Conflict as problem:
+            # That run may have been planned before this happened, or for less than this ground.
+            logger.info("wake_up_left", scope=ground, why=problem.sentence)
+            continue
         except DatabaseError as problem:
-            # It is written down with the run; what else has happened is answered all the same.
-            logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
-    planned: list[ForgetRun] = []
+            logger.warning("wake_up_failed", scope=ground, problem=str(problem))
+            continue
+        if run is not None:
+            planned += 1
+            _work(run.id, now=now, until=until)
+    return planned
+
+
+class _Happened(NamedTuple):
+    """One wake-up as it was read; ``times`` tells whether it has been renewed since."""
+
+    id: int
+    times: int
+    path: str
+    event: str
+
+
+def _ground_answer(ground: str, happened: list[_Happened], policies: Policies, now: dt.datetime) -> ForgetRun | None:
+    """Plan the run that answers what happened on one ground, and take the wake-ups away. None if nothing is due."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
         if not cursor.fetchone()[0]:
-            return 0
-        cursor.execute(_HAPPENED)
-        happened = cursor.fetchall()
-        if happened:
-            policies = policies_current()
-            planned, blocked = _plan_all([(path, event) for _id, _times, path, event in happened], policies, now)
-            answered = [row for row in happened if _ground_asked(row[2], row[3], policies) not in blocked]
-            cursor.execute(_ANSWERED, {"ids": [row[0] for row in answered], "times": [row[1] for row in answered]})
-    for run in planned:
-        if run.status == ForgetRun.Status.APPLYING:
-            run_work(run.id, now=now, seconds=until - time.monotonic())
-    return len(planned)
-
-
-def _plan_all(
-    happened: list[tuple[str, str]], policies: Policies, now: dt.datetime
-) -> tuple[list[ForgetRun], set[str]]:
-    """Return the runs that were planned, and the grounds on which another run is in the way."""
-    events: dict[str, set[str]] = defaultdict(set)
-    for path, event in happened:
-        events[_ground_asked(path, event, policies)].add(event)
-    planned: list[ForgetRun] = []
-    blocked: set[str] = set()
-    for node, of_node in sorted(events.items()):
-        if "ingest_complete" in of_node and pressure_due(policies, node):
-            of_node.add("memory_pressure")
-        for event in (event for event in _ORDER if event in of_node):
-            try:
-                run = _plan_one(node, event, policies, now)
-            except Conflict as problem:
-                # That run may have been planned before this happened, or for less than this ground.
-                logger.info("wake_up_left", scope=node, answering=event, why=problem.sentence)
-                blocked.add(node)
-                break
+            return None
+        cursor.execute("SELECT id FROM memory_wakeup WHERE id = ANY(%s)", [[each.id for each in happened]])
+        present = {row[0] for row in cursor.fetchall()}
+        events = {each.event for each in happened if each.id in present}
+        if "ingest_complete" in events and pressure_due(policies, ground):
+            events.add("memory_pressure")
+        run = None
+        for event in (event for event in _ORDER if event in events):
+            run = _plan_one(ground, event, policies, now)
             if run is not None:
-                planned.append(run)
                 # What this run does not do now is done at the next event: two runs of one ground would be in each
                 # other's way.
                 break
-    return planned, blocked
+        cursor.execute(_ANSWERED, {"ids": [each.id for each in happened], "times": [each.times for each in happened]})
+        return run
+
+
+def _work(run_id: uuid.UUID, *, now: dt.datetime, until: float) -> None:
+    try:
+        run_work(run_id, now=now, seconds=until - time.monotonic())
+    except Exception as problem:
+        # It is written down with the run; what else has happened is answered all the same.
+        logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
 
 
 def _ground_asked(path: str, event: str, policies: Policies) -> str:

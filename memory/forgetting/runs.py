@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import connection, transaction
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
@@ -60,7 +60,7 @@ def run_start(
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: HandOver | None = None) -> ForgetRun:
     """Apply batches of a run until it is done or ``seconds`` have passed, and return it.
 
-    Safe to call from several processes at once, and again after a kill at any moment. A step that the database refuses
+    Safe to call from several processes at once, and again after a kill at any moment. A step that fails
     is tried once more at the next call; a run that then comes no further has failed, and can be undone.
     """
     until = time.monotonic() + seconds
@@ -68,7 +68,7 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: 
     while more and time.monotonic() < until:
         try:
             more = run_step(run_id, now=now)
-        except DatabaseError as problem:
+        except Exception as problem:
             _failure_note(run_id, problem, now)
             raise
     if more and hand_over is not None:
@@ -76,8 +76,8 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: 
     return ForgetRun.objects.get(pk=run_id)
 
 
-def _failure_note(run_id: uuid.UUID, problem: DatabaseError, now: dt.datetime) -> None:
-    sentence = f"After {{}} actions the database refused: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
+def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> None:
+    sentence = f"After {{}} actions it came to a stop: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         told = sentence.format(run.applied + run.skipped)

@@ -6,16 +6,20 @@ STATE = """jsonb_build_object(
     'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
     'pinned', v.pinned, 'pin_reason', v.pin_reason, 'retrieval_count', v.retrieval_count,
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
-    'merged_into', t.merged_into_id, 'categories', t.categories)"""
+    'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
 # A new half-life moves the keys of every row and is nobody's decision about this topic; the policy's version tells of
 # it. The lists of fields that a run adds belong to the run.
-_KEYS = "ARRAY['half_life', 'fade', 'fade_floor', 'fields']"
+_KEYS = ("half_life", "fade", "fade_floor", "fields")
 
 
-def same_state_sql(one: str, other: str) -> str:
-    """Return the condition that two states are the same but for the keys of fading."""
-    return f"({one} - {_KEYS}) = ({other} - {_KEYS})"
+def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
+    """Return the condition that two states are the same but for the keys of fading.
+
+    Without ``text``, what the topic says may have changed: undo puts back where it stands, and leaves what it says.
+    """
+    left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
+    return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
@@ -32,7 +36,9 @@ def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
         return "It was retrieved since."
     if before.get("salience") != now.get("salience") or before.get("reinforced_at") != now.get("reinforced_at"):
         return "Its salience was changed since."
-    return "It was edited since."
+    if before.get("kind") != now.get("kind") or before.get("categories") != now.get("categories"):
+        return "It was edited since."
+    return "It was written to since."
 
 
 _RUNGS = ("active", "summarized", "detached", "archived")

@@ -30,7 +30,7 @@ WITH held AS MATERIALIZED (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
 )
-SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after")}, a.after, held.state, a.before, a.changes
+SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.after, held.state, a.before, a.changes
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
 """

@@ -20,7 +20,7 @@ from memory.domain.errors import ValueRefused
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.census import Class, View, census_take
-from memory.forgetting.ground import Ground, grounds_of
+from memory.forgetting.ground import Ground, ground_rests, grounds_of
 from memory.forgetting.judgement import Bound, Judge, float_sql
 from memory.models import Rung
 from memory.policy.snapshot import Policies
@@ -104,29 +104,38 @@ def whatif(
     classes = [
         found
         for ground in grounds_of(draft, scope, forgetting=False)
-        for found in _ground_census(ground, [now, *moments], present, draft, event=event, edges=edges)
+        for found in _ground_census(ground, scope, [now, *moments], present, draft, event=event, edges=edges)
     ]
     return _counted(classes, moments, edges)
 
 
 def _ground_census(
-    ground: Ground, moments: list[dt.datetime], present: Policies, draft: Policies, *, event: str, edges: list[float]
+    ground: Ground,
+    scope: str,
+    moments: list[dt.datetime],
+    present: Policies,
+    draft: Policies,
+    *,
+    event: str,
+    edges: list[float],
 ) -> list[Class]:
     """Count the topics of one ground; the views are the draft and the policy in force, in turn, at each moment."""
     bound = Bound()
     views = [
-        _view(policies, ground, moment, event=event, bound=bound) for moment in moments for policies in (draft, present)
+        _view(policies, ground, scope, moment, event=event, bound=bound)
+        for moment in moments
+        for policies in (draft, present)
     ]
     return census_take(ground, views, edges=edges, bound=bound)
 
 
-def _view(policies: Policies, ground: Ground, moment: dt.datetime, *, event: str, bound: Bound) -> View:
+def _view(policies: Policies, ground: Ground, scope: str, moment: dt.datetime, *, event: str, bound: Bound) -> View:
     policy = policies.effective(ground.path)
     exempt = policy.knobs.exempt_scopes
     return View(
         Judge(policy, moment, event, bound.bind),
         exempt=tuple(path for path in exempt if scope_within(path, ground.path)),
-        rests=policy.knobs.mode == "off" or any(scope_within(ground.path, path) for path in exempt),
+        rests=ground_rests(policy, scope),
     )
 
 

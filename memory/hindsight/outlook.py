@@ -123,7 +123,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
     by_rule = _RULE_RUNG[chosen.action] if chosen is not None else 0
-    target = max(ladder, by_rule)
+    target = max(ladder, by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
     return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
 
 
@@ -144,6 +144,23 @@ def _rules_apply(
         elif pinned is None:
             pinned = rule.action == "pin"
     return chosen, subject.pinned if pinned is None else pinned
+
+
+def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
+    """Return the rung down to which rules hold the topic that do not answer ``event``, 0 for none."""
+    answering = policy.rules.on(event)
+    facts, moment = _facts(subject, subject.categories, value, now), dt.datetime.fromtimestamp(now, dt.UTC)
+    return max(
+        (
+            _RULE_RUNG[rule.action]
+            for rule in policy.rules.rules
+            if rule.enabled
+            and rule not in answering
+            and rule.action in ("summarize", "detach")
+            and condition_matches(condition_parse(rule.condition), facts, now=moment)
+        ),
+        default=0,
+    )
 
 
 def _facts(subject: Subject, categories: frozenset[str], value: float, now: float) -> TopicFacts:

@@ -23,6 +23,12 @@ WATERMARK = "shadow"
 
 _ANY_ARCHIVED = f"SELECT EXISTS (SELECT 1 FROM memory_vitality WHERE rung > 0 AND rung = {Rung.ARCHIVED:d})"
 
+_PASSED_BY = """
+INSERT INTO memory_watermark (name, position, taken)
+SELECT %(name)s, id, 0 FROM memory_accesslog ORDER BY id DESC LIMIT 1
+ON CONFLICT (name) DO UPDATE SET position = greatest(memory_watermark.position, excluded.position)
+"""
+
 # Rows that commit out of the order of their ids may be passed over; of a sample, some are missing anyway.
 _NEXT = """
 SELECT id, kind, at, scope, query, topic_ids FROM memory_accesslog WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
@@ -50,12 +56,14 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
     The sample is ``shadow_share`` of the queries of a scope, chosen by the id of the row: the same ones whoever asks.
     A question is asked as it stands, in its scope; filters that came with it are not stored. One transaction, three
     statements and four for each sampled question, so that a kill leaves either rows and watermark or neither. With
-    nothing archived it is one query, and the log waits. Returns 0 while another process is at it. Raises
+    nothing archived it is two queries, and the log is passed by. Returns 0 while another process is at it. Raises
     ``EmbeddingFailed``; ``now`` is the moment to which ranks decay, where they do.
     """
     with connection.cursor() as cursor:
         cursor.execute(_ANY_ARCHIVED)
         if not cursor.fetchone()[0]:
+            # What was asked while nothing was archived can have missed nothing, and is never asked again.
+            cursor.execute(_PASSED_BY, {"name": WATERMARK})
             return 0
     Watermark.objects.get_or_create(name=WATERMARK)
     with transaction.atomic(), connection.cursor() as cursor:

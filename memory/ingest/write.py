@@ -14,6 +14,7 @@ from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import Plan
+from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
 TOPIC = (
     "id", "scope_id", "kind", "title", "summary", "categories", "provenance", "created_at", "updated_at", "rung",
@@ -35,6 +36,9 @@ AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "afte
 VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
 VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
 
+# Less than this tells nothing apart any more, and is close to where numbers end.
+LEAST_KEPT = 1e-12
+
 _SCOPES = """
 INSERT INTO memory_scope (path) SELECT unnest(%s::varchar[]) ON CONFLICT (path) DO NOTHING
 """
@@ -55,6 +59,26 @@ UPDATE memory_field f SET last_seq = d.last_seq, cold_through = d.cold_through
 FROM unnest(%(ids)s::uuid[], %(last)s::int[], %(cold)s::int[]) AS d (id, last_seq, cold_through)
 JOIN held USING (id)
 WHERE f.id = d.id
+"""
+
+# A topic that is written to is in use: the time since its last use starts anew, and its salience goes on fading from
+# what it is at that moment, which is the same curve. So what a reply has acknowledged is not archived a moment later.
+_USED = f"""
+WITH held AS MATERIALIZED (
+    SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience
+    FROM unnest(%(ids)s::uuid[], %(ats)s::timestamptz[]) AS d (id, at)
+    JOIN memory_vitality v ON v.topic_id = d.id
+    WHERE v.live AND v.reinforced_at < d.at
+    ORDER BY v.topic_id FOR NO KEY UPDATE OF v
+), keyed AS (
+    SELECT held.*, {fade_key_sql("held.salience", reinforced_at="held.at", half_life="v.half_life")} AS fade
+    FROM held JOIN memory_vitality v USING (topic_id) WHERE held.salience > {LEAST_KEPT}
+)
+UPDATE memory_vitality v
+SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
+    fade_floor = CASE WHEN v.rung > 0 THEN k.fade
+                      ELSE {fade_floor_sql("v.fade_floor", fade="k.fade", half_life="v.half_life")} END
+FROM keyed k WHERE v.topic_id = k.topic_id
 """
 
 _PINS = """
@@ -108,7 +132,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of the scopes it touches. Fifteen statements at most.
+    """Write all rows of ``plan`` and return the ids of the scopes it touches. Sixteen statements at most.
 
     Needs a transaction. ``texts`` holds what each new or changed topic says, ``vectors`` the vector of each text by
     the hash of the text. A topic without a vector is stored as waiting for the worker.
@@ -157,6 +181,7 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
                 [_json_array(categories) for categories, _at in plan.touched.values()],
             ],
         )
+        cursor.execute(_USED, {"ids": list(plan.touched), "ats": [at for _categories, at in plan.touched.values()]})
     if plan.pins:
         cursor.execute(_PINS, {"ids": plan.pins})
 

@@ -157,7 +157,9 @@ def test_what_happens_while_a_run_is_planned_is_answered_after_it(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy(http_cast, topic_count_soft_limit=1).ok()
+    # What is brought in with its age wakes nobody; what comes now does.
     first = old_topics(http_cast, 10)
+    http_cast.agent.remember("Now")
     assert WakeUp.objects.filter(event="ingest_complete").count() == 1
     planned, wait, waited = threading.Event(), threading.Event(), []
 
@@ -173,7 +175,7 @@ def test_what_happens_while_a_run_is_planned_is_answered_after_it(
         planned.wait(20)
         # The writer need not wait for the plan; only its event does.
         try:
-            return old_topics(http_cast, 10)
+            return [*old_topics(http_cast, 10), http_cast.agent.remember("Now too")][:10]
         finally:
             wait.set()
 
