@@ -221,8 +221,7 @@ def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUI
     keep = {a.topic_id: int(a.changes["keep"]) for a in actions if _folds(a)}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
-    most = max((int(a.changes["max_history"]) for a in rising), default=0)
-    aside = moves.fields_unfold(cursor, _ids(rising), max_history=most, now=now)
+    aside = moves.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)
     for action in actions:
         if action.topic_id in written:
             action.done["summaries"] = written[action.topic_id]

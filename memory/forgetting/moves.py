@@ -83,8 +83,12 @@ WITH put_aside AS (
     RETURNING s.id, s.field_id, s.from_seq, f.topic_id
 ), warmed AS (
     UPDATE memory_field f
-    SET cold_through = least(f.cold_through, greatest(p.since - 1, f.last_seq - %(max_history)s, 0))
-    FROM (SELECT field_id, min(from_seq) AS since FROM put_aside GROUP BY field_id) p
+    SET cold_through = least(f.cold_through, greatest(p.since - 1, f.last_seq - p.most, 0))
+    FROM (
+        SELECT a.field_id, min(a.from_seq) AS since, min(d.most) AS most
+        FROM put_aside a JOIN unnest(%(ids)s::uuid[], %(most)s::int[]) AS d (id, most) ON d.id = a.topic_id
+        GROUP BY a.field_id
+    ) p
     WHERE f.id = p.field_id
 )
 SELECT topic_id, array_agg(id ORDER BY id) FROM put_aside GROUP BY topic_id
@@ -124,12 +128,13 @@ def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
 
 
 def revive(
-    cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, least: float, max_history: int, now: dt.datetime
-) -> None:
+    cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, least: float, most: dict[uuid.UUID, int],
+    now: dt.datetime,
+) -> None:  # fmt: skip
     """Bring archived or released topics back to the first rung with everything they have. Nine statements.
 
     The salience of each is divided by its factor, which undoes what archiving did, and is ``least`` at least; the clock
-    restarts.
+    restarts. ``most`` is the number of revisions that may be warm, by topic.
     """
     if not factors:
         return
@@ -139,7 +144,7 @@ def revive(
     live_set(cursor, ids, live=True)
     cursor.execute(_RENEW, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
     fields_attach(cursor, ids)
-    fields_unfold(cursor, ids, max_history=max_history, now=now)
+    fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
 
 
 def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]]) -> None:
@@ -164,10 +169,11 @@ def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
         cursor.execute(_ATTACH, {"ids": list(ids)})
 
 
-def fields_unfold(cursor: CursorWrapper, ids: Ids, *, max_history: int, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
-    """Turn what was summarized warm again and return the summaries put aside, by topic. One statement."""
-    if not ids:
+def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
+    """Turn what was summarized warm again, up to so many revisions of a field, by topic; return the summaries put
+    aside, by topic. One statement."""
+    if not most:
         return {}
-    cursor.execute(_UNFOLD, {"ids": list(ids), "max_history": max_history, "now": now})
+    cursor.execute(_UNFOLD, {"ids": list(most), "most": list(most.values()), "now": now})
     found: list[tuple[Any, ...]] = cursor.fetchall()
     return {topic_id: list(summaries) for topic_id, summaries in found}

@@ -90,7 +90,7 @@ def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: st
             cursor,
             {row.id: knobs[row.id].archive_attenuation if row.rung == Rung.ARCHIVED else 1.0 for row in rows},
             least=RESTORED_SALIENCE,
-            max_history=max((each.max_field_history for each in knobs.values()), default=0),
+            most={topic_id: each.max_field_history for topic_id, each in knobs.items()},
             now=now,
         )
         _journal(cursor, rows, "restored", {"rung": Rung.ACTIVE.label}, principal=principal, reason=reason, now=now)
