@@ -277,13 +277,15 @@ def test_where_the_mode_is_off_nothing_is_forgotten(operator: Caller):
     assert rungs(operator, *kept) == ["active", "active"]
 
 
-def test_a_review_asked_for_below_holds_the_run_above(operator: Caller):
+def test_a_review_asked_for_below_does_not_hold_the_run_above(operator: Caller):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0)
     policy_put(operator, "/a", mode="review")
-    topics_make(operator, 1, salience=0.04, scope="/b")
+    (above,), (below,) = (topics_make(operator, 1, salience=0.04, scope=scope) for scope in ("/b", "/a/c"))
     told = run(operator, dry_run=False)
+    assert (told["status"], told["results"]) == ("done", [f"archived:{above}"])
+    told = run(operator, scope="/a", dry_run=False)
     assert (told["status"], told["held_because"]) == ("held", "The policy of /a asks for a review of every run.")
-    assert run(operator, scope="/b", dry_run=False)["status"] == "done"
+    assert told["results"] == [f"archived:{below}"]
 
 
 # --- Overlap ---

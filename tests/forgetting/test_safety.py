@@ -1,5 +1,7 @@
 """A mistyped policy does no harm: the run is held, and if somebody lets it go ahead, undo brings all of it back."""
 
+import datetime as dt
+
 import pytest
 
 from memory.models import ForgetRun, PolicyVersion, Rekeying, Topic
@@ -18,7 +20,9 @@ def five_thousand(operator: Caller, clock: Clock) -> list[str]:
     clock.set(NOON)
     made = topics_make(operator, 5000, days=40, fields=[{"name": "kind", "value": "green"}])
     for topic_id, other in zip(made[:20], made[100:120], strict=True):
-        operator.ingest("extend_topic", topic_id=topic_id, edges=[{"to_topic_id": other, "kind": "near"}])
+        edges = [{"to_topic_id": other, "kind": "near"}]
+        at = (NOON - dt.timedelta(days=39)).isoformat()
+        operator.ingest("extend_topic", topic_id=topic_id, edges=edges, created_at=at)
     tended()
     assert not ForgetRun.objects.exists()
     return made
