@@ -27,7 +27,9 @@ doctor: $(VENV)/.installed ## Say what is healthy and what is not.
 
 # What is quick comes first, so that what is wrong is seen soon.
 test: lint ## Run every check and every test.
-	@browser=$$(.ci/browser $(PY)) && MEMSTATE_TEST_BROWSER="$$browser" exec $(PY) -m pytest -n 2 --dist loadfile
+	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
+		$(PY) -m pytest -m alone && \
+		exec $(PY) -m pytest -n 2 --dist loadfile -m "not bench and not alone"
 
 lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/ruff check

@@ -25,6 +25,8 @@ from schemathesis.specs.openapi.checks import (
 from memory.api.app import api
 from tests.cast import Cast, secret_of
 
+pytestmark = pytest.mark.alone
+
 # Not among them: that everything senseless is refused. A number given as text, or 0 for false, is understood, as the
 # published server understands it; what must be refused is in test_bad_input.py.
 CHECKS = [

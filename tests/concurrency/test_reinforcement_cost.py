@@ -10,7 +10,7 @@ from memory.models import AccessLog, Vitality
 from memory.recall.fold import accesses_fold
 from tests.cast import Cast, worker_turn
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.alone]
 
 TOPICS = 300
 QUERIES = 400
