@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED
+
 # What can happen to a scope. A run names the event it answers.
 EVENTS = ("ingest_complete", "query_complete", "cron", "memory_pressure", "manual")
 # What gives way to the soft limit; memory pressure, and an operator by hand, do not.
@@ -11,6 +13,9 @@ GATED_EVENTS = ("ingest_complete", "query_complete", "cron")
 # Of the first group a topic gets the first that matches, in the order of the rules; the others add to it.
 STANDING_ACTIONS = ("summarize", "detach", "archive", "release")
 PIN_ACTIONS = ("pin", "unpin")
+# What such a rule makes of a topic's rung; release is beyond the last one and leaves the rung as it is.
+RELEASED = 9
+RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
 ACTIONS = (*STANDING_ACTIONS, *PIN_ACTIONS, "categorize")
 
 

@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import moves
 from memory.forgetting.folding import Fold, folds_prepare, folds_write
-from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.forgetting.state import COUNTED, HELD, STATE, drift_words, same_state_sql
 from memory.llm.summaries import model_configured
 from memory.models import ForgetRun, Rung
 
@@ -29,12 +29,9 @@ SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetactio
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
-# The rows are locked first and compared then: what a writer in between has committed is seen.
+# The rows are locked first and compared then.
 _LOCK = f"""
-WITH held AS MATERIALIZED (
-    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
-    WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
-)
+WITH {HELD}
 SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
@@ -67,12 +64,8 @@ FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id
 """
 
 # What was left alone leaves the counts of the plan, so that they tell what was done.
-_UNCOUNT = """
-SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL unnest(ARRAY[
-    a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,
-    CASE WHEN a.changes ? 'pinned' AND a.action NOT IN ('pinned', 'unpinned')
-         THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
-]) AS x (name)
+_UNCOUNT = f"""
+SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL {COUNTED} AS x (name)
 WHERE a.id = ANY(%(actions)s) AND name IS NOT NULL GROUP BY name
 """
 

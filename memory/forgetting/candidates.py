@@ -15,9 +15,11 @@ from typing import Any
 from django.db import connection
 from psycopg import sql
 
-from memory.forgetting.ground import Ground, grounds_of
-from memory.forgetting.judgement import RELEASED, Bound, Judge, RulesSql, float_sql
+from memory.domain.rules import RELEASED
+from memory.forgetting.ground import Ground, grounds_of, scope_sql
+from memory.forgetting.judgement import Bound, Judge, RulesSql
 from memory.models import Rung
+from memory.models.expressions import number_sql
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import EffectivePolicy, Policies
 
@@ -143,7 +145,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
         Rung.SUMMARIZED: ("theta_summary", policy.knobs.theta_summary),
     }
     named = " ".join(
-        f"WHEN {rung:d} THEN jsonb_build_object('threshold', '{name}', 'theta', {float_sql(theta)})"
+        f"WHEN {rung:d} THEN jsonb_build_object('threshold', '{name}', 'theta', {number_sql(theta)})"
         for rung, (name, theta) in thresholds.items()
     )
     by_threshold = f"CASE greatest(from_rung, to_rung) {named} END"
@@ -170,8 +172,8 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
     knobs = policy.knobs
     parts = [
         f"""CASE WHEN to_rung <> from_rung THEN jsonb_build_object(
-                   'attenuation', {float_sql(knobs.archive_attenuation)}, 'keep', {knobs.keep_recent_revisions:d},
-                   'detach_below', {float_sql(knobs.theta_detach)}, 'max_history', {knobs.max_field_history:d})
+                   'attenuation', {number_sql(knobs.archive_attenuation)}, 'keep', {knobs.keep_recent_revisions:d},
+                   'detach_below', {number_sql(knobs.theta_detach)}, 'max_history', {knobs.max_field_history:d})
                  ELSE '{{}}'::jsonb END"""
     ]
     if rules:
@@ -253,14 +255,15 @@ def candidates_count(policies: Policies, scope: str, *, event: str, now: dt.date
         return dict(cursor.fetchall())
 
 
-def active_count(scopes: Sequence[Ground], *, at_most: int | None = None) -> int:
-    """Return the number of active topics on these grounds, or ``at_most`` if there are as many. One query."""
+def active_count(scope: str, *, without: tuple[str, ...] = (), at_most: int | None = None) -> int:
+    """Return the number of active topics at ``scope`` and below, except below ``without``; ``at_most`` if there are as
+    many. One query."""
     bound = Bound()
-    where = " OR ".join(f"({ground.within_sql('v.scope_id', bound.bind)})" for ground in scopes) or "false"
     limit = "" if at_most is None else f" LIMIT {at_most:d}"
+    within = scope_sql("v.scope_id", scope, bound.bind, without=without)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND ({where}){limit}) x", bound.values
+            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{limit}) x", bound.values
         )
         row: tuple[Any, ...] = cursor.fetchone()
         return int(row[0])

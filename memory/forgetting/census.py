@@ -15,8 +15,9 @@ from typing import Any
 from django.db import connection
 
 from memory.domain.ladder import CLIMB_MARGIN, rung_target
+from memory.domain.rules import RELEASED
 from memory.forgetting.ground import Ground, scope_sql
-from memory.forgetting.judgement import RELEASED, Bound, Judge
+from memory.forgetting.judgement import Bound, Judge
 from memory.models import Rung
 
 # One whole number holds so much of a class; what does not fit goes into the next.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.domain.scopes import ROOT, scope_within
+from memory.models.expressions import path_within_sql
 from memory.policy.snapshot import EffectivePolicy, Policies
 
 Bind = Callable[[object], str]
@@ -22,7 +23,7 @@ class Ground:
 
         The scopes are looked up once per statement, and the planner hashes them.
         """
-        return _scopes_sql(column, self.path, self.without, bind)
+        return scope_sql(column, self.path, bind, without=self.without)
 
 
 def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[Ground]:
@@ -59,12 +60,8 @@ def ground_rests(policy: EffectivePolicy, scope: str) -> bool:
     return policy.knobs.mode == "off" or reviewed_apart or exempt
 
 
-def scope_sql(column: str, scope: str, bind: Bind) -> str:
-    """Return the condition that ``column``, a scope's id, is ``scope`` or below it."""
-    return _scopes_sql(column, scope, (), bind)
-
-
-def _scopes_sql(column: str, path: str, without: tuple[str, ...], bind: Bind) -> str:
+def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = ()) -> str:
+    """Return the condition that ``column``, a scope's id, is ``path`` or below it, and not at or below ``without``."""
     if path == ROOT and not without:
         return "true"
     conditions = [_within_sql("path", path, bind)]
@@ -75,8 +72,5 @@ def _scopes_sql(column: str, path: str, without: tuple[str, ...], bind: Bind) ->
 def _within_sql(column: str, path: str, bind: Bind) -> str:
     if path == ROOT:
         return "true"
-    # "Begins with /a/" as a range by code point, which the pattern index of the paths serves: after "/" comes "0".
-    return (
-        f"({column} = {bind(path)}::text OR ({column} ~>=~ {bind(path + '/')}::text AND {column} ~<~ "
-        f"{bind(path + '0')}::text))"
-    )
+    path_text, below, beyond = (f"{bind(text)}::text" for text in (path, path + "/", path + "0"))
+    return path_within_sql(column, path=path_text, below=below, beyond=beyond)

@@ -13,24 +13,15 @@ from typing import Any
 from memory.domain.conditions import condition_parse
 from memory.domain.knobs import NO_DECAY_SECONDS
 from memory.domain.ladder import CLIMB_MARGIN
-from memory.domain.rules import PIN_ACTIONS, STANDING_ACTIONS, Rule
+from memory.domain.rules import PIN_ACTIONS, RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import MAX_HALVINGS, fade_before
 from memory.domain.text import MAX_CATEGORIES
 from memory.forgetting.conditions import condition_sql
 from memory.models import Rung
-from memory.models.expressions import fade_key_sql, score_sql
+from memory.models.expressions import fade_key_sql, number_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
 
 Bind = Callable[[object], str]
-
-# What a rule makes of a topic's standing; release is beyond the last rung and leaves the rung as it is.
-RELEASED = 9
-RULE_RUNG = {
-    "summarize": int(Rung.SUMMARIZED),
-    "detach": int(Rung.DETACHED),
-    "archive": int(Rung.ARCHIVED),
-    "release": RELEASED,
-}
 
 
 class Bound:
@@ -47,11 +38,6 @@ class Bound:
         return f"%({name})s"
 
 
-def float_sql(value: float) -> str:
-    """Return a number as an SQL literal that reads back as exactly the same double."""
-    return f"'{value!r}'::float8" if math.isfinite(value) else f"'{'-' if value < 0 else ''}Infinity'::float8"
-
-
 @dataclass(frozen=True, slots=True)
 class Judge:
     """One policy at one moment, for the row ``v`` of Vitality and, where a rule asks for it, ``t`` of Topic."""
@@ -66,8 +52,8 @@ class Judge:
         """Whether the fade key decides, so that what is due can be found by index."""
         return self.policy.knobs.strategy in ("half_life", "static")
 
-    @property
-    def _moment(self) -> str:
+    def moment(self) -> str:
+        """Return the moment of the judgement as an expression."""
         return f"{self.bind(self.now)}::timestamptz"
 
     def score(self) -> str:
@@ -76,7 +62,7 @@ class Judge:
         return score_sql(
             knobs.strategy,
             row="v",
-            now=self._moment,
+            now=self.moment(),
             half_life=knobs.half_life,
             active_half_life=knobs.active_half_life,
         )
@@ -92,7 +78,7 @@ class Judge:
             return "v.salience"
         if knobs.strategy != "half_life":
             return self.score()
-        half_life = float_sql(knobs.half_life)
+        half_life = number_sql(knobs.half_life)
         anew = fade_key_sql("v.salience", reinforced_at="v.reinforced_at", half_life=half_life)
         return f"(CASE WHEN v.half_life = {half_life} THEN v.fade ELSE {anew} END)"
 
@@ -120,7 +106,7 @@ class Judge:
         return self._compare(">", theta)
 
     def _compare(self, operator: str, theta: float) -> str:
-        return f"{self.key()} {operator} {float_sql(self.bound(theta))}"
+        return f"{self.key()} {operator} {number_sql(self.bound(theta))}"
 
     def gate(self) -> str:
         """Return the condition that the topic has been left alone for as long as archiving asks for."""
@@ -202,7 +188,7 @@ class Judge:
         for rule in self.policy.rules.rules:
             if rule.enabled and rule not in answering and rule.action in ("summarize", "detach"):
                 compiled = condition_sql(
-                    condition_parse(rule.condition), now=self._moment, score_sql=self.score(), bind=self.bind
+                    condition_parse(rule.condition), now=self.moment(), score_sql=self.score(), bind=self.bind
                 )
                 needs_topic = needs_topic or compiled.needs_topic
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
@@ -244,7 +230,7 @@ class RulesSql:
 def _rules_sql(judge: Judge) -> RulesSql:
     rules = judge.policy.rules.on(judge.event)
     score = judge.score() if rules else "0"
-    now = f"{judge.bind(judge.now)}::timestamptz" if rules else ""
+    now = judge.moment() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
     standing, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []

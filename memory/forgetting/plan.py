@@ -18,7 +18,7 @@ from memory.forgetting.candidates import (
     candidates_sql,
 )
 from memory.forgetting.ground import grounds_of
-from memory.forgetting.state import STATE
+from memory.forgetting.state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.policy.snapshot import Policies
 
@@ -41,15 +41,8 @@ WITH candidates AS MATERIALIZED (
     RETURNING action, changes
 )
 SELECT (SELECT count(*) FROM candidates), (SELECT coalesce(jsonb_object_agg(name, times), '{{}}') FROM (
-    SELECT name, count(*) AS times FROM (
-        SELECT action AS name FROM written
-        UNION ALL
-        -- What is done beside the rung is counted too, unless it is what the action is called after.
-        SELECT CASE WHEN (changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END FROM written
-        WHERE changes ? 'pinned' AND action NOT IN ('pinned', 'unpinned')
-        UNION ALL
-        SELECT 'categorized' FROM written WHERE changes ? 'categories' AND action <> 'categorized'
-    ) x GROUP BY name
+    SELECT name, count(*) AS times FROM written a CROSS JOIN LATERAL {counted} AS x (name)
+    WHERE name IS NOT NULL GROUP BY name
 ) counted), (SELECT coalesce(jsonb_object_agg(policy, times), '{{}}') FROM (
     SELECT why->>'policy' AS policy, count(*) AS times FROM candidates
     WHERE action IN ('archived', 'released') GROUP BY 1
@@ -110,7 +103,7 @@ def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
     soft_limit = policies.knobs(scope).topic_count_soft_limit
     if event not in GATED_EVENTS or soft_limit == 0:
         return ""
-    active = active_count(grounds_of(policies, scope, forgetting=False), at_most=soft_limit)
+    active = active_count(scope, at_most=soft_limit)
     if active >= soft_limit:
         return ""
     return (
@@ -139,7 +132,7 @@ def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, i
     """Write the plan; return how many topics are due, the counts of what was planned, and how many would leave by
     policy: those beyond ``max_topics_for_forget_scan`` too, since the next runs would take them one after the other."""
     query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
-    sql = _WRITE.format(candidates=query.text, state=STATE)
+    sql = _WRITE.format(candidates=query.text, state=STATE, counted=COUNTED)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
         cursor.execute(sql, {**query.bound.values, "run": run.id, "most": most})
@@ -158,14 +151,17 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     if total <= ALWAYS_ALLOWED:
         return ""
     grounds = grounds_of(policies, run.scope, forgetting=False)
-    run.active = active_count(grounds)
+    run.active = active_count(run.scope)
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
     # A mistake in the policy of a small scope is hardly seen in the share of a large one around it.
     for ground in grounds:
         going, share = leaving.get(ground.policy.at, 0), ground.policy.knobs.max_archive_share
-        if len(grounds) > 1 and going > ALWAYS_ALLOWED and going > share * (active := active_count([ground])):
+        if len(grounds) == 1 or going <= ALWAYS_ALLOWED:
+            continue
+        active = active_count(ground.path, without=ground.without)
+        if going > share * active:
             return _breaker_sentence(going, active, share, where=f" under the policy of {ground.policy.at}")
     return ""
 

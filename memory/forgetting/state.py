@@ -8,6 +8,19 @@ STATE = """jsonb_build_object(
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
     'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
+# The rows of these topics, locked in the order of their ids; what a writer in between has committed is seen.
+HELD = f"""held AS MATERIALIZED (
+    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+    WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
+)"""
+
+# What the action ``a`` is counted as: its name, and what is done beside the rung unless it is called after that.
+COUNTED = """unnest(ARRAY[
+    a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,
+    CASE WHEN a.changes ? 'pinned' AND a.action NOT IN ('pinned', 'unpinned')
+         THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
+])"""
+
 # A new half-life moves the keys of every row and is nobody's decision about this topic; the policy's version tells of
 # it. The lists of fields that a run adds belong to the run.
 _KEYS = ("half_life", "fade", "fade_floor", "fields")

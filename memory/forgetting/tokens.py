@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from memory.forgetting.ground import grounds_of
+from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import Rung
 from memory.policy.snapshot import Policies
@@ -44,14 +44,12 @@ def token_gauges(policies: Policies, scope: str) -> list[Gauge]:
     Critical are pinned topics, historical those summarized or detached. Released and merged topics are in no tier.
     """
     bound = Bound()
-    where = " OR ".join(
-        ground.within_sql("v.scope_id", bound.bind) for ground in grounds_of(policies, scope, forgetting=False)
-    )
+    within = scope_sql("v.scope_id", scope, bound.bind)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {_TIER}, sum(d.length) FROM memory_vitality v "
             "JOIN memory_topicdocument d ON d.topic_id = v.topic_id "
-            f"WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND ({where}) GROUP BY 1",
+            f"WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {within} GROUP BY 1",
             bound.values,
         )
         words = {tier: int(length or 0) for tier, length in cursor.fetchall()}

@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.errors import Conflict
 from memory.forgetting import moves
 from memory.forgetting.apply import BATCH
-from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.forgetting.state import HELD, drift_words, same_state_sql
 from memory.models import AuditEvent, ForgetRun
 from memory.models.expressions import fade_key_sql
 
@@ -26,11 +26,8 @@ WHERE run_id = %(run)s AND state = 'applied' AND place > %(after)s ORDER BY plac
 """
 
 _LOCK = f"""
-WITH held AS MATERIALIZED (
-    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
-    WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
-)
-SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.after, held.state, a.before, a.changes
+WITH {HELD}
+SELECT a.id, a.topic_id, {same_state_sql("held.state", "a.after", text=False)}, a.after, held.state, a.before
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
 """
@@ -169,7 +166,7 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, now: dt.datetime) 
         back: list[int] = []
         revived: list[uuid.UUID] = []
         hidden: list[uuid.UUID] = []
-        for action, topic_id, same, left, present, before, _changes in cursor.fetchall():
+        for action, topic_id, same, left, present, before in cursor.fetchall():
             if not same:
                 states[action] = ("conflict", drift_words(json.loads(left), json.loads(present)))
                 continue

@@ -21,8 +21,9 @@ from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.census import Class, View, census_take
 from memory.forgetting.ground import Ground, ground_rests, grounds_of
-from memory.forgetting.judgement import Bound, Judge, float_sql
+from memory.forgetting.judgement import Bound, Judge
 from memory.models import Rung
+from memory.models.expressions import number_sql
 from memory.policy.snapshot import Policies
 
 BINS = 64
@@ -208,7 +209,7 @@ def affected_page(
     conditions = []
     if cursor is not None:
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
-        conditions.append(f"(c.score, c.topic_id) > ({float_sql(score)}, {bound.bind(topic_id)}::uuid)")
+        conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
     if only_new:
         beside = candidates_sql(present, scope, event=event, now=now, bound=bound)
         conditions.append(

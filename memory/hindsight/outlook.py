@@ -19,7 +19,7 @@ from memory.domain.conditions import (
 )
 from memory.domain.knobs import Knobs
 from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
-from memory.domain.rules import STANDING_ACTIONS, Rule
+from memory.domain.rules import RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import (
     SECONDS_PER_DAY,
     Reinforcement,
@@ -31,7 +31,6 @@ from memory.domain.scopes import scope_within
 from memory.domain.strategies import Presence, archive_due, score
 from memory.policy.snapshot import EffectivePolicy
 
-_RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED}
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
 # Where a rule lets go of a topic.
 BEYOND = ARCHIVED + 1
@@ -122,7 +121,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     ladder = rung_target(
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
-    by_rule = _RULE_RUNG[chosen.action] if chosen is not None else 0
+    by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(ladder, by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
     return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
 
@@ -152,7 +151,7 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
     facts, moment = _facts(subject, subject.categories, value, now), dt.datetime.fromtimestamp(now, dt.UTC)
     return max(
         (
-            _RULE_RUNG[rule.action]
+            RULE_RUNG[rule.action]
             for rule in policy.rules.rules
             if rule.enabled
             and rule not in answering

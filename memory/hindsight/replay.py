@@ -25,7 +25,7 @@ from memory.domain.conditions import (
 )
 from memory.domain.knobs import Knobs
 from memory.domain.ladder import ACTIVE, ARCHIVED, CLIMB_MARGIN, DETACHED, SUMMARIZED
-from memory.domain.rules import PIN_ACTIONS, STANDING_ACTIONS, Rule
+from memory.domain.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
 from memory.domain.strategies import (
     BOOST_MAX,
@@ -47,8 +47,6 @@ Bools = npt.NDArray[np.bool_]
 REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
 
 # Beyond the last rung: a rule lets go of it altogether.
-_RELEASED = 9
-_RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": _RELEASED}
 _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pinned")
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "is": np.equal,
@@ -204,7 +202,7 @@ class World:
         for rule in ruling.rules:
             holds = self._holds(condition_parse(rule.condition), ids, scores, now)
             if rule.action in STANDING_ACTIONS:
-                standing = np.where(holds & (standing == 0), np.int8(_RULE_RUNG[rule.action]), standing)
+                standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
                 pin_seen |= holds
@@ -213,7 +211,7 @@ class World:
                 categorized |= holds & ~added[ids]
                 added[ids[holds]] = True
         protected = pinned | topics.exempt[ids]
-        released = (standing == _RELEASED) & ~protected
+        released = (standing == RELEASED) & ~protected
         targets = np.maximum(self._ladder(ids, rung, scores, ruling.knobs, now), np.where(released, 0, standing))
         targets = np.where(protected | released, rung, targets).astype(np.int8)
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized

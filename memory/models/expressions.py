@@ -59,7 +59,7 @@ def fade_floor_sql(floor: str, *, fade: str, half_life: str) -> str:
 
 
 def number_sql(value: float) -> str:
-    """Return a number as the literal of exactly this double."""
+    """Return a number as the literal of exactly this double, an infinite one too."""
     return f"'{float(value)!r}'::float8"
 
 
@@ -157,11 +157,15 @@ def scope_within_sql(column: str, *, scope: str = "scope", below: str = "below")
 
     The scopes are looked up once per statement, not once per row.
     """
-    # "Begins with /a/" as a range, which the pattern index of the paths serves whatever the parameter is: after "/"
-    # comes "0". The comparison is by code point on every server.
-    beyond = f"left(%({below})s::text, -1) || '0'"
-    paths = (
-        f"SELECT id FROM memory_scope WHERE path = %({scope})s::text "
-        f"OR (path ~>=~ %({below})s::text AND path ~<~ ({beyond}))"
-    )
-    return f"{column} = ANY(ARRAY({paths}))"
+    beyond = f"(left(%({below})s::text, -1) || '0')"
+    within = path_within_sql("path", path=f"%({scope})s::text", below=f"%({below})s::text", beyond=beyond)
+    return f"{column} = ANY(ARRAY(SELECT id FROM memory_scope WHERE {within}))"
+
+
+def path_within_sql(column: str, *, path: str, below: str, beyond: str) -> str:
+    """Return the condition that ``column``, a scope's path, is ``path`` or lies between ``below`` and ``beyond``.
+
+    For ``/a`` these are ``/a/`` and ``/a0``: "begins with /a/" as a range, which the pattern index of the paths serves
+    whatever the parameter is, since after "/" comes "0". The comparison is by code point on every server.
+    """
+    return f"({column} = {path} OR ({column} ~>=~ {below} AND {column} ~<~ {beyond}))"
