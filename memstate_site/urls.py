@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.generic import RedirectView
 
 from memory.api.app import api
 from memory.api.health import urlpatterns as health
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("", include("memory.console.urls")),
     path("", include(health)),
     path("v1/", api.urls),
     path("admin/", admin.site.urls),

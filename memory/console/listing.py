@@ -1,0 +1,109 @@
+"""Lists: filters, sort and page live in the address, pages follow each other by key, and the whole can be taken away.
+
+A list is a page of rows and the cursor of the next; how many there are in all is asked for by itself, afterwards.
+"""
+
+import csv
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+
+from memory.console.page import show
+
+ROWS = 50
+# A count stops here: the exact number beyond it is worth less than the time it takes.
+COUNT_AT_MOST = 100_000
+# Rows per statement of an export: each comes by itself, so that memory stays flat and no statement lasts.
+EXPORT_ROWS = 1000
+
+Row = Mapping[str, Any]
+Fetch = Callable[[str | None, int], tuple[Sequence[Row], str | None]]
+
+# What a spreadsheet would take for a formula at the beginning of a cell (OWASP, "CSV Injection"). Full-width forms are
+# read as the plain ones by some.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "row") -> HttpResponse:
+    """Return how many rows a list has, as words that replace the place kept for them. ``count(most)`` stops counting
+    after ``most`` and then returns one more."""
+    found = count(COUNT_AT_MOST)
+    if found > COUNT_AT_MOST:
+        said = f"More than {COUNT_AT_MOST:,} {noun}s"
+    else:
+        said = f"{found:,} {noun}{'' if found == 1 else 's'}"
+    if getattr(request, "htmx", False):
+        return HttpResponse(said, content_type="text/plain; charset=utf-8")
+    return show(request, "count.html", {"said": said, "query": request.GET.urlencode()})
+
+
+def export(name: str, *, form: str, columns: Sequence[str], fetch: Fetch) -> StreamingHttpResponse:
+    """Stream all rows of a list as ``csv`` or ``jsonl``: one statement per ``EXPORT_ROWS`` rows, flat memory.
+
+    ``fetch(cursor, limit)`` returns rows and the next cursor, as every list does. ``columns`` are written in order.
+    """
+    rows = ({column: row.get(column) for column in columns} for row in _all(fetch))
+    lines, kind = (csv_lines(columns, rows), "text/csv") if form == "csv" else (json_lines(rows), "application/jsonl")
+    reply = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
+    reply.headers["Content-Disposition"] = f'attachment; filename="memstate-{name}.{form}"'
+    return reply
+
+
+def _all(fetch: Fetch) -> Iterator[Row]:
+    cursor: str | None = None
+    while True:
+        rows, cursor = fetch(cursor, EXPORT_ROWS)
+        yield from rows
+        if cursor is None:
+            return
+
+
+class _Line:
+    """A file that keeps what was written last: the csv module writes, the response sends."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text = text
+
+
+def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
+    """Return the lines of a CSV file that opens in a spreadsheet as what it is: text that looks like a formula gets an
+    apostrophe in front, numbers and moments stay as they are."""
+    line = _Line()
+    writer = csv.writer(line)
+    writer.writerow(columns)
+    # The mark tells spreadsheets that this is UTF-8.
+    yield "\ufeff" + line.text
+    for row in rows:
+        writer.writerow([cell_text(row[column]) for column in columns])
+        yield line.text
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as one cell. Nothing for None; lists and objects as JSON; text can never be a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
+    text = text.replace("\x00", "")
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def json_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """Return each row as one line of JSON."""
+    for row in rows:
+        yield json.dumps(row, ensure_ascii=False, default=_plain) + "\n"
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, (dt.datetime, dt.date)) else str(value)

@@ -1,0 +1,141 @@
+"""What every page has in common: who may see and change it, how it is rendered, and how a refusal looks.
+
+A view is declared with ``@page(get=..., post=...)``, which names the least role for each method it answers. The
+declaration stays on the view as ``console_roles``: the permission tests walk the table of addresses and read it, so a
+page without one does not pass.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render, resolve_url
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+from memory.access.principal import Principal
+from memory.console.people import may, principal_of, role_of
+from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
+
+P = ParamSpec("P")
+ANYBODY = "anybody"
+READER = "reader"
+OPERATOR = "operator"
+ADMINISTRATOR = "administrator"
+
+
+class ConsoleRequest(HttpRequest):
+    """A request of somebody who is signed in and may make it. For type checkers: views get Django's own request, with
+    these members set by ``page``."""
+
+    htmx: HtmxDetails
+    user: User
+    role: str
+    principal: Principal
+
+
+View = Callable[Concatenate[ConsoleRequest, P], HttpResponseBase]
+
+_STATUS: list[tuple[type[MemoryProblem], int, str]] = [
+    (NotVisible, 404, "Not here"),
+    (NotAllowed, 403, "Not allowed"),
+    (Conflict, 409, "It has changed"),
+]
+
+
+def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, P], HttpResponseBase]]:
+    """Declare a view: for each method in lower case the least role that may use it.
+
+    Whoever is not signed in is led to the sign-in page; who may not, and what is asked in vain, gets a page with one
+    sentence. ``HEAD`` goes with ``GET``.
+    """
+    needed = {method.upper(): role for method, role in roles.items()}
+    if "GET" in needed:
+        needed["HEAD"] = needed["GET"]
+
+    def declare(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+        @functools.wraps(view)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return _to_sign_in(request)
+            role = role_of(request.user)
+            if role is None:
+                return refusal(request, 403, "Not allowed", "This account has no access to the console.")
+            request.role = role  # type: ignore[attr-defined]
+            request.principal = principal_of(request.user, role)  # type: ignore[attr-defined]
+            if request.method not in needed:
+                return HttpResponseNotAllowed(needed)
+            least = needed[request.method]
+            if not may(role, least):
+                return refusal(request, 403, "Not allowed", f"This needs {_role_words(least)}; you are signed in as "
+                               f"{_role_words(role)}.")  # fmt: skip
+            try:
+                return view(request, *args, **kwargs)  # type: ignore[arg-type]
+            except MemoryProblem as problem:
+                status, title = next(
+                    ((code, said) for kind, code, said in _STATUS if isinstance(problem, kind)), (400, "Not done")
+                )
+                return refusal(request, status, title, problem.sentence)
+
+        declared = never_cache(guarded)
+        declared.console_roles = needed  # type: ignore[attr-defined]
+        return declared
+
+    return declare
+
+
+def show(
+    request: HttpRequest, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    """Render a page. Every template finds ``now``, ``role``, ``may_operate`` and ``may_administer``."""
+    role = getattr(request, "role", None)
+    common = {
+        "now": timezone.now(),
+        "role": role,
+        "may_operate": may(role, OPERATOR),
+        "may_administer": may(role, ADMINISTRATOR),
+        "is_part": bool(getattr(request, "htmx", False)),
+    }
+    reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
+    # One address gives a page or a part of it.
+    reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
+    return reply
+
+
+def refusal(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+    """Return the page, or for a partial update the notice, that says why something was not done."""
+    if getattr(request, "htmx", False):
+        reply = show(request, "parts/notice.html", {"title": title, "sentence": sentence}, status=status)
+        # The page stays as it is; the sentence appears among its notices.
+        reply.headers["HX-Retarget"] = "#notices"
+        reply.headers["HX-Reswap"] = "beforeend"
+        return reply
+    return show(request, "refusal.html", {"title": title, "sentence": sentence, "status": status}, status=status)
+
+
+def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse:
+    """Lead to another page after a change, with or without script. ``to`` is the name of a view or an address."""
+    address = resolve_url(to, *args, **kwargs)
+    return HttpResponseClientRedirect(address) if getattr(request, "htmx", False) else HttpResponseRedirect(address)
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    # After signing in, a partial update or a form leads back to the page it stood on.
+    wanted = request.get_full_path() if request.method == "GET" else "/"
+    details: HtmxDetails | None = getattr(request, "htmx", None)
+    if details:
+        wanted = details.current_url_abs_path or "/"
+    address = f"{reverse(settings.LOGIN_URL)}?{urlencode({'next': wanted})}"
+    return go(request, address)
+
+
+def _role_words(role: str) -> str:
+    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"

@@ -1,0 +1,1 @@
+"""The pages, one module each; ``memory.console.urls`` is the table of their addresses."""

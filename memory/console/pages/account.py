@@ -1,0 +1,71 @@
+"""Signing in and out, and one's own password. Guessing is stopped by django-axes, which locks out for a while."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from memory.console.page import ANYBODY, READER, ConsoleRequest, go, page, show
+
+
+class SignInForm(AuthenticationForm):
+    """Name and password."""
+
+    error_messages = {
+        "invalid_login": "This name and password do not go together. Capitals count in both.",
+        "inactive": "This account is switched off.",
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = "Name"
+        # Where somebody is who came to sign in needs no search.
+        self.fields["username"].widget.attrs["autofocus"] = True
+
+
+class SignIn(LoginView):
+    """The sign-in page; whoever is signed in already goes on to where they wanted."""
+
+    template_name = "console/sign_in.html"
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+
+
+sign_in = SignIn.as_view()
+sign_in.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type: ignore[attr-defined]
+
+
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session, and say so on the sign-in page."""
+    if request.method == "POST":
+        logout(request)
+        messages.success(request, "You are signed out.")
+    return go(request, "console:sign_in")
+
+
+sign_out.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type: ignore[attr-defined]
+
+
+@page(get=READER, post=READER)
+def account(request: ConsoleRequest) -> HttpResponse:
+    """Show who is signed in and with which role, and change one's own password. The other sessions end."""
+    form: forms.Form = PasswordChangeForm(request.user, request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        assert isinstance(form, PasswordChangeForm)
+        form.save()
+        update_session_auth_hash(request, form.user)
+        messages.success(request, "The new password counts from now on; you were signed out everywhere else.")
+        return go(request, "console:account")
+    return show(request, "account.html", {"form": form}, status=422 if form.errors else 200)
+
+
+urlpatterns = [
+    path("sign-in/", sign_in, name="sign_in"),
+    path("sign-out/", sign_out, name="sign_out"),
+    path("account/", account, name="account"),
+]

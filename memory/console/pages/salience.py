@@ -1,0 +1,15 @@
+"""The page salience."""
+
+from django.http import HttpResponse
+from django.urls import path
+
+from memory.console.page import READER, ConsoleRequest, page, refusal
+
+
+@page(get=READER)
+def salience(request: ConsoleRequest) -> HttpResponse:
+    """Show the page."""
+    return refusal(request, 501, "Not yet", "This page is being built.")
+
+
+urlpatterns = [path("salience/", salience, name="salience")]

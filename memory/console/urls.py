@@ -1,0 +1,33 @@
+"""The table of the console's addresses. Each page brings its own; the permission tests walk this table."""
+
+from django.urls import path
+
+from memory.console.pages import (
+    account,
+    archived,
+    audit,
+    keys,
+    lookup,
+    overview,
+    policies,
+    runs,
+    salience,
+    schedules,
+    topic,
+)  # fmt: skip
+
+app_name = "console"
+
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    *account.urlpatterns,
+    *lookup.urlpatterns,
+    *topic.urlpatterns,
+    *archived.urlpatterns,
+    *salience.urlpatterns,
+    *policies.urlpatterns,
+    *runs.urlpatterns,
+    *schedules.urlpatterns,
+    *audit.urlpatterns,
+    *keys.urlpatterns,
+]

@@ -1,0 +1,142 @@
+"""Filters and tags of the console's templates: `{% load console %}`."""
+
+import datetime as dt
+import json
+import math
+from typing import Any
+
+from django import template
+from django.http import QueryDict
+from django.template.context import RequestContext
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+_UNITS = (("year", 31_536_000), ("month", 2_629_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
+# A bar is drawn in a picture of this width and stretched; only its share matters.
+_BAR = 1000
+
+
+def span_words(seconds: float) -> str:
+    """Return a length of time in its largest fitting unit, such as `3 days`."""
+    seconds = abs(seconds)
+    for unit, length in _UNITS:
+        if seconds >= length:
+            count = round(seconds / length)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "moments"
+
+
+@register.simple_tag(takes_context=True)
+def when(context: RequestContext, moment: dt.datetime | str | None, never: str = "never") -> SafeString | str:
+    """Return a moment as people say it, with the exact one on hover: `3 days ago`, `in 2 hours`."""
+    if moment is None or moment == "":
+        return never
+    if isinstance(moment, str):
+        moment = dt.datetime.fromisoformat(moment)
+    exact = moment.astimezone(dt.UTC)
+    seconds = (exact - context["now"]).total_seconds()
+    words = "now" if abs(seconds) < 5 else f"in {span_words(seconds)}" if seconds > 0 else f"{span_words(seconds)} ago"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S} UTC", words
+    )
+
+
+@register.filter
+def number(value: Any) -> str:
+    """Return a whole number with commas, nothing for None."""
+    return "" if value is None else f"{int(value):,}"
+
+
+@register.filter
+def signed(value: Any) -> str:
+    """Return a difference with its sign: `+12`, `−3`, `±0`."""
+    whole = int(value)
+    return f"+{whole:,}" if whole > 0 else f"−{-whole:,}" if whole < 0 else "±0"
+
+
+@register.filter
+def percent(value: Any) -> str:
+    """Return a share as a percentage."""
+    return "" if value is None else f"{float(value):.1%}"
+
+
+@register.filter
+def score(value: Any) -> str:
+    """Return a salience or score with three significant digits; what is as good as nothing says so."""
+    if value is None:
+        return ""
+    figure = float(value)
+    if figure == 0:
+        return "0"
+    if not math.isfinite(figure):
+        return "∞" if figure > 0 else "−∞"
+    return "< 0.0001" if 0 < figure < 0.0001 else f"{figure:.3g}" if figure < 100 else f"{figure:,.0f}"
+
+
+@register.filter
+def words(value: Any) -> str:
+    """Return a name of the store, such as `memory_pressure`, as words."""
+    return str(value).replace("_", " ")
+
+
+@register.filter
+def pretty_json(value: Any) -> str:
+    """Return a value as indented JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+@register.filter
+def actor(value: str | None) -> str:
+    """Return who did something as people call it; None is somebody the viewer may not know."""
+    if not value:
+        return "somebody"
+    return value.removeprefix("user:")
+
+
+@register.simple_tag
+def rung(name: str) -> SafeString:
+    """Return the badge of a rung. `name` is its label."""
+    return format_html('<span class="rung rung-{}">{}</span>', name, name)
+
+
+@register.simple_tag
+def bar(value: float, most: float, label: str = "", tone: str = "accent") -> SafeString:
+    """Return a horizontal bar that shows `value` as a part of `most`; the words beside it have to say the number."""
+    share = 0.0 if not most else max(0.0, min(1.0, float(value) / float(most)))
+    return format_html(
+        '<svg class="bar tone-{}" viewBox="0 0 {} 8" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="bar-rest" width="{}" height="8"/><rect class="bar-part" width="{}" height="8"/></svg>',
+        tone, _BAR, label or f"{share:.0%}", _BAR, round(share * _BAR),
+    )  # fmt: skip
+
+
+@register.simple_tag(takes_context=True)
+def query(context: RequestContext, **changes: Any) -> str:
+    """Return the query string of this page with members changed; an empty value takes one away.
+
+    Anything but `cursor` begins at the first page again.
+    """
+    members: QueryDict = context["request"].GET.copy()
+    if "cursor" not in changes:
+        members.pop("cursor", None)
+    for name, value in changes.items():
+        members.pop(name, None)
+        if value not in (None, ""):
+            members[name] = str(value)
+    return f"?{members.urlencode()}" if members else "?"
+
+
+@register.simple_tag(takes_context=True)
+def nav_item(context: RequestContext, name: str, label: str, key: str, *also: str) -> SafeString:
+    """Return a line of the navigation, marked as current on the page `name` and on those whose name begins with it or
+    with one of `also`. `key` goes there after `g`."""
+    match = context["request"].resolver_match
+    here = (match.url_name or "") if match else ""
+    current = here in (name, *also) or here.startswith(tuple(f"{each}_" for each in (name, *also)))
+    return format_html(
+        '<li><a href="{}" data-go="{}"{}>{}</a></li>',
+        reverse(f"console:{name}"), key, mark_safe(' aria-current="page"') if current else "", label,
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+// What every page does with script. Without it, all of this is links and forms.
+"use strict";
+
+document.documentElement.classList.add("script");
+
+const typing = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+
+document.addEventListener("click", (event) => {
+  const closer = event.target.closest("[data-closes]");
+  if (closer) closer.closest(closer.dataset.closes)?.remove();
+  const opener = event.target.closest("[data-opens]");
+  if (opener) document.getElementById(opener.dataset.opens)?.showModal();
+});
+
+// Keys: "/" to the search field, "?" for the list, "g" and a letter to a page.
+let going = 0;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && typing(event.target)) return event.target.blur();
+  if (typing(event.target) || document.querySelector("dialog[open]")) return;
+  const soon = Date.now() - going < 1500;
+  going = 0;
+  if (event.key === "/") {
+    event.preventDefault();
+    const search = document.querySelector("[data-search]");
+    if (search) search.focus();
+    else document.querySelector("[data-go='l']")?.click();
+  } else if (event.key === "?") {
+    document.getElementById("shortcuts")?.showModal();
+  } else if (event.key === "g") {
+    going = Date.now();
+  } else if (soon) {
+    document.querySelector(`[data-go='${CSS.escape(event.key)}']`)?.click();
+  }
+});
+
+// A form that somebody has begun to fill in is theirs until it is sent.
+const dirty = (form) => form && form.dataset.dirty === "yes";
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (form) form.dataset.dirty = "yes";
+});
+document.addEventListener("submit", (event) => { delete event.target.dataset.dirty; });
+
+// Parts that refresh themselves carry data-live: not while the tab is hidden, not over a form being edited, and not
+// while somebody has the focus or a selection in what would be replaced.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const part = event.detail.elt;
+  if (!part.hasAttribute("data-live") || event.detail.requestConfig.triggeringEvent?.type === "click") return;
+  const target = event.detail.target;
+  const edited = [...target.querySelectorAll("form")].some(dirty) || (target.contains(document.activeElement) && typing(document.activeElement));
+  const ticked = target.querySelector("input[type=checkbox][data-pick]:checked") !== null;
+  if (document.hidden || edited || ticked) event.preventDefault();
+});
+// What was asked before somebody began to type may arrive afterwards.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const part = event.detail.requestConfig?.elt;
+  if (part?.hasAttribute?.("data-live") && [...event.detail.target.querySelectorAll("form")].some(dirty)) event.detail.shouldSwap = false;
+});
+
+// Tables whose rows can be picked: one box for all on the page, and the number of those that are.
+const picks = (form) => [...form.querySelectorAll("input[type=checkbox][data-pick]")];
+const picked = (form) => {
+  const boxes = picks(form);
+  const count = boxes.filter((box) => box.checked).length;
+  form.querySelectorAll("[data-picked]").forEach((place) => { place.textContent = String(count); });
+  const all = form.querySelector("input[data-pick-all]");
+  if (all) { all.checked = count > 0 && count === boxes.length; all.indeterminate = count > 0 && count < boxes.length; }
+};
+document.addEventListener("change", (event) => {
+  const form = event.target.form;
+  if (!form) return;
+  if (event.target.matches("[data-pick-all]")) picks(form).forEach((box) => { box.checked = event.target.checked; });
+  if (event.target.matches("[data-pick-all], [data-pick]")) picked(form);
+  // Filters act as soon as they are chosen; text waits for Enter.
+  if (event.target.matches("select[data-submits], input[type=checkbox][data-submits]")) form.requestSubmit();
+});
+window.addEventListener("pageshow", () => document.querySelectorAll("form:has([data-pick-all])").forEach(picked));
+
+// Nothing is lost by accident: a form with changes asks before the page is left.
+window.addEventListener("beforeunload", (event) => {
+  if ([...document.querySelectorAll("form[data-guards]")].some(dirty)) event.preventDefault();
+});
