@@ -4,14 +4,11 @@ import datetime as dt
 import itertools
 import json
 import uuid
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.domain.errors import NotVisible
-from memory.domain.strategies import Presence
 from memory.forgetting.plan import gate_closed
 from memory.hindsight.outlook import (
     BEYOND,
@@ -25,6 +22,7 @@ from memory.hindsight.outlook import (
 )
 from memory.hindsight.past import policies_of_run
 from memory.hindsight.regret import regret_of_topic
+from memory.hindsight.subject import TopicRow, topic_row
 from memory.hindsight.why_words import sentences_make
 from memory.models import Rung
 from memory.policy.effective import policies_current
@@ -33,13 +31,6 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 # The newest entries of a history, and the last uses, that a card holds.
 MOST_EVENTS = 100
 MOST_USES = 20
-
-_TOPIC = """
-SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
-       v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.half_life, v.retrieval_count, v.last_retrieved_at
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
-WHERE t.id = %(id)s
-"""
 
 # Plans of dry runs never touched the topic; a held one is waiting to.
 _ACTIONS = """
@@ -97,36 +88,32 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     scope, who asked from above, why a policy above was changed) are left out. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_TOPIC, {"id": topic_id})
-        found = cursor.fetchone()
-        if found is None or not principal.sees(found[3]):
-            raise NotVisible(f"There is no topic {topic_id}.")
-        row = _named(found)
+        row = topic_row(cursor, topic_id, principal)
         cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_EVENTS})
         actions = list(itertools.starmap(_Action, cursor.fetchall()))
         cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
         by_hand: list[tuple[Any, ...]] = cursor.fetchall()
         uses: list[tuple[Any, ...]] = []
-        if row["retrieval_count"]:
-            most = min(MOST_USES, row["retrieval_count"])
-            first = min(row["created_at"], row["last_retrieved_at"])
-            cursor.execute(_USES, {"id": topic_id, "last": row["last_retrieved_at"], "first": first, "most": most})
+        if row.retrieval_count and row.last_retrieved_at is not None:
+            most = min(MOST_USES, row.retrieval_count)
+            first = min(row.created_at, row.last_retrieved_at)
+            cursor.execute(_USES, {"id": topic_id, "last": row.last_retrieved_at, "first": first, "most": most})
             uses = cursor.fetchall()
     policies = policies_current()
-    policy = policies.effective(row["scope"])
-    subject = _subject(row)
+    policy = policies.effective(row.scope)
+    subject = row.subject()
     history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card = {
         "topic_id": str(topic_id),
-        "title": row["title"],
-        "topic_kind": row["kind"],
-        "scope": row["scope"],
+        "title": row.title,
+        "topic_kind": row.kind,
+        "scope": row.scope,
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
         "reinforced": {
-            "total": row["retrieval_count"],
+            "total": row.retrieval_count,
             "last": [_use_told(entry, principal) for entry in uses],
         },
         "rescue": _rescue(row, actions, policies),
@@ -136,47 +123,16 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     return card
 
 
-def _named(row: tuple[Any, ...]) -> dict[str, Any]:
-    names = (
-        "title", "summary", "kind", "scope", "categories", "provenance", "created_at", "released_at", "merged_into",
-        "rung", "pinned", "pin_reason", "salience", "reinforced_at", "half_life", "retrieval_count",
-        "last_retrieved_at",
-    )  # fmt: skip
-    return dict(zip(names, row, strict=True))
-
-
-def _subject(row: Mapping[str, Any]) -> Subject:
-    last = row["last_retrieved_at"]
-    return Subject(
-        presence=Presence(
-            salience=row["salience"],
-            reinforced_at=row["reinforced_at"].timestamp(),
-            created_at=row["created_at"].timestamp(),
-            last_retrieved_at=None if last is None else last.timestamp(),
-            retrieval_count=row["retrieval_count"],
-            kind=row["kind"],
-        ),
-        rung=row["rung"],
-        pinned=row["pinned"],
-        half_life=row["half_life"],
-        scope=row["scope"],
-        categories=frozenset(row["categories"]),
-        provenance=row["provenance"],
-        title=row["title"],
-        summary=row["summary"],
-    )
-
-
-def _standing(row: dict[str, Any], subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
+def _standing(row: TopicRow, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
     return {
-        "rung": Rung(row["rung"]).label,
-        "released_at": row["released_at"],
-        "merged_into": str(row["merged_into"]) if row["merged_into"] else None,
-        "pinned": row["pinned"],
-        "pin_reason": row["pin_reason"],
+        "rung": Rung(row.rung).label,
+        "released_at": row.released_at,
+        "merged_into": str(row.merged_into) if row.merged_into else None,
+        "pinned": row.pinned,
+        "pin_reason": row.pin_reason,
         "protected_because": protections(subject, policy),
-        "salience": row["salience"],
-        "salience_at": row["reinforced_at"],
+        "salience": row.salience,
+        "salience_at": row.reinforced_at,
         "score": score_of(subject, policy.knobs, now=now.timestamp()),
         "strategy": policy.knobs.strategy,
         "policy": policy.at,
@@ -185,11 +141,11 @@ def _standing(row: dict[str, Any], subject: Subject, policy: EffectivePolicy, no
 
 
 def _next(
-    row: dict[str, Any], subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime,
+    row: TopicRow, subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime,
     principal: Principal,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
-    if row["released_at"] or row["merged_into"] or row["rung"] == Rung.ARCHIVED:
+    if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "steps": [], "gate": ""}
     judged = verdict(subject, policy, now=now.timestamp())
     protected = protections(subject, policy)
@@ -273,28 +229,19 @@ def _use_told(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
-def _rescue(row: dict[str, Any], actions: list[_Action], present: Policies) -> dict[str, Any] | None:
+def _rescue(row: TopicRow, actions: list[_Action], present: Policies) -> dict[str, Any] | None:
     """Return what one more retrieval could have done against the run that archived the topic; None if none did.
 
     One query: the policies are those that the run was planned under.
     """
-    if row["rung"] != Rung.ARCHIVED or row["released_at"] or row["merged_into"]:
+    if row.rung != Rung.ARCHIVED or row.is_gone:
         return None
     last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
     if last is None:
         return None
-    before = json.loads(last.before)
     policies = policies_of_run(json.loads(last.versions), environment=present.environment)
-    policy = policies.effective(row["scope"])
-    subject = _subject(
-        {
-            **row,
-            **{name: before[name] for name in ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind")},
-            "categories": before["categories"],
-            "reinforced_at": dt.datetime.fromisoformat(before["reinforced_at"]),
-            "last_retrieved_at": before["last_retrieved_at"] and dt.datetime.fromisoformat(before["last_retrieved_at"]),
-        }
-    )
+    policy = policies.effective(row.scope)
+    subject = row.as_it_was(json.loads(last.before)).subject()
     since = rescue_since(
         subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
     )
