@@ -61,7 +61,9 @@ def audit_counted(request: ConsoleRequest) -> HttpResponse:
     """Say how many entries the filter finds. One query."""
     form = AuditForm(request.GET)
     form.is_valid()
-    return count_words(request, lambda most: audit_count(form.wanted(), principal=request.principal, at_most=most))
+    return count_words(
+        request, lambda most: audit_count(form.wanted(), principal=request.principal, at_most=most), "change"
+    )
 
 
 @page(get=READER)

@@ -1,0 +1,139 @@
+"""The audit page: every change, filtered, counted, and taken away as a file that is safe to open."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.console.listing import cell_text
+from memory.hindsight.journal import AuditFilter, audit_list
+from memory.models import AuditEvent
+from tests.cast import Caller, principal_like
+
+
+def rows_of(page: str) -> int:
+    """Return how many changes a page of the list shows."""
+    body = page.partition("<tbody>")[2].partition("</tbody>")[0]
+    return body.count("<tr>")
+
+
+def test_the_page_tells_who_changed_what_and_why(looker: Client, operator: Caller) -> None:
+    topic = operator.remember("A passport")
+    operator.post(f"/v1/topics/{topic}/pin", {"reason": "needed at the border"}).ok()
+
+    page = looker.get("/audit/", {"topic": topic}).content.decode()
+
+    assert rows_of(page) == 2
+    assert "needed at the border" in page
+    assert "key:operator" in page
+    assert f"/topics/{topic}/" in page
+
+
+def test_filters_leave_out_what_they_do_not_ask_for(looker: Client, agent: Caller, operator: Caller) -> None:
+    agent.remember("One", scope="/team/red")
+    other = operator.remember("Two", scope="/team/reds")
+    operator.post(f"/v1/topics/{other}/pin", {}).ok()
+
+    assert rows_of(looker.get("/audit/", {"scope": "/team/red"}).content.decode()) == 1
+    assert rows_of(looker.get("/audit/", {"actor": "key:operator"}).content.decode()) == 2
+    assert rows_of(looker.get("/audit/", {"action": "pinned"}).content.decode()) == 1
+    assert rows_of(looker.get("/audit/", {"until": "2020-01-01"}).content.decode()) == 0
+
+
+def test_a_filter_that_makes_no_sense_is_explained_in_place(looker: Client, db: None) -> None:
+    page = looker.get("/audit/", {"since": "yesterday", "scope": "no scope", "topic": "7"})
+
+    assert page.status_code == 200
+    assert "Enter a valid date." in page.content.decode()
+    assert "Enter a valid UUID." in page.content.decode()
+    assert 'aria-invalid="true"' in page.content.decode()
+
+
+def test_a_foreign_cursor_is_refused_with_a_sentence(looker: Client, db: None) -> None:
+    page = looker.get("/audit/", {"cursor": "abc"})
+
+    assert page.status_code == 400
+    assert "This cursor was not handed out here" in page.content.decode()
+
+
+@pytest.mark.usefixtures("db")
+def test_pages_follow_each_other_without_a_gap_or_a_repeat() -> None:
+    for place in range(25):
+        AuditEvent.objects.create(at="2026-01-01T00:00:00Z", actor="system", action=f"step {place}")
+    seen, cursor = [], None
+    while True:
+        rows, cursor = audit_list(AuditFilter(), principal=principal_like("reader"), cursor=cursor, limit=10)
+        seen += [row["action"] for row in rows if row["action"].startswith("step")]
+        if cursor is None:
+            break
+
+    assert seen == [f"step {place}" for place in reversed(range(25))]
+
+
+def test_the_count_is_of_what_the_filter_finds(looker: Client, agent: Caller) -> None:
+    for name in ("One", "Two", "Three"):
+        agent.remember(name, scope="/team/red")
+
+    assert "3 changes" in looker.get("/audit/count/", {"scope": "/team/red"}).content.decode()
+    part = looker.get("/audit/count/", {"scope": "/team/red"}, headers={"HX-Request": "true"})
+    assert part.content.decode() == "3 changes"
+
+
+def test_an_export_holds_exactly_the_filter_and_opens_safely_in_a_spreadsheet(looker: Client, agent: Caller) -> None:
+    agent.remember("One", scope="/team/red")
+    agent.remember("Two", scope="/team/blue")
+    AuditEvent.objects.create(
+        at="2026-01-01T00:00:00Z", actor="system", action="noted", scope="/team/red", reason='=HYPERLINK("http://x")'
+    )
+
+    reply = looker.get("/audit/export.csv", {"scope": "/team/red"})
+    text = b"".join(reply.streaming_content).decode("utf-8-sig")  # type: ignore[attr-defined]
+    rows = list(csv.DictReader(io.StringIO(text)))
+
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="memstate-audit.csv"'
+    assert [row["scope"] for row in rows] == ["/team/red", "/team/red"]
+    assert rows[-1]["reason"] == '\'=HYPERLINK("http://x")'
+
+    reply = looker.get("/audit/export.jsonl", {"scope": "/team/red"})
+    lines = [json.loads(line) for line in b"".join(reply.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert [line["reason"] for line in lines] == ["", '=HYPERLINK("http://x")']
+
+
+def test_an_export_of_more_than_one_statement_is_whole(
+    looker: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 7)
+    AuditEvent.objects.bulk_create(
+        AuditEvent(at="2026-01-01T00:00:00Z", actor="system", action=f"step {place}") for place in range(30)
+    )
+
+    reply = looker.get("/audit/export.jsonl", {"until": "2026-01-01"})
+    lines = [json.loads(line) for line in b"".join(reply.streaming_content).splitlines()]  # type: ignore[attr-defined]
+
+    assert [line["action"] for line in lines] == [f"step {place}" for place in reversed(range(30))]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("＝1", "'＝1"),
+        (-1, "-1"),
+        (-0.5, "-0.5"),
+        (True, "true"),
+        (None, ""),
+        ("plain, with a comma", "plain, with a comma"),
+        (["=1"], '["=1"]'),
+        ("nul\x00", "nul"),
+    ],
+)
+def test_no_cell_is_a_formula_and_no_number_becomes_a_text(value: Any, cell: str) -> None:
+    assert cell_text(value) == cell
