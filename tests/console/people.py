@@ -4,15 +4,16 @@ Not to be confused with the callers of the API in ``tests/cast.py``, who have ke
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
+import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connection
 from django.http.response import HttpResponseBase
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from memory.console.people import OPERATORS
 
@@ -62,12 +63,15 @@ def body_of(reply: HttpResponseBase) -> str:
     return reply.content.decode()  # type: ignore[attr-defined, no-any-return]
 
 
-_POINTS = ("SAVEPOINT", "RELEASE SAVEPOINT")
+_POINTS = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
+_WRITES = re.compile(
+    r'\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE|COPY)\s+"?(?!OF\b|SKIP\b|NOWAIT\b)(\w+)', re.IGNORECASE
+)
 
 
 @dataclass
 class Statements:
-    """What was asked of the database within a block."""
+    """What was asked of the database within a block, whoever asked: Django's cursors and prepared statements alike."""
 
     sql: list[str] = field(default_factory=list)
 
@@ -75,16 +79,40 @@ class Statements:
         return len(self.sql)
 
     def __str__(self) -> str:
-        return "\n".join(f"{place:3} {text[:300]}" for place, text in enumerate(self.sql, 1))
+        return "\n".join(f"{place:3} {' '.join(text.split())[:300]}" for place, text in enumerate(self.sql, 1))
+
+    @property
+    def written(self) -> set[str]:
+        """The tables that statements of the block name as those they write to. Sessions live by themselves."""
+        return {table for text in self.sql for table in _WRITES.findall(text)} - {"django_session"}
 
 
 @contextlib.contextmanager
 def statements_told() -> Iterator[Statements]:
     """Count the statements of a block; those that only begin or end a savepoint are left out."""
     told = Statements()
-    with CaptureQueriesContext(connection) as captured:
+
+    def telling(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+            text = (
+                query
+                if isinstance(query, str)
+                else query.as_string(cursor)
+                if hasattr(query, "as_string")
+                else str(query)
+            )
+            if not text.startswith(_POINTS):
+                told.sql.append(text)
+            return real(cursor, query, *args, **kwargs)
+
+        return run
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Django's cursors count only their own statements, so this listens where all of them come by.
+        for cursor in (psycopg.Cursor, psycopg.ServerCursor):
+            for name in ("execute", "executemany"):
+                patch.setattr(cursor, name, telling(getattr(cursor, name)))
         yield told
-    told.sql = [sql for query in captured.captured_queries if not (sql := query["sql"]).startswith(_POINTS)]
 
 
 def statements_of(ask: Callable[[], HttpResponseBase]) -> int:

@@ -9,6 +9,7 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
+from django.views.decorators.http import require_http_methods
 
 from memory.console.page import ANYBODY, READER, ConsoleRequest, go, page, show
 
@@ -36,10 +37,11 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
 
-sign_in = SignIn.as_view()
+sign_in = require_http_methods(["GET", "HEAD", "POST"])(SignIn.as_view())
 sign_in.console_roles = dict.fromkeys(("GET", "HEAD", "POST"), ANYBODY)  # type: ignore[attr-defined]
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
 def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, and say so on the sign-in page."""
     if request.method == "POST":

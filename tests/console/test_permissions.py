@@ -1,0 +1,99 @@
+"""Who may do what in the console: every address, every method, everybody, generated from the table of addresses."""
+
+import itertools
+
+import pytest
+from django.test import Client
+
+from memory.console.people import ROLES
+from tests.console.people import PEOPLE, person, statements_told
+from tests.console.table import METHODS, Address, addresses
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=addresses(), ids=str)
+def address(request: pytest.FixtureRequest) -> Address:
+    found: Address = request.param
+    return found
+
+
+def test_every_address_has_a_name_and_says_who_may_use_it(address: Address) -> None:
+    assert not address.name.startswith("("), f"{address.route} has no name"
+    assert address.roles, f"the view of {address.name} is not declared with @page"
+    assert set(address.roles) <= set(METHODS)
+    assert set(address.roles.values()) <= {"anybody", *ROLES}
+    assert not address.unknown, f"tests/console/table.py has no example for {address.unknown}"
+
+
+def test_nobody_without_the_role_changes_anything(address: Address) -> None:
+    """Who may, is answered; who may not, is refused in the way that fits; nothing is written for the latter."""
+    assert address.roles
+    for who in PEOPLE:
+        client = person(who, raise_request_exception=False)
+        for method in METHODS:
+            with statements_told() as told:
+                reply = client.generic(method, address.url())
+            where = f"{method} {address.url()} by {who}: {reply.status_code}"
+            least = address.roles.get(method)
+            assert reply.status_code < 500 or reply.status_code == 501, where
+            if least == "anybody":
+                assert reply.status_code not in (403, 405), where
+            elif who == "anonymous":
+                # Signing in comes first, whatever was asked.
+                assert reply.status_code == (405 if "anybody" in address.roles.values() else 302), where
+                assert reply.status_code == 405 or reply.headers["Location"].startswith("/sign-in/"), where
+                assert not told.written, where
+            elif least is None:
+                assert reply.status_code in ((403, 405) if who == "visitor" else (405,)), where
+                assert not told.written, where
+            elif who == "visitor" or ROLES.index(who) < ROLES.index(least):
+                assert reply.status_code == 403, where
+                assert not told.written, where
+            else:
+                assert reply.status_code not in (403, 405), where
+                assert not reply.headers.get("Location", "").startswith("/sign-in/"), where
+                assert method not in SAFE or not told.written, f"{where}: writes {told.written}"
+            if address.name == "sign_out" and who != "anonymous":
+                client = person_again(client, who)
+
+
+def person_again(client: Client, who: str) -> Client:
+    """Sign the same account in again after it has signed out."""
+    from django.contrib.auth.models import User
+
+    from tests.console.people import BACKEND
+
+    client.force_login(User.objects.get(username=who), backend=BACKEND)
+    return client
+
+
+def test_a_form_without_its_token_is_refused(address: Address) -> None:
+    """Also what htmx sends, which carries the token in a header."""
+    assert address.roles
+    client = person("administrator", enforce_csrf_checks=True, raise_request_exception=False)
+    for method, headers in itertools.product(("POST", "PUT", "DELETE"), ({}, {"HX-Request": "true"})):
+        with statements_told() as told:
+            reply = client.generic(method, address.url(), headers=headers)
+        assert reply.status_code == 403, f"{method} {address.url()}: {reply.status_code}"
+        assert not told.written
+
+
+def test_a_partial_update_of_somebody_signed_out_leads_the_whole_page_to_the_sign_in(address: Address) -> None:
+    assert address.roles
+    if "anybody" in address.roles.values():
+        return
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/runs/?scope=/x"}
+    reply = person("anonymous").generic("GET", address.url(), headers=headers)
+    assert reply.status_code == 200
+    assert reply.headers["HX-Redirect"] == "/sign-in/?next=%2Fruns%2F%3Fscope%3D%2Fx"
+
+
+def test_a_page_that_shows_the_past_is_kept_by_no_browser(address: Address) -> None:
+    assert address.roles
+    if address.roles.get("GET", "anybody") == "anybody":
+        return
+    reply = person("administrator", raise_request_exception=False).get(address.url())
+    assert "no-store" in reply.headers.get("Cache-Control", ""), reply.headers
