@@ -39,25 +39,26 @@ def policy_save(
     with transaction.atomic():
         policies = policy_lock()
         present = version_present(scope)
-        if base_version is not None and base_version != present.number:
-            raise Conflict(_conflict_sentence(present, base_version))
+        _base_check(present, base_version)
         policy = draft_parse(policies, scope, preset=preset, values=values, rules=rules, number=present.number + 1)
         return _write(policies, policy, present, author=author, reason=reason, now=now)
 
 
-def policy_rollback(scope: str, *, to: int, author: str, reason: str, now: dt.datetime) -> PolicyVersion:
+def policy_rollback(
+    scope: str, *, to: int, author: str, reason: str, now: dt.datetime, base_version: int | None = None
+) -> PolicyVersion:
     """Make a new version with the content of version ``to``, 0 for nothing set, and return it. As ``policy_save``.
 
-    Raises ``ValueRefused`` if there is no such version, or if what it says no longer holds together.
+    Raises ``ValueRefused`` if there is no such version, or if what it says no longer holds together, and ``Conflict``
+    if ``base_version`` is given and the policy has another version by now.
     """
     scope = scope_normalize(scope)
     reason = _reason_check(reason)
     with transaction.atomic():
         policies = policy_lock()
         present = version_present(scope)
-        target = PolicyVersion.objects.filter(scope=scope, number=to).first() or PolicyVersion(scope=scope, number=0)
-        if target.number != to:
-            raise ValueRefused(f"The policy of {scope} has no version {to}; the newest is {present.number}.")
+        _base_check(present, base_version)
+        target = version_find(scope, number=to)
         policy = draft_parse(
             policies, scope, preset=target.preset, values=target.values, rules=target.rules, number=present.number + 1
         )
@@ -77,17 +78,30 @@ def version_present(scope: str) -> PolicyVersion:
     return newest or PolicyVersion(scope=scope, number=0)
 
 
+def version_find(scope: str, *, number: int) -> PolicyVersion:
+    """Return version ``number`` of the policy of ``scope``, for 0 one that sets nothing. One query, two to refuse.
+
+    Raises ``ValueRefused`` if there is none.
+    """
+    found = PolicyVersion.objects.filter(scope=scope, number=number).first() if number else None
+    if found is None and number:
+        newest = version_present(scope).number
+        raise ValueRefused(f"The policy of {scope} has no version {number}; the newest is {newest}.")
+    return found or PolicyVersion(scope=scope, number=0)
+
+
+def _base_check(present: PolicyVersion, base_version: int | None) -> None:
+    if base_version is not None and base_version != present.number:
+        raise Conflict(_conflict_sentence(present, base_version))
+
+
 def _write(
     policies: Policies, policy: SetPolicy, present: PolicyVersion, *, author: str, reason: str, now: dt.datetime,
     rolled_back_to: int | None = None,
 ) -> PolicyVersion:  # fmt: skip
     drafted = policies.with_policy(policy)
     draft_check(drafted, policy.scope)
-    content = {
-        "preset": policy.preset,
-        "values": {name: list(value) if isinstance(value, tuple) else value for name, value in policy.values.items()},
-        "rules": [rule.as_json() for rule in policy.rules],
-    }
+    content = policy.as_stored()
     diff = diff_lines({"preset": present.preset, "values": present.values, "rules": present.rules}, content)
     if not diff:
         return present

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import hashlib
+from typing import Any
 
 from django_q.models import Schedule
 
@@ -45,6 +46,23 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
         [schedule for schedule in changed if schedule.args in present],
         ["cron", "repeats", "schedule_type", "next_run"],
     )
+
+
+def schedule_told(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict[str, Any]:
+    """Return when the scheduled run of the policy at ``scope`` starts next, None if it rests, and why. One query.
+
+    A policy whose schedule has not been written yet is told by its cron line.
+    """
+    schedule = Schedule.objects.filter(func=FUNCTION, args=_args(scope)).first()
+    paused = mode != "off" and schedule is not None and schedule.repeats == _NEVER
+    expected = schedule.next_run if schedule is not None else cron_next(cron, now=now)
+    return {
+        "scope": scope,
+        "cron": cron,
+        "next": None if mode == "off" or paused else expected,
+        "off": mode == "off",
+        "paused": paused,
+    }
 
 
 def _args(scope: str) -> str:

@@ -1,7 +1,7 @@
 """What there is to tell about the policy of a scope: what is set, what is in force and where from, and its history."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from memory.domain.knobs import KNOBS
 from memory.domain.rules import Rule
 from memory.domain.scopes import scope_normalize
 from memory.models import PolicyVersion
-from memory.policy.diff import RULE, line_words
+from memory.policy.diff import RULE, line_words, value_words
 from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.rekey import rekeying_progress
@@ -99,6 +99,45 @@ def version_told(version: PolicyVersion) -> dict[str, Any]:
         "rolled_back_to": version.rolled_back_to,
         "diff": [{**line, "in_words": _line_words(line, version.scope)} for line in version.diff],
     }
+
+
+def diff_told(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
+    """Return the lines of a diff for people: ``name``, ``kind`` (added, removed or changed) and both sides in words.
+
+    A rule is told as a sentence. A value that was inherited has no side of its own: None; nor has a rule that was not
+    there. No queries.
+    """
+    told = []
+    for line in diff:
+        before, after = line["before"], line["after"]
+        is_rule = line["name"].startswith(RULE)
+        told.append(
+            {
+                "name": line["name"].removeprefix(RULE) if is_rule else line["name"],
+                "is_rule": is_rule,
+                "meaning": KNOBS[line["name"]].meaning if line["name"] in KNOBS else "",
+                "kind": "added" if before is None else "removed" if after is None else "changed",
+                "before": _side_words(line["name"], before, scope),
+                "after": _side_words(line["name"], after, scope),
+            }
+        )
+    return told
+
+
+def _side_words(name: str, value: Any, scope: str) -> str | None:
+    if value is None:
+        # Presets are not inherited by name: a scope has one of its own, or none.
+        return "none" if name == "preset" else None
+    if not name.startswith(RULE):
+        return number_words(value)
+    (rule,) = rules_stored([value], scope)
+    return rule_told(rule)
+
+
+def number_words(value: Any) -> str:
+    """Return a value as a page shows it: as ``value_words``, with commas in large whole numbers."""
+    large = isinstance(value, (int, float)) and abs(value) >= 1000 and value == int(value)
+    return f"{int(value):,}" if large else value_words(value)
 
 
 def rule_told(rule: Rule) -> str:

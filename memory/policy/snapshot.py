@@ -40,6 +40,14 @@ class SetPolicy:
         """Whether nothing is set, so that the scope is governed by the one above."""
         return not (self.preset or self.values or self.rules)
 
+    def as_stored(self) -> dict[str, Any]:
+        """Return ``preset``, ``values`` and ``rules`` as a version holds them."""
+        return {
+            "preset": self.preset,
+            "values": {name: list(value) if isinstance(value, tuple) else value for name, value in self.values.items()},
+            "rules": [rule.as_json() for rule in self.rules],
+        }
+
     def rules_here(self) -> tuple[Rule, ...]:
         """Return the rules of this scope: its own, then those of its preset that none of them replaces."""
         named = {rule.name for rule in self.rules}

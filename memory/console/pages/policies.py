@@ -1,15 +1,146 @@
-"""The page policies."""
+"""Policies: the tree of them, what one puts in force, its history, and the way back in it."""
 
+from typing import Any
+
+from django import forms
+from django.contrib import messages
 from django.http import HttpResponse
-from django.urls import path
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.console.fields import ReasonField, ScopeField
+from memory.console.listing import ROWS
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.domain.cursors import place_read
+from memory.domain.errors import MemoryProblem
+from memory.domain.scopes import ROOT, scope_normalize
+from memory.forgetting.effect import rollback_effect
+from memory.policy.offers import presets_offered, rule_sets_offered
+from memory.policy.save import policy_rollback
+from memory.policy.sheet import policy_history, policy_sheet, policy_version_show
+from memory.policy.tree import policies_emptied, policies_tree
+
+VERSIONS = 20
+EMPTIED = 20
+
+
+class OpenForm(forms.Form):
+    """Which scope to look at."""
+
+    scope = ScopeField(required=False, label="Open the policy of", widget=forms.TextInput(attrs={"size": 32}))
+
+
+class RollbackForm(forms.Form):
+    """Why somebody goes back, and on which version they decided it."""
+
+    base_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    reason = ReasonField()
+
+
+def address(name: str, scope: str, **more: Any) -> str:
+    """Return the address of a page about the policy of ``scope``."""
+    return f"{reverse(f'console:{name}')}?{urlencode({'scope': scope, **more}, doseq=True)}"
+
+
+def scope_of(request: ConsoleRequest) -> str:
+    """Return the scope a page is about, the root unless one is named. Raises ``ValueRefused``."""
+    return scope_normalize(request.GET.get("scope", ROOT))
+
+
+def number_of(request: ConsoleRequest, name: str) -> int:
+    """Return the number of a version in the address, 0 if it is left out. Raises ``ValueRefused``."""
+    return place_read(request.GET.get(name) or "0")
 
 
 @page(get=READER)
 def policies(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show the tree of policies. Three queries; the topics under each are counted afterwards, by one more."""
+    counted = "counts" in request.GET
+    nodes, following = policies_tree(cursor=request.GET.get("cursor"), limit=ROWS, counted=counted)
+    return show(
+        request,
+        "policies.html",
+        {
+            "nodes": nodes,
+            "next": following,
+            "form": OpenForm(),
+            "emptied": policies_emptied(limit=EMPTIED + 1),
+            "counted": counted,
+        },
+    )
 
 
-urlpatterns = [path("policies/", policies, name="policies")]
+@page(get=READER)
+def policy(request: ConsoleRequest) -> HttpResponse:
+    """Show one policy with what is in force and its history. Three queries."""
+    scope = scope_of(request)
+    before = number_of(request, "cursor")
+    history = policy_history(scope, before=before or None, limit=VERSIONS)
+    return show(
+        request,
+        "policy.html",
+        {"sheet": policy_sheet(scope, now=timezone.now()), "versions": history.items, "next": history.next},
+    )
+
+
+@page(get=READER)
+def policy_version(request: ConsoleRequest) -> HttpResponse:
+    """Show one version by itself. Two queries."""
+    version = policy_version_show(scope_of(request), number=number_of(request, "number"))
+    return show(request, "policy_version.html", {"version": version})
+
+
+@page(get=READER)
+def policy_presets(request: ConsoleRequest) -> HttpResponse:
+    """Show presets and shipped sets of rules, as they differ from what is in force. Two queries."""
+    scope = scope_of(request)
+    return show(
+        request,
+        "policy_presets.html",
+        {"scope": scope, "presets": presets_offered(scope), "sets": rule_sets_offered(scope)},
+    )
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
+    """Show what going back to a version would do, and do it."""
+    scope, to, now = scope_of(request), number_of(request, "to"), timezone.now()
+    form = RollbackForm(request.POST if request.method == "POST" else None)
+    refused: MemoryProblem | None = None
+    if form.is_valid():
+        try:
+            version = policy_rollback(
+                scope, to=to, author=request.principal.actor, reason=form.cleaned_data["reason"], now=now,
+                base_version=form.cleaned_data["base_version"],
+            )  # fmt: skip
+        except MemoryProblem as problem:
+            refused = problem
+        else:
+            messages.success(
+                request, f"{scope} is back to {f'version {to}' if to else 'nothing set'}, as version {version.number}."
+            )
+            return go(request, address("policy", scope))
+    effect = rollback_effect(scope, to=to, now=now)
+    return show(
+        request,
+        "policy_rollback.html",
+        {"scope": scope, "to": to, "form": form, "effect": effect, "refused": refused},
+        status=409 if refused else 422 if form.errors else 200,
+    )
+
+
+@page(get=READER)
+def policy_edit(request: ConsoleRequest) -> HttpResponse:
+    """Stand in."""
+    return show(request, "refusal.html", {"title": "Not yet", "sentence": "This page is being built."})
+
+
+urlpatterns = [
+    path("policies/", policies, name="policies"),
+    path("policies/at/", policy, name="policy"),
+    path("policies/version/", policy_version, name="policy_version"),
+    path("policies/presets/", policy_presets, name="policy_presets"),
+    path("policies/edit/", policy_edit, name="policy_edit"),
+    path("policies/rollback/", policy_rolled_back, name="policy_rollback"),
+]

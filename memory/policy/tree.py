@@ -1,0 +1,99 @@
+"""All policies at a glance: which scopes have one, how they lie in each other, and what each amounts to."""
+
+from typing import Any
+
+from django.db import connection
+
+from memory.domain.cursors import cursor_make, cursor_parse
+from memory.domain.scopes import ROOT
+from memory.models import PolicyVersion
+from memory.policy.effective import policies_current
+from memory.policy.rekey import rekeying_progress
+from memory.policy.snapshot import Policies, SetPolicy
+
+# Scopes are counted by their number first, so that the paths are looked up once for each and not for each topic.
+_TOPICS = """
+SELECT s.path, c.live
+FROM (SELECT scope_id, count(*) AS live FROM memory_vitality WHERE live GROUP BY scope_id) c
+JOIN memory_scope s ON s.id = c.scope_id
+"""
+
+
+def policies_tree(*, cursor: str | None, limit: int, counted: bool = False) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the root and the scopes with a policy, each after the one it lies in, and the cursor of the next page.
+
+    ``depth`` is how many policies lie above. Two statements: what is in force, and who made it so; one more while a
+    half-life is on its way to the rows, and with ``counted`` one that reads Vitality once: ``topics`` is how many
+    topics in retrieval stand under each, None if they were not counted. Raises ``ValueRefused`` for a foreign cursor.
+    """
+    policies = policies_current()
+    # By segments: what lies below /a comes before /a-b.
+    paths = sorted({ROOT, *policies.policies}, key=_segments)
+    if cursor is not None:
+        (after,) = cursor_parse(cursor, str)
+        paths = [path for path in paths if _segments(path) > _segments(after)]
+    page = paths[:limit]
+    following = cursor_make(page[-1]) if len(paths) > limit else None
+    saved = _versions_newest(page)
+    working: dict[str, dict[str, Any]] = {}
+    if policies.rekeying:
+        working = {work["scope"]: work for work in rekeying_progress(ROOT)}
+    topics = _topics(policies) if counted else {}
+    nodes = [
+        _node_told(policies, path, saved.get(path), working.get(path))
+        | {"topics": topics.get(path, 0) if counted else None}
+        for path in page
+    ]
+    return nodes, following
+
+
+def policies_emptied(*, limit: int) -> list[str]:
+    """Return the first scopes, by path, whose policy sets nothing any more but has versions. One statement."""
+    policies = policies_current()
+    return sorted(path for path in policies.numbers if path != ROOT and path not in policies.policies)[:limit]
+
+
+def _topics(policies: Policies) -> dict[str, int]:
+    found: dict[str, int] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_TOPICS)
+        for path, live in cursor.fetchall():
+            node = policies.node_of(path)
+            found[node] = found.get(node, 0) + live
+    return found
+
+
+def _segments(path: str) -> list[str]:
+    return [segment for segment in path.split("/") if segment]
+
+
+def _versions_newest(paths: list[str]) -> dict[str, PolicyVersion]:
+    rows = PolicyVersion.objects.filter(scope__in=paths).order_by("scope", "-number").distinct("scope")
+    return {row.scope: row for row in rows.only("scope", "number", "author", "reason", "created_at")}
+
+
+def _node_told(
+    policies: Policies, path: str, saved: PolicyVersion | None, working: dict[str, Any] | None
+) -> dict[str, Any]:
+    here = policies.policies.get(path) or SetPolicy(path, 0)
+    segments = _segments(path)
+    above = ["/" + "/".join(segments[:count]) for count in range(1, len(segments))]
+    inside = [parent for parent in above if parent in policies.policies]
+    effective = policies.effective(path)
+    return {
+        "scope": path,
+        "depth": 0 if path == ROOT else len(inside) + 1,
+        # What is left to say once the policy it lies in has been named.
+        "within": inside[-1] if inside else ROOT,
+        "is_set": not here.is_empty,
+        "preset": here.preset,
+        "values": len(here.values),
+        "rules": len(here.rules),
+        "mode": effective.knobs.mode,
+        "strategy": effective.knobs.strategy,
+        "version": saved.number if saved else 0,
+        "author": saved.author if saved else None,
+        "saved_at": saved.created_at if saved else None,
+        "reason": saved.reason if saved else "",
+        "rekeying": working,
+    }
