@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from memory.access.principal import Principal
-from memory.domain.errors import NotVisible, RequestRefused
+from memory.domain.errors import Conflict, NotVisible, RequestRefused
 from memory.domain.salience import fade_key
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -31,13 +31,15 @@ class TopicChange:
 
 
 def topic_edit(
-    topic_id: uuid.UUID, change: TopicChange, *, principal: Principal, reason: str, now: dt.datetime
-) -> None:
+    topic_id: uuid.UUID, change: TopicChange, *, principal: Principal, reason: str, now: dt.datetime,
+    seen_at: dt.datetime | None = None,
+) -> None:  # fmt: skip
     """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
 
+    ``seen_at`` is the ``updated_at`` of what the editor was looking at; None stands for whatever it says by now.
     The new text is embedded before the topic is locked. Raises ``NotVisible`` for a topic unknown to the caller,
     ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a salience without an operator key,
-    ``EmbeddingFailed``.
+    ``EmbeddingFailed``, and ``Conflict`` for one that was written to since ``seen_at``.
     """
     if change.salience is not None:
         principal.require("operator")
@@ -55,6 +57,8 @@ def topic_edit(
         if stored.released or stored.merged:
             raise RequestRefused(f"Topic {topic_id} has been released or merged; restore it before changing it.")
         row = Topic.objects.get(pk=topic_id)
+        if seen_at is not None and row.updated_at > seen_at:
+            raise Conflict("This topic was changed while you were editing it. Nothing of yours was saved.")
         wanted: dict[str, Any] = {
             "title": (change.title or "").strip() or "untitled" if change.title is not None else None,
             "summary": change.summary,
