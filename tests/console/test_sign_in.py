@@ -1,0 +1,313 @@
+"""Signing in and out: guessing ends, sessions end when they should, and what every page tells the browser."""
+
+import datetime as dt
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt
+from django.conf import settings as site
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from memory.console.people import OPERATORS
+from memstate_site.folder import CHECKOUT
+from tests.console.people import account_make, client_of, token_of
+from tests.console.table import pages
+
+PASSWORD = "a long enough one"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _quick_hashes(settings: Any) -> None:
+    # Slow hashing is what makes guessing slow; here it would only make the tests slow.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def sign_in(client: Client, name: str, password: str = PASSWORD, **more: str) -> Any:
+    return client.post("/sign-in/", {"username": name, "password": password, **more})
+
+
+# --- Getting in ---
+
+
+def test_signing_in_leads_to_the_overview_or_to_where_somebody_wanted_to_go() -> None:
+    account_make("reader", password=PASSWORD)
+    assert sign_in(Client(), "reader").headers["Location"] == "/"
+
+    client = Client()
+    wanted = client.get("/audit/?actor=system").headers["Location"]
+    assert wanted == "/sign-in/?next=%2Faudit%2F%3Factor%3Dsystem"
+    assert 'name="next" value="/audit/?actor=system"' in client.get(wanted).content.decode()
+    assert sign_in(client, "reader", next="/audit/?actor=system").headers["Location"] == "/audit/?actor=system"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://example.com/", "//example.com/", "/\\example.com", "javascript:alert(1)", "http:///example.com"],
+)
+def test_signing_in_never_leads_to_another_site(elsewhere: str) -> None:
+    account_make("reader", password=PASSWORD)
+    assert sign_in(Client(), "reader", next=elsewhere).headers["Location"] == "/"
+
+
+def test_what_a_form_was_about_is_not_sent_again_after_signing_in() -> None:
+    assert Client().post("/account/", {}).headers["Location"] == "/sign-in/?next=%2F"
+
+
+def test_a_wrong_password_is_told_without_telling_whether_the_name_exists() -> None:
+    account_make("reader", password=PASSWORD)
+    known = sign_in(Client(), "reader", "wrong").content.decode()
+    unknown = sign_in(Client(), "nobody-here", "wrong").content.decode()
+    sentence = "This name and password do not go together."
+    assert sentence in known
+    assert sentence in unknown
+
+
+def test_an_account_that_is_no_staff_gets_in_nowhere() -> None:
+    account_make("visitor", password=PASSWORD)
+    client = Client()
+    sign_in(client, "visitor")
+    reply = client.get("/")
+    assert reply.status_code == 403
+    assert "This account has no access to the console." in reply.content.decode()
+
+
+def test_whoever_is_signed_in_passes_the_sign_in_page(looker: Client) -> None:
+    assert looker.get("/sign-in/?next=/runs/").headers["Location"] == "/runs/"
+
+
+def test_a_sign_in_without_its_token_is_refused() -> None:
+    account_make("reader", password=PASSWORD)
+    client = Client(enforce_csrf_checks=True)
+    token = token_of(client)
+    assert sign_in(client, "reader").status_code == 403
+    assert sign_in(client, "reader", csrfmiddlewaretoken=token).status_code == 302
+
+
+def test_the_django_admin_still_lets_an_administrator_in(administrator: Client, op: Client) -> None:
+    assert administrator.get("/admin/").status_code == 200
+    assert op.get("/admin/memory/topic/").status_code == 403
+
+
+# --- Guessing ---
+
+
+def guessed(client: Client, name: str = "reader") -> Any:
+    for _ in range(site.AXES_FAILURE_LIMIT - 1):
+        assert sign_in(client, name, "wrong").status_code == 200
+    return sign_in(client, name, "wrong")
+
+
+def test_guessing_is_locked_out_with_a_page_that_says_for_how_long() -> None:
+    account_make("reader", password=PASSWORD)
+    client = Client()
+    reply = guessed(client)
+    assert reply.status_code == 429
+    assert "Locked for a while" in reply.content.decode()
+    assert "15 minutes" in reply.content.decode()
+    assert sign_in(client, "reader").status_code == 429, "not even the right one opens it"
+
+
+def test_others_are_not_locked_out_with_a_guesser() -> None:
+    account_make("reader", password=PASSWORD)
+    account_make("operator", password=PASSWORD)
+    guessed(Client())
+    assert sign_in(Client(), "operator").status_code == 302, "another name at the same address"
+    elsewhere = Client(REMOTE_ADDR="192.0.2.7")
+    assert sign_in(elsewhere, "reader").status_code == 302, "the same name at another address"
+
+
+def test_names_that_do_not_exist_are_locked_alike() -> None:
+    assert guessed(Client(), "nobody-here").status_code == 429
+
+
+def test_a_lock_opens_by_itself() -> None:
+    account_make("reader", password=PASSWORD)
+    client = Client()
+    guessed(client)
+    for attempt in AccessAttempt.objects.all():
+        attempt.attempt_time -= site.AXES_COOLOFF_TIME + dt.timedelta(seconds=1)
+        attempt.save()
+    assert sign_in(client, "reader").status_code == 302
+
+
+def test_some_mistypings_are_forgotten_after_a_sign_in() -> None:
+    account_make("reader", password=PASSWORD)
+    for _ in range(3):
+        client = Client()
+        for _ in range(site.AXES_FAILURE_LIMIT - 1):
+            sign_in(client, "reader", "wrong")
+        assert sign_in(client, "reader").status_code == 302
+
+
+# --- Sessions ---
+
+
+def test_the_cookies_are_out_of_reach_of_scripts_and_of_other_sites() -> None:
+    account_make("reader", password=PASSWORD)
+    client = Client()
+    client.get("/sign-in/")
+    sign_in(client, "reader")
+    for name in ("memstate_session", "memstate_csrf"):
+        cookie = client.cookies[name]
+        assert cookie["httponly"], name
+        assert cookie["samesite"] == "Lax", name
+        assert cookie["path"] == "/", name
+
+
+def test_a_session_gets_a_new_key_when_somebody_signs_in() -> None:
+    account_make("reader", password=PASSWORD)
+    client = Client()
+    sign_in(client, "reader")
+    first = client.cookies["memstate_session"].value
+    client.post("/sign-out/")
+    sign_in(client, "reader")
+    assert client.cookies["memstate_session"].value != first
+
+
+def test_signing_out_ends_the_session_for_everybody_who_has_its_key() -> None:
+    client = client_of(account_make("reader"))
+    copied = Client()
+    copied.cookies["memstate_session"] = client.cookies["memstate_session"].value
+    assert copied.get("/audit/").status_code == 200
+    reply = client.post("/sign-out/", follow=True)
+    assert "You are signed out." in reply.content.decode()
+    assert copied.get("/audit/").status_code == 302
+
+
+def test_a_link_signs_nobody_out(looker: Client) -> None:
+    looker.get("/sign-out/")
+    assert looker.get("/audit/").status_code == 200
+
+
+def test_a_new_password_ends_the_other_sessions_and_not_this_one() -> None:
+    user = account_make("reader", password=PASSWORD)
+    here, elsewhere = client_of(user), client_of(user)
+    assert elsewhere.get("/audit/").status_code == 200
+    new = "quite another 7 words"
+    reply = here.post("/account/", {"old_password": PASSWORD, "new_password1": new, "new_password2": new}, follow=True)
+    assert "The new password counts from now on" in reply.content.decode()
+    assert here.get("/audit/").status_code == 200
+    assert elsewhere.get("/audit/").status_code == 302
+    assert sign_in(Client(), "reader", new).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again", "sentence"),
+    [
+        ("wrong", "quite another 7 words", "quite another 7 words", "Your old password was entered incorrectly"),
+        (PASSWORD, "quite another 7 words", "quite another 8 words", "The two password fields didn’t match."),
+        (PASSWORD, "short", "short", "This password is too short."),
+        (PASSWORD, "password123", "password123", "This password is too common."),
+    ],
+)
+def test_a_new_password_is_refused_in_place(old: str, new: str, again: str, sentence: str) -> None:
+    client = client_of(account_make("reader", password=PASSWORD))
+    reply = client.post("/account/", {"old_password": old, "new_password1": new, "new_password2": again})
+    assert reply.status_code == 422
+    assert sentence in reply.content.decode()
+    assert User.objects.get(username="reader").check_password(PASSWORD)
+
+
+def test_an_account_that_is_switched_off_is_out_at_its_next_request() -> None:
+    user = account_make("operator", password=PASSWORD)
+    client = client_of(user)
+    assert client.get("/audit/").status_code == 200
+    User.objects.update(is_active=False)
+    assert client.get("/audit/").status_code == 302
+    assert sign_in(Client(), "operator").status_code == 200
+
+
+def test_a_role_that_changes_counts_at_the_next_request() -> None:
+    user = account_make("reader")
+    client = client_of(user)
+    assert "signed in as reader" in client.get("/account/").content.decode().lower()
+    user.groups.add(Group.objects.get_or_create(name=OPERATORS)[0])
+    assert "signed in as operator" in client.get("/account/").content.decode().lower()
+    user.groups.clear()
+    assert "signed in as reader" in client.get("/account/").content.decode().lower()
+    User.objects.update(is_staff=False)
+    assert client.get("/account/").status_code == 403
+
+
+# --- What every page tells the browser ---
+
+HEADERS = {
+    "Content-Security-Policy": {
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='",
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "object-src 'none'",
+    },
+    "X-Frame-Options": {"DENY"},
+    "X-Content-Type-Options": {"nosniff"},
+    "Referrer-Policy": {"same-origin"},
+    "Cross-Origin-Opener-Policy": {"same-origin"},
+}
+
+
+@pytest.mark.parametrize("path", ["/sign-in/", "/", "/audit/", "/account/", "/audit/export.csv", "/not/here/"])
+def test_every_answer_tells_the_browser_what_it_may_do(administrator: Client, anonymous: Client, path: str) -> None:
+    for client in (administrator, anonymous):
+        reply = client.get(path)
+        for name, wanted in HEADERS.items():
+            assert set(reply.headers[name].split("; ")) == wanted, (path, name)
+
+
+def test_no_page_brings_script_or_style_of_its_own(administrator: Client) -> None:
+    for address in pages():
+        body = administrator.get(address.url()).content.decode(errors="replace")
+        for tag in body.split("<script")[1:]:
+            head = tag.partition(">")[0]
+            assert "src=" in head or 'type="application/json"' in head, f"{address}: <script{head}>"
+        for forbidden in (
+            " style=",
+            "<style",
+            " onclick=",
+            " onload=",
+            "javascript:",
+            " hx-on",
+            "hx-vals='js:",
+            'hx-vals="js:',
+        ):
+            assert forbidden not in body.replace("&quot;", ""), f"{address}: {forbidden}"
+
+
+@pytest.mark.parametrize("behind_tls", ["no", "yes"])
+def test_django_has_nothing_to_say_about_the_deployment(behind_tls: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=CHECKOUT,
+        env={
+            **os.environ,
+            "MEMSTATE_BEHIND_TLS": behind_tls,
+            "MEMSTATE_SECRET_KEY": "k3y-" + "0123456789abcdefghij" * 3,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "WARNING" not in result.stderr
+
+
+def test_behind_tls_cookies_ask_for_it() -> None:
+    names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS")
+    program = f"from memstate_site import settings; print([bool(getattr(settings, name)) for name in {names}])"
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=CHECKOUT, env={**os.environ, "MEMSTATE_BEHIND_TLS": "yes"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout.strip() == "[True, True, True, True]"
