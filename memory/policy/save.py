@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -90,6 +91,11 @@ def version_find(scope: str, *, number: int) -> PolicyVersion:
     return found or PolicyVersion(scope=scope, number=0)
 
 
+def version_content(version: PolicyVersion) -> dict[str, Any]:
+    """Return ``preset``, ``values`` and ``rules`` of a version, as they are stored."""
+    return {"preset": version.preset, "values": version.values, "rules": version.rules}
+
+
 def _base_check(present: PolicyVersion, base_version: int | None) -> None:
     if base_version is not None and base_version != present.number:
         raise Conflict(_conflict_sentence(present, base_version))
@@ -102,7 +108,7 @@ def _write(
     drafted = policies.with_policy(policy)
     draft_check(drafted, policy.scope)
     content = policy.as_stored()
-    diff = diff_lines({"preset": present.preset, "values": present.values, "rules": present.rules}, content)
+    diff = diff_lines(version_content(present), content)
     if not diff:
         return present
     for rule in policy.rules:

@@ -8,8 +8,10 @@ from memory.domain.knobs import KNOBS
 from memory.domain.presets import PRESETS
 from memory.domain.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion
+from memory.policy.diff import diff_lines
 from memory.policy.effective import policies_current
 from memory.policy.rekey import rekeying_progress
+from memory.policy.save import version_content, version_find, version_present
 from memory.policy.schedules import schedule_told
 from memory.policy.shown import PolicyPage, diff_told, number_words, policy_versions, rule_told, version_told
 from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
@@ -95,6 +97,19 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
             {"name": name, "meaning": KNOBS[name].meaning if name in KNOBS else "", "words": number_words(value)}
             for name, value in version.values.items()
         ],
+    }
+
+
+def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
+    """Return what has been saved at ``scope``, a canonical path, after version ``than``: the newest version, and the
+    diff of both; None if nothing was. Two queries."""
+    present = version_present(scope)
+    if present.number == than:
+        return None
+    base = version_find(scope, number=than)
+    return {
+        **version_told(present),
+        "diff_told": diff_told(diff_lines(version_content(base), version_content(present)), scope=scope),
     }
 
 

@@ -126,8 +126,7 @@ def diff_told(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str
 
 def _side_words(name: str, value: Any, scope: str) -> str | None:
     if value is None:
-        # Presets are not inherited by name: a scope has one of its own, or none.
-        return "none" if name == "preset" else None
+        return None
     if not name.startswith(RULE):
         return number_words(value)
     (rule,) = rules_stored([value], scope)

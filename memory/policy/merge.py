@@ -1,0 +1,59 @@
+"""Two operators changed one version: what one of them drafted, brought onto what the other has saved. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.policy.diff import RULE
+
+
+@dataclass(slots=True)
+class Merged:
+    """A draft on the newer version. ``clashes`` names what both changed, each in another way: there the draft stays."""
+
+    preset: str
+    values: dict[str, Any]
+    rules: list[Any]
+    clashes: list[str] = field(default_factory=list)
+
+
+def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> Merged:
+    """Return ``mine``, drafted on ``base``, as a draft on ``theirs``: what I left alone is theirs, the rest mine.
+
+    Each holds ``preset``, ``values`` and ``rules`` as they are stored; what of ``mine`` cannot be read is as typed.
+    """
+    merged = Merged("", {}, [])
+    merged.preset = _pick(merged, "preset", base["preset"], mine["preset"], theirs["preset"])
+    names = dict.fromkeys((*theirs["values"], *mine["values"], *base["values"]))
+    for name in names:
+        value = _pick(merged, name, *(said["values"].get(name) for said in (base, mine, theirs)))
+        if value is not None:
+            merged.values[name] = value
+    merged.rules = _rules(merged, base["rules"], mine["rules"], theirs["rules"])
+    return merged
+
+
+def _rules(merged: Merged, base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
+    if list(mine) == list(base):
+        return list(theirs)
+    if list(theirs) == list(base):
+        return list(mine)
+    was, said, now = ({_name(rule): rule for rule in rules} for rules in (base, mine, theirs))
+    # In their order, since rules hold in it; what I added comes after.
+    picked = [
+        _pick(merged, f"{RULE}{name}", was.get(name), said.get(name), now.get(name))
+        for name in dict.fromkeys((*now, *said))
+    ]
+    return [rule for rule in picked if rule is not None]
+
+
+def _pick(merged: Merged, name: str, base: Any, mine: Any, theirs: Any) -> Any:
+    if mine == base:
+        return theirs
+    if theirs not in (base, mine):
+        merged.clashes.append(name)
+    return mine
+
+
+def _name(rule: Any) -> str:
+    return str(rule.get("name", "")) if isinstance(rule, Mapping) else str(rule)
