@@ -110,7 +110,7 @@ def subject_salience(subject: Subject, moment: float) -> float:
 def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicRow) -> list[Use]:
     if not row.retrieval_count or row.last_retrieved_at is None:
         return []
-    wanted = {
+    wanted: dict[str, Any] = {
         "id": topic_id, "last": row.last_retrieved_at, "first": min(row.created_at, row.last_retrieved_at),
         "most": min(MOST_USES, row.retrieval_count),
     }  # fmt: skip

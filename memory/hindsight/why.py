@@ -104,7 +104,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     subject = row.subject()
     history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
     history.sort(key=lambda entry: entry["at"], reverse=True)
-    card = {
+    card: dict[str, Any] = {
         "topic_id": str(topic_id),
         "title": row.title,
         "topic_kind": row.kind,
