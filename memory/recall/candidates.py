@@ -147,6 +147,23 @@ _BM25 = (
 )
 
 
+def question_sql(vectors: str) -> str:
+    """Return the common table expressions that make ``question`` of ``%(q)s``: ``asked``, and ``vector`` without what
+    all topics have in common. ``vectors`` is the condition on ``v``, a row of TopicVector, within which that is."""
+    return f"""mean AS MATERIALIZED (
+    SELECT avg(s.embedding) AS vector FROM (
+        SELECT v.embedding FROM memory_topicvector v
+        WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL
+        ORDER BY v.scope_id, v.topic_id LIMIT {MEAN_OVER}
+    ) s
+), question AS MATERIALIZED (
+    SELECT asked, coalesce(
+               asked - mean.vector * array_fill(%(center)s::real, ARRAY[vector_dims(asked)])::vector, asked
+           ) AS vector
+    FROM mean, (SELECT (%(q)s::text)::vector AS asked OFFSET 0) q
+)"""
+
+
 def _statement(
     small: bool, wanted: CandidateFilter, *, pool: int, limit: int, comparable: bool, decay: str | None
 ) -> str:
@@ -187,18 +204,7 @@ SELECT topic_id, similarity, (meaning + words) * decay, meaning, own, words - ow
 FROM scaled ORDER BY (meaning + words) * decay DESC, topic_id LIMIT {limit:d}
 """  # fmt: skip
     return f"""
-WITH mean AS MATERIALIZED (
-    SELECT avg(s.embedding) AS vector FROM (
-        SELECT v.embedding FROM memory_topicvector v
-        WHERE {vectors} AND v.model = %(model)s::text AND v.embedding IS NOT NULL
-        ORDER BY v.scope_id, v.topic_id LIMIT {MEAN_OVER}
-    ) s
-), question AS MATERIALIZED (
-    SELECT asked, coalesce(
-               asked - mean.vector * array_fill(%(center)s::real, ARRAY[vector_dims(asked)])::vector, asked
-           ) AS vector
-    FROM mean, (SELECT (%(q)s::text)::vector AS asked OFFSET 0) q
-), words AS MATERIALIZED (
+WITH {question_sql(vectors)}, words AS MATERIALIZED (
     SELECT place, word::tsquery AS word, idf, rare
     FROM unnest(%(words)s::text[], %(idf)s::float8[], %(rare)s::bool[]) WITH ORDINALITY AS w (word, idf, rare, place)
 ), by_meaning AS MATERIALIZED (

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,19 @@ def topic_conditions(
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """A condition of the caller's on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateFilter:
-    """Which topics may be candidates. ``scope`` is canonical; None stands for all."""
+    """Which topics may be candidates. ``scope`` is canonical; None stands for all.
+
+    With ``only_archived`` nothing live takes part, as candidate or as neighbour.
+    """
 
     scope: str
     kinds: Sequence[str] | None = None
@@ -33,6 +44,8 @@ class CandidateFilter:
     topic_ids: Sequence[uuid.UUID] | None = None
     as_of: dt.datetime | None = None
     include_archived: bool = False
+    only_archived: bool = False
+    extra: Extra | None = None
 
     @property
     def on_topic(self) -> bool:
@@ -40,6 +53,8 @@ class CandidateFilter:
         return (
             any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
             or self.include_archived
+            or self.only_archived
+            or self.extra is not None
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -51,12 +66,15 @@ class CandidateFilter:
             "categories": list(self.categories) if self.categories is not None else None,
             "topic_ids": list(self.topic_ids) if self.topic_ids is not None else None,
             "as_of": self.as_of,
+            **(self.extra.parameters if self.extra is not None else {}),
         }
 
     def within_sql(self, row: str) -> str:
         """Return the conditions on a vector or document row: its scope, and that recall may return it."""
         conditions = [] if self.scope == "/" else [scope_within_sql(f"{row}.scope_id")]
-        if not self.include_archived:
+        if self.only_archived:
+            conditions.append(f"NOT {row}.live")
+        elif not self.include_archived:
             conditions.append(f"{row}.live")
         return " AND ".join(conditions) or "true"
 
@@ -67,4 +85,8 @@ class CandidateFilter:
         conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)
         if self.topic_ids is not None:
             conditions.append("t.id = ANY(%(topic_ids)s::uuid[])")
-        return f"JOIN memory_topic t ON t.id = {row}.topic_id", " AND " + " AND ".join(conditions)
+        join = f"JOIN memory_topic t ON t.id = {row}.topic_id"
+        if self.extra is not None:
+            join += f" JOIN memory_vitality lv ON lv.topic_id = {row}.topic_id"
+            conditions.append(self.extra.sql)
+        return join, " AND " + " AND ".join(conditions)

@@ -31,8 +31,10 @@ class Answer:
     timings: dict[str, float] = field(default_factory=dict)
 
 
-def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime) -> Answer:
+def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime, record: bool = True) -> Answer:
     """Answer a question and record what was retrieved.
+
+    Without ``record`` the answer is the same and leaves no trace: somebody looks at what an agent would see.
 
     Five statements in one transaction with the semantic stage (policies, probe, candidates, bundles, access log), three
     without, whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,
@@ -68,17 +70,18 @@ def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetim
                         "decay": found.decay,
                     }
         bundles = budget_apply(bundles, request.token_budget)
-        with _timed(answer, "record"):
-            retrieval_record(
-                [uuid.UUID(bundle["topic_id"]) for bundle in bundles],
-                field_ids=[uuid.UUID(entry["id"]) for bundle in bundles for entry in bundle["fields"]],
-                query=request.q,
-                query_hash=request.digest(scope),
-                scope=scope,
-                principal=principal,
-                knobs=knobs,
-                now=now,
-            )
+        if record:
+            with _timed(answer, "record"):
+                retrieval_record(
+                    [uuid.UUID(bundle["topic_id"]) for bundle in bundles],
+                    field_ids=[uuid.UUID(entry["id"]) for bundle in bundles for entry in bundle["fields"]],
+                    query=request.q,
+                    query_hash=request.digest(scope),
+                    scope=scope,
+                    principal=principal,
+                    knobs=knobs,
+                    now=now,
+                )
     answer.body = {
         "query": request.q,
         "candidates": bundles,

@@ -1,0 +1,219 @@
+"""The language of the lookup box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR and parentheses.
+
+``lookup_parse`` turns what people type into a tree or says which part of it is wrong, and what would be right.
+docs/lookup.md has the language for people.
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory.domain.errors import ValueRefused
+from memory.domain.lookup_qualifiers import EXAMPLES, qualifier_read
+from memory.domain.lookup_tree import IdBegins, Leaf, Not, Phrase, Tree, Word, tree_all, tree_any
+
+MAX_LENGTH = 1_000
+MAX_PARTS = 60
+MAX_DEPTH = 12
+
+_QUALIFIER = re.compile(r"([A-Za-z]{2,30}):")
+_SMALL = dict.fromkeys(("AND", "OR", "NOT"), " For the word itself use small letters.")
+_WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+
+
+class LookupFlaw(ValueRefused):
+    """What was typed cannot be read. ``start`` and ``end`` bound the part that is wrong; it is never empty."""
+
+    def __init__(self, sentence: str, start: int, end: int) -> None:
+        super().__init__(sentence)
+        self.start, self.end = start, end
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A piece of the text: ``kind`` is one of ( ) - OR AND NOT, or leaf."""
+
+    kind: str
+    start: int
+    end: int
+    leaf: Leaf | None = None
+
+
+def lookup_parse(text: str) -> Tree | None:
+    """Return the tree of what was typed, None if that is nothing but white space.
+
+    Parts that stand side by side all have to hold; OR binds less. Raises ``LookupFlaw``.
+    """
+    if len(text) > MAX_LENGTH:
+        raise LookupFlaw(f"A lookup has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.",
+                         MAX_LENGTH, len(text))  # fmt: skip
+    for place, letter in enumerate(text):
+        if letter == "\x00" or "\ud800" <= letter <= "\udfff":
+            raise LookupFlaw("This character cannot be looked up.", place, place + 1)
+    tokens = _Tokens(text).all()
+    return _Reader(tokens).read() if tokens else None
+
+
+# --- Pieces ----------------------------------------------------------------------------------------------------------
+
+
+class _Tokens:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def all(self) -> list[_Token]:
+        found: list[_Token] = []
+        while True:
+            while self.at < len(self.text) and self.text[self.at].isspace():
+                self.at += 1
+            if self.at == len(self.text):
+                return found
+            found.append(self._next())
+            if sum(token.leaf is not None for token in found) > MAX_PARTS:
+                raise LookupFlaw(f"A lookup has at most {MAX_PARTS} parts.", found[-1].start, len(self.text))
+
+    def _next(self) -> _Token:
+        start, letter = self.at, self.text[self.at]
+        if letter in "()":
+            return self._token(letter, start, start + 1)
+        if letter == '"':
+            return self._phrase(start)
+        following = self.text[start + 1 : start + 2]
+        if letter == "-" and following and not following.isspace() and following != ")":
+            return self._token("-", start, start + 1)
+        qualifier = _QUALIFIER.match(self.text, start)
+        if qualifier:
+            return self._qualified(start, qualifier[1], qualifier.end())
+        end = self._stretch(start)
+        word = self.text[start:end]
+        if word in ("AND", "OR", "NOT"):
+            return self._token(word, start, end)
+        if _WHOLE_ID.fullmatch(word):
+            return self._token("leaf", start, end, IdBegins(word.replace("-", "").lower()))
+        return self._token("leaf", start, end, Word(word))
+
+    def _token(self, kind: str, start: int, end: int, leaf: Leaf | None = None) -> _Token:
+        self.at = end
+        return _Token(kind, start, end, leaf)
+
+    def _phrase(self, start: int) -> _Token:
+        end = self._closing(start)
+        inside = self.text[start + 1 : end]
+        if not inside.strip():
+            raise LookupFlaw("Nothing stands between these quotes.", start, end + 1)
+        return self._token("leaf", start, end + 1, Phrase(inside))
+
+    def _closing(self, start: int) -> int:
+        end = self.text.find('"', start + 1)
+        if end < 0:
+            raise LookupFlaw("This quote is never closed.", start, len(self.text))
+        return end
+
+    def _stretch(self, start: int) -> int:
+        end = start
+        while end < len(self.text) and not self.text[end].isspace() and self.text[end] not in '()"':
+            end += 1
+        return end
+
+    def _qualified(self, start: int, name: str, colon: int) -> _Token:
+        end = colon
+        while end < len(self.text) and not self.text[end].isspace() and self.text[end] not in "()":
+            end = self._closing(end) + 1 if self.text[end] == '"' else end + 1
+        return self._token("leaf", start, end, _qualifier(name, self.text[colon:end], start, colon, end))
+
+
+def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Leaf:
+    name = said.lower()
+    if name not in EXAMPLES:
+        near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}:?" if near else f"There are {', '.join(f'{each}:' for each in EXAMPLES)}."
+        sentence = f"There is no qualifier {said}:. {hint} To look for the text itself, put it in quotes."
+        raise LookupFlaw(sentence, start, colon)
+    if not value:
+        raise LookupFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
+    try:
+        return qualifier_read(name, value)
+    except ValueRefused as problem:
+        raise LookupFlaw(problem.sentence, colon, end) from problem
+
+
+# --- The tree --------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads OR of AND of NOT of what stands alone, one method each."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens, self.at, self.depth = tokens, 0, 0
+
+    def read(self) -> Tree:
+        tree = self._any()
+        if self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            raise LookupFlaw("This parenthesis closes nothing.", token.start, token.end)
+        return tree
+
+    def _peek(self) -> str:
+        return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
+
+    def _any(self) -> Tree:
+        parts = [self._all()]
+        while self._peek() == "OR":
+            parts.append(self._after(self._all))
+        tree = tree_any(*parts)
+        assert tree is not None
+        return tree
+
+    def _all(self) -> Tree:
+        parts = [self._not()]
+        while self._peek() not in ("", "OR", ")"):
+            parts.append(self._after(self._not) if self._peek() == "AND" else self._not())
+        tree = tree_all(*parts)
+        assert tree is not None
+        return tree
+
+    def _after(self, read: Callable[[], Tree]) -> Tree:
+        """Read what follows OR, AND, NOT or a minus; without anything there, that word is what is wrong."""
+        sign = self.tokens[self.at]
+        self.at += 1
+        if self._peek() in ("", "OR", "AND", ")"):
+            raise LookupFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""),
+                             sign.start, sign.end)  # fmt: skip
+        return read()
+
+    def _not(self) -> Tree:
+        if self._peek() not in ("-", "NOT"):
+            return self._one()
+        sign = self.tokens[self.at]
+        self._deeper(sign)
+        tree = Not(self._after(self._not))
+        self.depth -= 1
+        return tree
+
+    def _one(self) -> Tree:
+        token = self.tokens[self.at]
+        if token.leaf is not None:
+            self.at += 1
+            return token.leaf
+        if token.kind != "(":
+            closes = token.kind == ")"
+            said = "This parenthesis closes nothing." if closes else f"Something has to stand before {token.kind}."
+            raise LookupFlaw(said, token.start, token.end)
+        self._deeper(token)
+        self.at += 1
+        if self._peek() == ")":
+            raise LookupFlaw("Nothing stands between these parentheses.", token.start, self.tokens[self.at].end)
+        if not self._peek():
+            raise LookupFlaw("This parenthesis is never closed.", token.start, token.end)
+        tree = self._any()
+        if self._peek() != ")":
+            raise LookupFlaw("This parenthesis is never closed.", token.start, token.end)
+        self.at += 1
+        self.depth -= 1
+        return tree
+
+    def _deeper(self, token: _Token) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise LookupFlaw(f"Parentheses and NOT go {MAX_DEPTH} deep at most.", token.start, token.end)

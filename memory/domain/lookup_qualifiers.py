@@ -1,0 +1,190 @@
+"""What qualifiers of the lookup language take: the value of each, read into a part of the tree."""
+
+import datetime as dt
+import difflib
+import re
+from collections.abc import Callable
+
+from memory.domain.conditions import RUNGS
+from memory.domain.durations import duration_parse
+from memory.domain.errors import ValueRefused
+from memory.domain.lookup_tree import (
+    Between,
+    Compare,
+    Elapsed,
+    Flag,
+    HasField,
+    IdBegins,
+    Leaf,
+    Named,
+    NeverUsed,
+    OnRung,
+    Within,
+)
+from memory.domain.scopes import scope_normalize
+
+FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)
+
+# What each qualifier takes, as an example of it.
+EXAMPLES = {
+    "id": "id:01991f3a", "scope": "scope:/user/mara", "kind": "kind:note", "rung": "rung:archived",
+    "category": "category:work", "field": "field:city=Berlin", "salience": "salience:<0.1",
+    "created": "created:<2026-05-01", "used": "used:>30d", "retrievals": "retrievals:>3", "pinned": "pinned:yes",
+    "provenance": "provenance:api", "is": "is:archived",
+}  # fmt: skip
+IS = (*RUNGS, "live", "pinned", "released")
+_ORDER = re.compile(r"(<=|>=|<|>|=|≤|≥)?(.*)", re.DOTALL)
+_SIGNS = {"≤": "<=", "≥": ">=", None: "="}
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
+_WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_FIELD = re.compile(r'("[^"]*"|[^"=]*)(?:(=)("[^"]*"|[^"]*))?')
+
+
+def qualifier_read(name: str, value: str) -> Leaf:
+    """Return what the qualifier ``name``, one of ``EXAMPLES``, asks with ``value``, which may stand in quotes.
+
+    Raises ``ValueRefused`` with a sentence that says what would be right.
+    """
+    return _READERS[name](name, value)
+
+
+def _plain(name: str, value: str) -> str:
+    """Return a value without its quotes."""
+    quoted = len(value) >= 2 and value.startswith('"') and value.endswith('"')
+    text = value[1:-1] if quoted else value
+    if '"' in text:
+        raise ValueRefused(f'Quotes go around the whole value, such as {name}:"two words".')
+    return text
+
+
+def _id(name: str, value: str) -> Leaf:
+    digits = _plain(name, value).replace("-", "").lower()
+    if not re.fullmatch(r"[0-9a-f]{1,32}", digits, re.ASCII):
+        raise ValueRefused("An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.")
+    return IdBegins(digits)
+
+
+def _scope(name: str, value: str) -> Leaf:
+    return Within(scope_normalize(_plain(name, value)))
+
+
+def _named(name: str, value: str) -> Leaf:
+    return Named(name, _plain(name, value))
+
+
+def _rung(name: str, value: str) -> Leaf:
+    return OnRung(_one_of(_plain(name, value), RUNGS, "rung"))
+
+
+def _is(name: str, value: str) -> Leaf:
+    word = _one_of(_plain(name, value), IS, "state")
+    return OnRung(word) if word in RUNGS else Flag(word)
+
+
+def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
+    word = said.lower()
+    if word not in words:
+        near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+        hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(words)}."
+        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}")
+    return word
+
+
+def _pinned(name: str, value: str) -> Leaf:
+    word = _plain(name, value).lower()
+    if word not in ("yes", "no"):
+        raise ValueRefused("pinned: is yes or no.")
+    return Flag("pinned", word == "yes")
+
+
+def _field(_name: str, value: str) -> Leaf:
+    match = _FIELD.fullmatch(value)
+    if match is None or not match[1].strip('"'):
+        raise ValueRefused('field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
+                           'field:"due date"="next week".')  # fmt: skip
+    name = match[1].strip('"')
+    if match[2] is None:
+        return HasField(name)
+    if not match[3]:
+        raise ValueRefused(f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
+                           f'empty one field:{name}="".')  # fmt: skip
+    return HasField(name, match[3].strip('"'))
+
+
+def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date], example: str) -> Leaf:
+    text = _plain(name, value)
+    low, dots, high = text.partition("..")
+    if dots and low and high:
+        bounds = read(low), read(high)
+        if bounds[0] > bounds[1]:  # type: ignore[operator]
+            raise ValueRefused(f"This range runs backwards; write {name}:{high}..{low}.")
+        return Between(name, *bounds)
+    op, said = _ordered(text)
+    if not said:
+        raise ValueRefused(f"{name}: needs something to compare with, such as {example}.")
+    return Compare(name, op, read(said))
+
+
+def _ordered(text: str) -> tuple[str, str]:
+    match = _ORDER.fullmatch(text)
+    assert match is not None
+    return _SIGNS.get(match[1], match[1]), match[2]
+
+
+def _salience(name: str, value: str) -> Leaf:
+    found = _compared(name, value, _decimal, EXAMPLES[name])
+    if isinstance(found, Compare) and found.op == "=":
+        raise ValueRefused("Salience fades all the time and is never exactly a number: write salience:<0.5, "
+                           "salience:>=0.5 or salience:0.4..0.6.")  # fmt: skip
+    return found
+
+
+def _decimal(text: str) -> float:
+    if not _DECIMAL.fullmatch(text):
+        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.")
+    return float(text)
+
+
+def _retrievals(name: str, value: str) -> Leaf:
+    return _compared(name, value, _whole, EXAMPLES[name])
+
+
+def _whole(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.")
+    return int(text)
+
+
+def _moment(name: str, value: str) -> Leaf:
+    text = _plain(name, value)
+    if name == "used" and text.lower() == "never":
+        return NeverUsed()
+    op, said = _ordered(text)
+    if ".." not in text and said and not _DAY.fullmatch(said):
+        try:
+            seconds = duration_parse(said)
+        except ValueRefused as problem:
+            raise ValueRefused(f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, "
+                               "2w or 24h.") from problem  # fmt: skip
+        if op == "=":
+            raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
+        return Elapsed(name, op, seconds)
+    return _compared(name, value, _day, f"{name}:>=2026-05-01")
+
+
+def _day(text: str) -> dt.date:
+    try:
+        day = dt.date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        day = None
+    if day is None or not FIRST_DAY <= day <= LAST_DAY:
+        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.")
+    return day
+
+
+_READERS: dict[str, Callable[[str, str], Leaf]] = {
+    "id": _id, "scope": _scope, "kind": _named, "category": _named, "provenance": _named, "rung": _rung, "is": _is,
+    "field": _field, "pinned": _pinned, "salience": _salience, "retrievals": _retrievals, "created": _moment,
+    "used": _moment,
+}  # fmt: skip

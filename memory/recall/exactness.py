@@ -1,0 +1,110 @@
+"""Exact search beside the index: how much of what is nearest in meaning the index finds."""
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+
+from memory.domain.lookup_tree import LIVE
+from memory.embedding import embedder_get
+from memory.ingest.bulk import vector_text
+from memory.models import Rung
+from memory.policy.effective import knobs_effective
+from memory.recall.candidates import question_sql
+from memory.recall.filters import CandidateFilter
+from memory.recall.probe import question_probe
+from memory.recall.search import Search, question_filter
+
+NEAREST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there."""
+
+    topic_id: str
+    title: str
+    rung: str
+    similarity: float
+    rank: int
+    other: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """The nearest live topics by an exact scan and by the index, best first."""
+
+    exact: list[Near]
+    index: list[Near]
+
+    @property
+    def same(self) -> int:
+        """How many are in both lists."""
+        return sum(near.other is not None for near in self.exact)
+
+
+# The scan of every vector, and the walk along the index. Adding 0 hides the order from the index; with sorting and
+# other scans made dear, the index is walked in a small store too, where a query would not bother.
+_EXACT = "(v.embedding <#> (SELECT vector FROM question)) + 0"
+_INDEX = "v.embedding <#> (SELECT vector FROM question)"
+_WALK = "SELECT " + ", ".join(
+    f"set_config('{name}', 'off', true)" for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort")
+)
+_AS_BEFORE = _WALK.replace("'off'", "'on'")
+
+
+def exactness_check(search: Search, *, now: dt.datetime) -> Exactness:
+    """Compare both searches for the question of a lookup, within what its conditions leave. Six queries.
+
+    The exact one reads every live vector in the scope, which a query never does in a large store. Only meaning is
+    compared: words and neighbours, which a query adds, find in an answer what the index may miss. Nothing is written.
+    Without a question both lists are empty. Raises ``EmbeddingFailed``.
+    """
+    if not search.question:
+        return Exactness([], [])
+    vector = embedder_get().embed_query(search.question)
+    wanted = question_filter(search, LIVE, now=now)
+    with transaction.atomic(), connection.cursor() as cursor:
+        knobs = knobs_effective(wanted.scope)
+        probe = question_probe(
+            search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+        )
+        parameters = {
+            **wanted.parameters(),
+            "q": vector_text(vector),
+            "model": embedder_get().model_name if probe.width == len(vector) else "",
+            "center": knobs.recall_center,
+        }
+        cursor.execute(nearest_sql(wanted, _EXACT), parameters)
+        exact: list[tuple[Any, ...]] = cursor.fetchall()
+        cursor.execute(_WALK)
+        cursor.execute(nearest_sql(wanted, _INDEX), parameters)
+        index: list[tuple[Any, ...]] = cursor.fetchall()
+        cursor.execute(_AS_BEFORE)
+    return Exactness(_nearest(exact, index), _nearest(index, exact))
+
+
+def nearest_sql(wanted: CandidateFilter, order: str) -> str:
+    """Return the statement for the nearest topics, ordered by the expression ``order``."""
+    within = wanted.within_sql("v")
+    join, topics = wanted.joined_sql("v")
+    return f"""
+        WITH {question_sql(within)}, nearest AS MATERIALIZED (
+            SELECT v.topic_id, v.embedding FROM memory_topicvector v {join}
+            WHERE {within} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {topics}
+            ORDER BY {order} LIMIT {NEAREST}
+        )
+        SELECT n.topic_id, told.title, told.rung, -(n.embedding <#> question.asked),
+               n.embedding <#> question.vector AS far
+        FROM nearest n JOIN memory_topic told ON told.id = n.topic_id CROSS JOIN question ORDER BY far, n.topic_id
+    """
+
+
+def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[Near]:
+    ranks: dict[uuid.UUID, int] = {row[0]: rank for rank, row in enumerate(others, start=1)}
+    return [
+        Near(str(topic_id), title, Rung(rung).label, similarity, rank, ranks.get(topic_id))
+        for rank, (topic_id, title, rung, similarity, _far) in enumerate(rows, start=1)
+    ]

@@ -1,0 +1,269 @@
+"""The operator's lookup: one box over everything, archived topics included.
+
+Words rank as they do in a query, and need not occur; everything else is a condition. In a list that is ordered by
+anything but rank, words are conditions too. Looking leaves no trace: nothing is written to the access log, and nothing
+gains salience, because what operators look at is not what agents need.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.errors import ValueRefused
+from memory.domain.knobs import Knobs
+from memory.domain.lookup_language import lookup_parse
+from memory.domain.lookup_tree import (
+    ARCHIVED,
+    LIVE,
+    RELEASED,
+    STANDINGS,
+    Tree,
+    Within,
+    tree_all,
+    tree_question,
+    tree_scope,
+    tree_standings,
+    tree_texts,
+    tree_wanted,
+    tree_without,
+)
+from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
+from memory.models.expressions import epoch_sql, salience_effective_sql
+from memory.policy.effective import knobs_effective
+from memory.recall.candidates import Ranked, candidates_rank
+from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.lookup_sql import STANDING_SQL, lookup_sql
+from memory.recall.probe import question_probe
+from memory.recall.search_hits import hits_load
+
+BEST, NEWEST = "best", "created"
+# How many the first page shows of each standing; a list of one standing goes on by cursor.
+SHOWN = {LIVE: 20, ARCHIVED: 10, RELEASED: 10}
+
+_USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
+_SALIENCE = salience_effective_sql("lv", "%(lk_now)s::timestamptz")
+# By what a list is ordered: the expression, its type, the direction, and how a cursor's text becomes its value.
+SORTS: dict[str, tuple[str, str, str, Any]] = {
+    "created": ("t.created_at", "timestamptz", "DESC", moment_read),
+    "oldest": ("t.created_at", "timestamptz", "ASC", moment_read),
+    "salience": (_SALIENCE, "float8", "DESC", float),
+    "faintest": (_SALIENCE, "float8", "ASC", float),
+    "used": (_USED, "float8", "DESC", float),
+    "idle": (_USED, "float8", "ASC", float),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was asked, read. ``blank`` are words that text search passes over, such as "the"; they ask for nothing."""
+
+    tree: Tree | None
+    blank: frozenset[str]
+    question: str
+    standings: tuple[str, ...]
+
+    @property
+    def conditions(self) -> Tree | None:
+        """Everything as a condition, words included."""
+        return tree_without(self.tree, self.blank)
+
+    @property
+    def left_out(self) -> list[str]:
+        """The words that ask for nothing, in the order in which they were typed."""
+        kept = tree_texts(self.conditions)
+        return [text for text in tree_texts(self.tree) if text not in kept]
+
+
+@dataclass(slots=True)
+class Section:
+    """The hits of one standing. ``next`` is the cursor of the following page of a list."""
+
+    standing: str
+    ranked: bool
+    ids: list[uuid.UUID]
+    next: str | None = None
+    hits: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to a lookup."""
+
+    search: Search
+    ranked: bool
+    sections: list[Section]
+
+
+def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
+    """Read what was typed; ``part`` keeps to one of ``STANDINGS``. One query where there are words, else none.
+
+    Raises ``LookupFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
+    """
+    tree = lookup_parse(text)
+    if principal.scope != "/":
+        tree = tree_all(tree, Within(principal.scope))
+    question, _conditions = tree_question(tree)
+    standings = tree_standings(tree)
+    if part:
+        if part not in STANDINGS:
+            raise ValueRefused(f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.")
+        standings = tuple(standing for standing in standings if standing == part)
+    return Search(tree, _blank(tree_texts(tree)), question, standings)
+
+
+def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime) -> Found:
+    """Return what was found, live topics, archived ones and, if asked for, released ones each by themselves.
+
+    Ranked, if words ask and ``sort`` is "best" or empty: as a query ranks, with the parts of each score. Live topics
+    cost what a query costs, archived ones a scan of what is archived, since they are in no index. At most six queries
+    (policies, a probe and the candidates of live and archived topics, the hits).
+
+    Otherwise a list: one query per standing and one for the hits. ``cursor`` goes on in the only standing there is.
+    A list by salience or use reads the narrow rows of all topics that the conditions leave.
+
+    Raises ``ValueRefused`` for an unknown order or a foreign cursor, ``EmbeddingFailed``.
+    """
+    if sort not in ("", BEST, *SORTS):
+        raise ValueRefused(f"There is no order {sort[:30]!r}; orders are {', '.join((BEST, *SORTS))}.")
+    ranked = bool(search.question) and sort in ("", BEST)
+    if cursor is not None and (ranked or len(search.standings) > 1):
+        raise ValueRefused("A page that goes on belongs to a list of one part; start again without a cursor.")
+    parts: dict[uuid.UUID, Ranked] = {}
+    sections = []
+    if ranked:
+        vector = embedder_get().embed_query(search.question)
+        with transaction.atomic():
+            knobs = knobs_effective(tree_scope(search.tree))
+            for standing in search.standings:
+                if standing != RELEASED:
+                    best = _rank(search, vector, standing, knobs, now)
+                    parts |= {found.topic_id: found for found in best}
+                    sections.append(Section(standing, True, [found.topic_id for found in best]))
+    for standing in search.standings:
+        # No search knows released topics, so they are a list at all times.
+        if not ranked or standing == RELEASED:
+            order = NEWEST if sort in ("", BEST) else sort
+            ids, following = search_page(
+                search, standing, sort=order, cursor=cursor, limit=limit or SHOWN[standing], now=now
+            )
+            sections.append(Section(standing, False, ids, following))
+    everything = [topic_id for section in sections for topic_id in section.ids]
+    hits = {hit["topic_id"]: hit for hit in hits_load(everything, marks=tree_wanted(search.conditions), now=now)}
+    for section in sections:
+        section.hits = [hits[str(topic_id)] for topic_id in section.ids if str(topic_id) in hits]
+        for hit in section.hits:
+            hit["score"] = parts.get(uuid.UUID(hit["topic_id"]))
+    return Found(search, ranked, sections)
+
+
+def search_page(
+    search: Search, standing: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[uuid.UUID], str | None]:
+    """Return the ids of one page of a list and the cursor of the next. One query.
+
+    Pages go on at the moment of the first one, so that what fades meanwhile keeps its place.
+    """
+    key, kind, direction, read = SORTS[sort]
+    after, place = "", {}
+    if cursor is not None:
+        said, now, at, last = cursor_parse(cursor, str, moment_read, read, uuid.UUID)
+        if said != sort:
+            raise ValueRefused("This cursor belongs to another order; start again without one.")
+        after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
+        place = {"at": at, "last": last}
+    condition, parameters = _condition(search, standing, now)
+    sql = f"""
+        SELECT t.id, {key} FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+        WHERE {STANDING_SQL[standing]} AND {condition} {after}
+        ORDER BY {key} {direction}, t.id {direction} LIMIT %(limit)s
+    """
+    with connection.cursor() as database:
+        database.execute(sql, {**parameters, **place, "limit": limit + 1})
+        rows: list[tuple[uuid.UUID, Any]] = database.fetchall()
+    following = cursor_make(sort, now, rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None
+    return [topic_id for topic_id, _key in rows[:limit]], following
+
+
+def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
+    """Return how many topics meet every part of the lookup, words included; ``at_most`` + 1 if there are more. One
+    query per standing."""
+    found = 0
+    for standing in search.standings:
+        condition, parameters = _condition(search, standing, now)
+        sql = f"""
+            SELECT count(*) FROM (
+                SELECT 1 FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
+                WHERE {STANDING_SQL[standing]} AND {condition} LIMIT %(most)s
+            ) x
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(sql, {**parameters, "most": at_most + 1 - found})
+            found += cursor.fetchone()[0]
+        if found > at_most:
+            break
+    return found
+
+
+def search_export(
+    search: Search, *, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return rows of everything that meets every part of the lookup, newest first, one standing after the other, and
+    the cursor of the rest. Two queries, and two more where one standing ends within the page."""
+    rows: list[dict[str, Any]] = []
+    begun, _colon, inner = (cursor or "").partition(":")
+    standings = search.standings[search.standings.index(begun) :] if begun else search.standings
+    for place, standing in enumerate(standings):
+        ids, following = search_page(
+            search, standing, sort=NEWEST, cursor=inner or None, limit=limit - len(rows), now=now
+        )
+        inner = ""
+        rows += hits_load(ids, marks=None, now=now)
+        if following is not None:
+            return rows, f"{standing}:{following}"
+        if len(rows) >= limit:
+            return rows, f"{standings[place + 1]}:" if place + 1 < len(standings) else None
+    return rows, None
+
+
+def question_filter(search: Search, standing: str, *, now: dt.datetime) -> CandidateFilter:
+    """Return which topics of a standing may rank for a lookup: those that meet all but its bare words."""
+    scope = tree_scope(search.tree)
+    _question, conditions = tree_question(search.conditions)
+    extra = None
+    if conditions not in (None, Within(scope)):
+        extra = Extra(*lookup_sql(
+            conditions, standing=standing, now=now, config=settings.MEMSTATE_TEXT_SEARCH_CONFIG, blank=search.blank
+        ))  # fmt: skip
+    return CandidateFilter(scope=scope, only_archived=standing == ARCHIVED, extra=extra)
+
+
+def _rank(search: Search, vector: Vectors, standing: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
+    wanted = question_filter(search, standing, now=now)
+    probe = question_probe(
+        search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+    )
+    return candidates_rank(
+        vector, probe, wanted, limit=SHOWN[standing], knobs=knobs, model=embedder_get().model_name, now=now
+    )
+
+
+def _condition(search: Search, standing: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
+    config = settings.MEMSTATE_TEXT_SEARCH_CONFIG
+    return lookup_sql(search.conditions, standing=standing, now=now, config=config, blank=search.blank)
+
+
+def _blank(texts: Sequence[str]) -> frozenset[str]:
+    if not texts:
+        return frozenset()
+    sql = "SELECT text FROM unnest(%s::text[]) AS x (text) WHERE numnode(plainto_tsquery(%s::regconfig, text)) = 0"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [list(texts), settings.MEMSTATE_TEXT_SEARCH_CONFIG])
+        return frozenset(text for (text,) in cursor.fetchall())

@@ -1,0 +1,122 @@
+"""What a lookup tells about each topic it found: where it stands, and what it says, with the words marked."""
+
+import datetime as dt
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from memory.models import Rung
+from memory.models.expressions import salience_effective_sql
+
+# Marks that PostgreSQL puts around words: characters of the private use area, which are taken out of the text first.
+# What becomes of them is up to the template, which escapes everything between.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_BODY_CHARS = 20_000
+# A title or snippet beyond this many characters is cut: somebody may have stored a value without a single space.
+_SHOWN_CHARS = 400
+_TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
+_SNIPPET = (
+    f"StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,"
+    'FragmentDelimiter=" … "'
+)  # fmt: skip
+
+_HITS = """
+WITH told AS MATERIALIZED (
+    SELECT a.place, t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.provenance, t.created_at,
+           t.updated_at, t.released_at, {salience} AS salience, v.live, v.pinned, v.retrieval_count,
+           v.last_retrieved_at, {body} AS body
+    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
+    JOIN memory_topic t ON t.id = a.id
+    JOIN memory_scope s ON s.id = t.scope_id
+    JOIN memory_vitality v ON v.topic_id = t.id
+)
+SELECT id, title, summary, kind, path, rung, categories, provenance, created_at, updated_at, released_at, salience,
+       live, pinned, retrieval_count, last_retrieved_at, {marked_title}, {marked_body}
+FROM told ORDER BY place
+"""
+
+_BODY = f"""
+left(concat_ws(' · ', nullif(t.summary, ''), (
+    SELECT string_agg(f.name || ': ' || r.value, ' · ' ORDER BY f.created_at, f.id)
+    FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+    WHERE f.topic_id = t.id AND r.value <> ''
+)), {_BODY_CHARS})
+"""
+
+Piece = tuple[str, bool]
+
+
+def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[dict[str, Any]]:
+    """Return what lists show of topics, in the order of ``ids``. One query, none without ids.
+
+    ``marks`` are words and phrases to be marked in ``title_pieces`` and ``snippet``: lists of text and whether it is
+    marked. None leaves both out, as exports do.
+    """
+    if not ids:
+        return []
+    parameters: dict[str, Any] = {"ids": list(ids), "now": now}
+    body, marked_title, marked_body = "NULL", "NULL", "NULL"
+    if marks is not None:
+        parameters |= {"config": settings.MEMSTATE_TEXT_SEARCH_CONFIG, "title_options": _TITLE, "options": _SNIPPET}
+        parameters |= {f"m{place}": text for place, text in enumerate(marks)}
+        parts = [f"phraseto_tsquery(%(config)s::regconfig, %(m{place})s)" for place in range(len(marks))]
+        asked = f"({' || '.join(parts)})" if parts else "''::tsquery"
+        body = _BODY
+        marked_title = _headline("title", asked, "title_options")
+        marked_body = _headline("body", asked, "options")
+    sql = _HITS.format(
+        salience=salience_effective_sql("v", "%(now)s::timestamptz"),
+        body=body, marked_title=marked_title, marked_body=marked_body,
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return [_hit(row) for row in cursor.fetchall()]
+
+
+def _headline(column: str, asked: str, options: str) -> str:
+    clean = f"translate({column}, '{_OPEN}{_CLOSE}', '')"
+    return f"ts_headline(%(config)s::regconfig, {clean}, {asked}, %({options})s)"
+
+
+def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
+    (topic_id, title, summary, kind, scope, rung, categories, provenance, created_at, updated_at, released_at, salience,
+     live, pinned, retrievals, last_retrieved_at, marked_title, marked_body) = row  # fmt: skip
+    hit = {
+        "topic_id": str(topic_id),
+        "title": title,
+        "summary": summary,
+        "kind": kind,
+        "scope": scope,
+        "rung": Rung(rung).label,
+        "standing": "released" if released_at else "live" if live else "archived",
+        "salience": salience,
+        "pinned": pinned,
+        "retrievals": retrievals,
+        "last_retrieved_at": last_retrieved_at,
+        "created_at": created_at,
+        "updated_at": updated_at,
+        "categories": categories,
+        "provenance": provenance,
+    }
+    if marked_title is not None:
+        hit["title_pieces"] = pieces_marked(marked_title)
+        hit["snippet"] = pieces_marked(marked_body or "")
+    return hit
+
+
+def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:
+    """Return a text with marks as pieces of plain text, each with whether it is marked; cut after ``most``
+    characters."""
+    pieces: list[Piece] = []
+    marked, left = False, most
+    for part in re.split(f"([{_OPEN}{_CLOSE}])", text):
+        if part in (_OPEN, _CLOSE):
+            marked = part == _OPEN
+        elif part and left > 0:
+            pieces.append((part if len(part) <= left else part[:left] + "…", marked))
+            left -= len(part)
+    return pieces
