@@ -1,0 +1,235 @@
+"""A draft of a policy as a form: one field per value that may be set, a preset, and rules as JSON.
+
+The form only collects texts. What they mean, and whether they hold together, is asked of the room of policies, whose
+sentence stands at the field it names. All of it can be written into an address: a draft can be kept, sent and reloaded.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundField
+
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.jsonguard import json_guarded
+from memory.domain.knobs import KNOBS, Knob, KnobValue
+from memory.domain.presets import PRESETS
+from memory.policy.draft import policies_drafted, values_parse
+from memory.policy.drafting import draft_start
+from memory.policy.sheet import GROUPS
+from memory.policy.shown import effective_told, number_words
+from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
+
+# Beside the values themselves, what a draft consists of in an address.
+MEMBERS = ("preset", "rules", "base_version")
+MOST_RULES_TEXT = 100_000
+MOST_DEPTH = 32
+_FIRST_WORD = re.compile(r"\w+")
+
+Draft = tuple[str, dict[str, Any], list[Any] | None]
+
+
+class DraftForm(forms.Form):
+    """A draft of the policy of one scope, beside the snapshot it starts from. No query.
+
+    ``data`` is an address or what was sent. One that has no ``base_version`` of its own says only what differs from
+    what is set, so that a link can name a single value. Valid forms have ``drafted``, the snapshot under the draft.
+    With ``rules_shown``, a draft that begins shows the rules that are set, instead of leaving them as they are.
+    """
+
+    # What may be chosen is for the room of policies to say, so choices are texts like all the others.
+    preset = forms.CharField(
+        required=False, label="Preset", widget=forms.Select(choices=[("", "None"), *((name, name) for name in PRESETS)])
+    )
+    rules = forms.CharField(
+        required=False, max_length=MOST_RULES_TEXT, label="Rules set here, as JSON",
+        help_text="A list of rules, or of names of shipped sets. Empty leaves the rules as they are set; [] sets none.",
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
+    )  # fmt: skip
+    base_version = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
+
+    def __init__(
+        self, data: Mapping[str, Any] | None, *, policies: Policies, scope: str, prefix: str | None = None,
+        rules_shown: bool = False,
+    ) -> None:  # fmt: skip
+        self.policies, self.scope = policies, scope
+        self.drafted: Policies | None = None
+        lead = f"{prefix}-" if prefix else ""
+        said = {name: str(data[lead + name]) for name in (*MEMBERS, *KNOBS) if data and lead + name in data}
+        if "base_version" not in said:
+            said = {**draft_texts(draft_start(policies, scope), rules=rules_shown), **said}
+            said["base_version"] = str(policies.numbers.get(scope, 0))
+        super().__init__({lead + name: text for name, text in said.items()}, prefix=prefix)
+        inherited = self._inherited(said)
+        for name, knob in KNOBS.items():
+            self.fields[name] = _field(name, knob, inherited[name])
+
+    def _inherited(self, said: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
+        preset, strategy = said.get("preset", ""), said.get("strategy", "")
+        under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
+        told = effective_told(self.policies.with_policy(under).effective(self.scope))
+        if strategy in KNOBS["strategy"].choices:
+            # Thresholds that nobody sets are those of the strategy.
+            chosen = dataclasses.replace(under, values={"strategy": strategy})
+            of_strategy = effective_told(self.policies.with_policy(chosen).effective(self.scope))
+            told = {**of_strategy, "strategy": told["strategy"]}
+        return told
+
+    def clean(self) -> dict[str, Any]:
+        """Read the draft as a save would; each refusal stands at the field that its sentence names."""
+        said: dict[str, Any] = self.cleaned_data
+        for name in KNOBS:
+            try:
+                values_parse({name: _typed(name, said.get(name, ""))})
+            except MemoryProblem as problem:
+                self.add_error(name, problem.sentence)
+        try:
+            said["rules"] = rules_read(said.get("rules", ""))
+        except ValueRefused as problem:
+            self.add_error("rules", problem.sentence)
+        if not self.errors:
+            try:
+                preset, values, rules = draft_of(self)
+                self.drafted = policies_drafted(self.policies, self.scope, preset=preset, values=values, rules=rules)
+            except MemoryProblem as problem:
+                self.add_error(field_named(problem.sentence), problem.sentence)
+        return said
+
+    @property
+    def groups(self) -> Iterator[dict[str, Any]]:
+        """The groups of values for the template: a title, the fields, how many are set, and whether to begin open."""
+        for group, title in GROUPS.items():
+            fields = [self[name] for name, knob in KNOBS.items() if knob.group == group]
+            wrong = any(field.errors for field in fields)
+            count = sum(bool(field.value()) for field in fields)
+            yield {"name": group, "title": title, "fields": fields, "set": count, "open": wrong or group == "ladder"}
+
+    @property
+    def thresholds(self) -> list[BoundField]:
+        """The three thresholds of the ladder, from the highest."""
+        return [self[name] for name in ("theta_summary", "theta_detach", "forget_salience_threshold")]
+
+    @property
+    def preset_meaning(self) -> str:
+        """What the chosen preset is about."""
+        chosen = self["preset"].value()
+        return PRESETS[chosen].meaning if chosen in PRESETS else ""
+
+
+def draft_of(form: DraftForm) -> Draft:
+    """Return what a form without errors of its own says: preset, values and rules, as ``policy_save`` takes them."""
+    said = form.cleaned_data
+    values = {name: _typed(name, said[name]) for name in KNOBS if said.get(name, "")}
+    return said.get("preset", ""), values, said.get("rules")
+
+
+def draft_texts(draft: SetPolicy, *, rules: bool = False) -> dict[str, str]:
+    """Return a policy as the texts of the form's fields, without those that are left empty. ``rules`` go along only
+    if asked for: without them, those that are set stay."""
+    texts = {name: value_text(value) for name, value in draft.values.items()}
+    if draft.preset:
+        texts["preset"] = draft.preset
+    if rules:
+        texts["rules"] = json.dumps([rule.as_json() for rule in draft.rules], indent=2, ensure_ascii=False)
+    return texts
+
+
+def draft_query(form: DraftForm, *, prefix: str = "") -> list[tuple[str, str]]:
+    """Return the members of an address that say what ``form`` says; ``prefix`` stands before their names."""
+    lead = f"{prefix}-" if prefix else ""
+    members = ((name, form[name].value()) for name in (*MEMBERS, *KNOBS))
+    return [(lead + name, str(value)) for name, value in members if value not in (None, "")]
+
+
+def preset_taken(form: DraftForm) -> dict[str, str]:
+    """Return the texts of ``form`` after its preset has been taken: what belongs to the design comes from it, all else
+    stays as it is."""
+    preset = form["preset"].value()
+    design = PRESETS[preset].values if preset in PRESETS else {}
+    return {name: text for name, text in draft_query(form) if name not in design}
+
+
+def rules_read(text: str) -> list[Any] | None:
+    """Return the rules that somebody wrote as JSON, None for nothing. Raises ``ValueRefused``."""
+    if not text.strip():
+        return None
+    try:
+        found = json_guarded(text.encode(errors="replace"), max_depth=MOST_DEPTH)
+    except MemoryProblem as problem:
+        raise ValueRefused(problem.sentence.replace("The body", "What is written here")) from problem
+    if not isinstance(found, list):
+        raise ValueRefused("Rules must be a list.")
+    return found
+
+
+def field_named(sentence: str) -> str | None:
+    """Return the field that a sentence of refusal begins with, None if it speaks of the whole."""
+    first = _FIRST_WORD.match(sentence)
+    word = first[0] if first else ""
+    if word in KNOBS:
+        return word
+    if sentence.startswith(("Rule", "A rule", "Two rules", "There is no set", "A policy holds")):
+        return "rules"
+    return "preset" if sentence.startswith("There is no preset") else None
+
+
+def value_text(value: KnobValue) -> str:
+    """Return a value as it is typed. Lists are parted by commas; a single comma is the empty list."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        plain = not any("," in word or word.startswith("[") for word in value)
+        return (", ".join(value) or ",") if plain else json.dumps(value, ensure_ascii=False)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _typed(name: str, text: str) -> object:
+    """Return a text as the room of policies takes it: nothing is inherited, a list may be written as JSON."""
+    if not text:
+        return None
+    if KNOBS[name].type in ("words", "scopes") and text.startswith("["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _field(name: str, knob: Knob, inherited: Mapping[str, Any]) -> forms.CharField:
+    held = f"{number_words(inherited['value'])} ({source_words(inherited)})"
+    hint = "; ".join(filter(None, [knob.meaning, bounds_words(knob)]))
+    widget: forms.Widget
+    if knob.type in ("switch", "choice"):
+        choices = ("true", "false") if knob.type == "switch" else knob.choices
+        widget = forms.Select(choices=[("", held), *((each, each) for each in choices)])
+    else:
+        # Not a number field: what was typed wrongly stays there to be seen, beside the sentence that refuses it.
+        modes = {"number": "decimal", "count": "numeric"}
+        widget = forms.TextInput(
+            attrs={"placeholder": held, "autocomplete": "off", "inputmode": modes.get(knob.type, "text")}
+        )
+    return forms.CharField(required=False, label=name, help_text=hint, widget=widget)
+
+
+def bounds_words(knob: Knob) -> str:
+    """Return what a value may be, in a few words."""
+    if knob.type in ("number", "count"):
+        return f"{'whole, ' if knob.type == 'count' else ''}{_plain(knob.low)} to {_plain(knob.high)}"
+    if knob.type in ("words", "scopes"):
+        return f"{'paths' if knob.type == 'scopes' else 'words'} with commas between, a single comma for none"
+    return ""
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:g}"
+
+
+def source_words(told: Mapping[str, Any]) -> str:
+    """Return where a value comes from, as people say it."""
+    if told.get("preset"):
+        return f"preset {told['preset']}, {told['from']}"
+    return {DEFAULT: "default", ENVIRONMENT: "environment"}.get(told["from"], f"from {told['from']}")
