@@ -77,6 +77,12 @@ def score(value: Any) -> str:
 
 
 @register.filter
+def span(value: float) -> str:
+    """Return a length of time, given in seconds, in its largest fitting unit, such as `3 days`."""
+    return span_words(value)
+
+
+@register.filter
 def words(value: Any) -> str:
     """Return a name of the store, such as `memory_pressure`, as words."""
     return str(value).replace("_", " ")

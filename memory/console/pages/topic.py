@@ -1,17 +1,87 @@
-"""The page topic."""
+"""One topic: where it stands and why, what it says and said, what it is worth, who used it.
+
+Looking at a topic here leaves no trace in the access log. A lookup by an agent says that the topic was wanted, and
+counts as regret if it was archived; somebody who inspects the store says no such thing, and would spoil the measure.
+"""
 
 import uuid
 
 from django.http import HttpResponse
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.console.listing import ROWS
+from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.pages import topic_actions
+from memory.console.topic_chart import salience_figure
+from memory.console.topic_graph import graph_place
+from memory.hindsight.accesses import accesses_of
+from memory.hindsight.journal import AuditFilter, audit_list
+from memory.hindsight.salience_history import salience_history
+from memory.hindsight.timeline import field_timeline, topic_timeline
+from memory.hindsight.why import topic_why
+from memory.recall.lookup import topic_get
+
+LAST_CHANGES = 5
+REVISIONS = 30
 
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", f"This page is being built: {topic_id}.")
+    """Show one topic. Fifteen queries at most, whatever its history; salience and uses load by themselves."""
+    now = timezone.now()
+    told = topic_timeline(topic_id, principal=request.principal, now=now)
+    changes, _more = audit_list(
+        AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
+    )
+    return show(request, "topic.html", {
+        "topic": told, "why": topic_why(topic_id, principal=request.principal, now=now), "changes": changes,
+        "graph": graph_place(told["title"], told["neighbors"]),
+    })  # fmt: skip
 
 
-urlpatterns = [path("topics/<uuid:topic_id>/", topic, name="topic")]
+@page(get=READER)
+def topic_salience(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Show salience over time and the forecast. Six queries at most."""
+    now = timezone.now()
+    history = salience_history(topic_id, principal=request.principal, now=now)
+    return show(
+        request,
+        "parts/topic_salience.html" if request.htmx else "topic_salience.html",
+        {"topic_id": topic_id, "history": history, "figure": salience_figure(history)},
+    )
+
+
+@page(get=READER)
+def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Show who was given the topic, newest first. Three queries."""
+    found = accesses_of(
+        topic_id, principal=request.principal, cursor=request.GET.get("cursor"), limit=10 if request.htmx else ROWS,
+        now=timezone.now(),
+    )  # fmt: skip
+    return show(
+        request,
+        "parts/topic_uses.html" if request.htmx else "topic_uses.html",
+        {"topic_id": topic_id, "found": found, "next": found.next},
+    )
+
+
+@page(get=READER)
+def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Show all revisions of the field ``name``, newest first. Three queries."""
+    now, name = timezone.now(), request.GET.get("name", "")
+    found = field_timeline(
+        topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
+    )
+    told = topic_get(topic_id, principal=request.principal, now=now)
+    return show(request, "topic_field.html", {"topic": told, "name": name, "revisions": found.items,
+                                              "next": found.next})  # fmt: skip
+
+
+urlpatterns = [
+    path("topics/<uuid:topic_id>/", topic, name="topic"),
+    path("topics/<uuid:topic_id>/salience/", topic_salience, name="topic_salience"),
+    path("topics/<uuid:topic_id>/uses/", topic_uses, name="topic_uses"),
+    path("topics/<uuid:topic_id>/field/", topic_field, name="topic_field"),
+    *topic_actions.urlpatterns,
+]

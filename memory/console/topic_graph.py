@@ -1,0 +1,95 @@
+"""The links of a topic as a small picture: where each box and line goes. Pure; the template draws it as SVG.
+
+What links to the topic stands on the left, what it links to on the right, so that the direction can be read without
+following an arrow. Lengths are units of the picture, which is scaled to its place.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_PER_SIDE = 8
+WIDTH, BOX, CENTRE = 1000, 270, 220
+ROW, BOX_HEIGHT, MARGIN = 52, 38, 12
+# About as many letters as fit into a box, the middle box and the gap between them.
+BOX_LETTERS, CENTRE_LETTERS, LABEL_LETTERS = 33, 27, 14
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A neighbour: its box, the line to it, and what stands on the line."""
+
+    topic_id: str
+    title: str
+    short: str
+    rung: str
+    kind: str
+    kind_short: str
+    incoming: bool
+    x: int
+    y: int
+    text_x: int
+    text_y: int
+    line: str
+    label_x: int
+    label_y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The whole picture. ``more`` neighbours are left out."""
+
+    nodes: list[Node]
+    more: int
+    width: int
+    height: int
+    box: int
+    box_height: int
+    centre_width: int
+    centre_x: int
+    centre_y: int
+    middle: int
+    text_y: int
+    short: str
+
+
+def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
+    """Return where to draw a topic and its neighbours, at most ``MOST_PER_SIDE`` on each side."""
+    sides = {way: [each for each in neighbours if each["direction"] == way] for way in ("in", "out")}
+    rows = max(1, *(min(len(side), MOST_PER_SIDE) for side in sides.values()))
+    height = 2 * MARGIN + rows * ROW
+    middle = height // 2
+    nodes = [
+        _node(each, place, min(len(side), MOST_PER_SIDE), height, incoming=way == "in")
+        for way, side in sides.items()
+        for place, each in enumerate(side[:MOST_PER_SIDE])
+    ]
+    return Graph(
+        nodes=nodes, more=len(neighbours) - len(nodes), width=WIDTH, height=height, box=BOX, box_height=BOX_HEIGHT,
+        centre_width=CENTRE, centre_x=(WIDTH - CENTRE) // 2, centre_y=middle - BOX_HEIGHT // 2, middle=WIDTH // 2,
+        text_y=middle + 5, short=shortened(title, CENTRE_LETTERS),
+    )  # fmt: skip
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text in one line of at most ``most`` letters; what is cut off becomes an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incoming: bool) -> Node:
+    y = height // 2 + round((place - (rows - 1) / 2) * ROW)
+    near, far = (WIDTH - CENTRE) // 2, BOX
+    if not incoming:
+        near, far = WIDTH - near, WIDTH - BOX
+    bend = (near + far) // 2
+    # Lines end where arrows point: at the topic for what links to it, at the neighbour for what it links to.
+    start, end = ((far, y), (near, height // 2)) if incoming else ((near, height // 2), (far, y))
+    x = 0 if incoming else WIDTH - BOX
+    return Node(
+        topic_id=each["topic_id"], title=each["title"], short=shortened(each["title"], BOX_LETTERS), rung=each["rung"],
+        kind=each["kind"], kind_short=shortened(each["kind"].replace("_", " "), LABEL_LETTERS), incoming=incoming,
+        x=x, y=y - BOX_HEIGHT // 2, text_x=x + 14, text_y=y + 5,
+        line=f"M{start[0]} {start[1]} C{bend} {start[1]} {bend} {end[1]} {end[0]} {end[1]}",
+        label_x=far + (8 if incoming else -8), label_y=y - 7,
+    )  # fmt: skip
