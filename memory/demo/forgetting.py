@@ -8,6 +8,7 @@ import datetime as dt
 
 from memory.access.principal import Principal
 from memory.domain.scopes import ROOT
+from memory.forgetting.by_hand import BY_HAND
 from memory.forgetting.reasoner import scheduled_run
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_restore
@@ -45,6 +46,7 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
                 run.id, principal=OPERATOR, reason="too early, the move was not over", now=at + dt.timedelta(hours=9)
             )
     _wanted_back(now)
+    _places_set(now)
 
 
 def _half_life_mistype(at: dt.datetime) -> None:
@@ -71,9 +73,22 @@ def _wanted_back(now: dt.datetime) -> None:
         to_rung=Rung.ARCHIVED,
         topic__rung=Rung.ARCHIVED,
         at__lt=now - dt.timedelta(days=6),
-    )
+    ).exclude(run__event=BY_HAND)
     wanted = archived.order_by("-why__score").select_related("topic__scope")[:WANTED_BACK]
     for place, action in enumerate(wanted):
         at = now - dt.timedelta(days=1 + place)
         lookup_record(action.topic_id, scope=action.topic.scope.path, principal=OPERATOR, now=at)
         topics_restore([action.topic_id], principal=OPERATOR, reason="needed again", now=at + dt.timedelta(minutes=2))
+
+
+def _places_set(now: dt.datetime) -> None:
+    """Give two places policies of their own, of this week: what they change waits for the next run and for the pages
+    that show it beforehand."""
+    policy_save(
+        "/session", preset=None, values={"forget_salience_threshold": 0.08, "prune_after_days": 14},
+        author=OPERATOR.actor, reason="notes of a session are of use for two weeks", now=now - dt.timedelta(days=3),
+    )  # fmt: skip
+    policy_save(
+        "/user/mara/health", preset=None, values={"mode": "review"}, rules=["auto_pin"], author=OPERATOR.actor,
+        reason="nothing about health goes unasked", now=now - dt.timedelta(days=2),
+    )  # fmt: skip
