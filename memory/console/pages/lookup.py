@@ -1,15 +1,171 @@
-"""The page lookup."""
+"""Lookup: one box over everything, archived topics included; and what an agent would be told."""
 
+import json
+from typing import Any
+
+from django import forms
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.access.acting import Acting, keys_acting
+from memory.access.principal import Principal
+from memory.api.replies import json_text
+from memory.console.fields import ScopeField
+from memory.console.listing import ROWS, count_words, export
+from memory.console.page import READER, ConsoleRequest, page, show
+from memory.domain.errors import MemoryProblem
+from memory.domain.lookup_language import MAX_LENGTH, LookupFlaw
+from memory.ingest.items import EARLIEST, LATEST
+from memory.recall.exactness import exactness_check
+from memory.recall.query import query_answer
+from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
+from memory.recall.search import SORTS, search_count, search_export, search_found, search_read
+
+COLUMNS = (
+    "topic_id", "title", "summary", "kind", "scope", "standing", "rung", "categories", "salience", "pinned",
+    "retrievals", "last_retrieved_at", "created_at", "updated_at", "provenance",
+)  # fmt: skip
+
+# The language at a glance; every line is a link that runs.
+CHEATS = (
+    ("kitchen tap", "ranks by meaning and by word, as an agent's query does; the words need not occur"),
+    ('"kitchen tap"', "has exactly these words in its title, summary or values"),
+    ("tap -garden", "without a word; a minus works before anything"),
+    ("(tea OR coffee) used:never", "either; side by side, both have to hold"),
+    ("id:0199", "its id begins so; a whole id needs no id:"),
+    ("scope:/user/mara", "in this scope or below it"),
+    ("kind:note", "of this kind"),
+    ("category:work", "in this category"),
+    ("rung:archived", "on this rung: active, summarized, detached or archived"),
+    ("field:city", "has this field"),
+    ("field:city=Berlin", "has this field with this value"),
+    ("salience:<0.1", "has faded below a tenth; also <= > >= and 0.1..0.3"),
+    ("created:>=2026-05-01", "made on a day or since; also 2026-05-01..2026-05-31"),
+    ("created:<7d", "made less than seven days ago"),
+    ("used:>30d", "not retrieved for 30 days"),
+    ("retrievals:>3", "retrieved more than three times"),
+    ("pinned:yes", "protected from forgetting"),
+    ("provenance:api", "came in this way"),
+    ("is:released", "taken out of every query; shown only if asked for"),
+)
+
+SORT_WORDS = {
+    "best": "Best match", "created": "Newest first", "oldest": "Oldest first", "salience": "Most salient first",
+    "faintest": "Faintest first", "used": "Last used first", "idle": "Longest unused first",
+}  # fmt: skip
+
+
+class AgentForm(forms.Form):
+    """A question as ``POST /v1/query`` takes it, and with whose eyes the answer is seen."""
+
+    q = forms.CharField(label="Question", max_length=8000, widget=forms.TextInput(attrs={"data-search": ""}))
+    key = forms.ChoiceField(required=False, label="As", help_text="Its role and scope are used, nothing else of it.")
+    scope = ScopeField(required=False, help_text="Nothing stands for all the key sees.")
+    top_k = forms.IntegerField(required=False, label="Topics at most", min_value=1, max_value=MAX_TOP_K, initial=8)
+    token_budget = forms.IntegerField(required=False, label="Token budget", min_value=1, max_value=1_000_000)
+    depth = forms.IntegerField(required=False, label="Neighbours, steps", min_value=0, max_value=MAX_DEPTH, initial=1)
+    as_of = forms.DateTimeField(
+        required=False, label="As of (UTC)", widget=forms.DateTimeInput(attrs={"type": "datetime-local"})
+    )
+    include_archived = forms.BooleanField(required=False, label="Include archived")
+    explain = forms.BooleanField(required=False, label="Explain")
+
+    def __init__(self, *args: Any, keys: list[Acting], operator: Principal, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._principals = {"": operator, **{str(key.key_id): key.principal for key in keys}}
+        choices = [("", "the whole store"), *((str(key.key_id), key.label) for key in keys)]
+        self.fields["key"].choices = choices  # type: ignore[attr-defined]
+
+    @property
+    def principal(self) -> Principal:
+        """The caller whose answer is shown."""
+        return self._principals[self.cleaned_data["key"]]
+
+    def clean(self) -> dict[str, Any]:
+        """Check that the scope is one that the key sees, and that the moment is one that the store knows."""
+        said: dict[str, Any] = super().clean() or self.cleaned_data
+        if said.get("scope") and "key" in said:
+            try:
+                self.principal.scope_chosen(said["scope"])
+            except MemoryProblem as problem:
+                self.add_error("scope", problem.sentence)
+        if said.get("as_of") is not None and not EARLIEST <= said["as_of"] <= LATEST:
+            self.add_error("as_of", f"A moment lies between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}.")
+        return said
+
+    def wanted(self) -> QueryRequest:
+        """Return the request; what was left empty is as the API has it by default."""
+        said = {name: value for name, value in self.cleaned_data.items() if name != "key" and value not in (None, "")}
+        return QueryRequest(**said)
 
 
 @page(get=READER)
 def lookup(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show what the box finds: at most eight queries beside those of the session. A mistake is shown in its place."""
+    typed, sort, part = (request.GET.get(name, "") for name in ("q", "sort", "part"))
+    context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
+    try:
+        search = search_read(typed, principal=request.principal, part=part)
+    except LookupFlaw as flaw:
+        wrong = {"before": typed[: flaw.start], "wrong": typed[flaw.start : flaw.end], "after": typed[flaw.end :]}
+        return show(request, "lookup.html", {**context, "flaw": {**wrong, "sentence": flaw.sentence}}, status=422)
+    found = search_found(
+        search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
+    )
+    return show(request, "lookup.html", {**context, "found": found})
 
 
-urlpatterns = [path("lookup/", lookup, name="lookup")]
+@page(get=READER)
+def lookup_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many topics meet every part of the lookup. One query per part of the page."""
+    search = search_read(
+        request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", "")
+    )  # fmt: skip
+    return count_words(request, lambda most: search_count(search, at_most=most, now=timezone.now()), noun="topic")
+
+
+@page(get=READER)
+def lookup_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
+    """Stream exactly the topics that meet every part of the lookup."""
+    search = search_read(
+        request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", "")
+    )  # fmt: skip
+    now = timezone.now()
+    return export(
+        "lookup", form=form, columns=COLUMNS,
+        fetch=lambda cursor, limit: search_export(search, cursor=cursor, limit=limit, now=now),
+    )  # fmt: skip
+
+
+@page(get=READER)
+def lookup_exact(request: ConsoleRequest) -> HttpResponse:
+    """Show exact search beside the index for the question of a lookup."""
+    typed = request.GET.get("q", "")
+    search = search_read(typed, principal=request.principal)
+    exactness = exactness_check(search, now=timezone.now())
+    template = "parts/lookup_exactness.html" if request.htmx else "lookup_exact.html"
+    return show(request, template, {"q": typed, "question": search.question, "exactness": exactness})
+
+
+@page(get=READER)
+def lookup_agent(request: ConsoleRequest) -> HttpResponse:
+    """Show what ``POST /v1/query`` would answer. Nothing is recorded."""
+    now = timezone.now()
+    keys = keys_acting(now)
+    form = AgentForm(request.GET if "q" in request.GET else None, keys=keys, operator=request.principal)
+    context: dict[str, Any] = {"form": form}
+    if form.is_valid():
+        answer = query_answer(form.wanted(), principal=form.principal, now=now, record=False)
+        context |= {"reply": json.loads(json_text(answer.body)), "timings": answer.timings, "seen_by": form.principal}
+    return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
+
+
+urlpatterns = [
+    path("lookup/", lookup, name="lookup"),
+    path("lookup/count/", lookup_counted, name="lookup_count"),
+    path("lookup/export.<exportform:form>", lookup_export, name="lookup_export"),
+    path("lookup/exact/", lookup_exact, name="lookup_exact"),
+    path("lookup/agent/", lookup_agent, name="lookup_agent"),
+]
