@@ -16,7 +16,7 @@ from django.db import connection
 from psycopg import sql
 
 from memory.domain.rules import RELEASED
-from memory.forgetting.ground import Ground, grounds_of, scope_sql
+from memory.forgetting.ground import EVERYTHING, Ground, Only, grounds_of, scope_sql
 from memory.forgetting.judgement import Bound, Judge, RulesSql
 from memory.models import Rung
 from memory.models.expressions import number_sql
@@ -38,13 +38,13 @@ class CandidateQuery:
 
 def candidates_sql(
     policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None,
-    topics: Sequence[uuid.UUID] | None = None,
+    topics: Sequence[uuid.UUID] | None = None, only: Only = EVERYTHING,
 ) -> CandidateQuery:  # fmt: skip
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
     not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
-    those are asked about.
+    those are asked about; ``only`` narrows them by kind and by the rung they stand on.
     """
     bound = bound or Bound()
     parts = [
@@ -55,6 +55,7 @@ def candidates_sql(
             bound=bound,
             trusted=not draft and not policies.rekeying_touches(ground.path),
             topics=topics,
+            only=only,
         )
         for ground in grounds_of(policies, scope)
     ]
@@ -81,11 +82,12 @@ def _ranges_sql(judge: Judge) -> str:
 
 
 def _ground_sql(
-    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool, topics: Sequence[uuid.UUID] | None
-) -> str:
+    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool, topics: Sequence[uuid.UUID] | None,
+    only: Only,
+) -> str:  # fmt: skip
     judge = Judge(ground.policy, now, event, bound.bind)
     rules = judge.rules()
-    conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind)]
+    conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind), only.sql("v", bound.bind)]
     if not rules:
         conditions.append("NOT v.pinned")
     source = "memory_vitality v"

@@ -2,7 +2,8 @@
 
 What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
 whether it was left alone long enough. However many policies and moments are asked about, there are few different such
-classes; so the database counts classes, and what becomes of each is decided once (``whatif``).
+classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes of
+its own; all of them are counted by one statement.
 """
 
 import datetime as dt
@@ -16,7 +17,7 @@ from django.db import connection
 
 from memory.domain.ladder import CLIMB_MARGIN, rung_target
 from memory.domain.rules import RELEASED
-from memory.forgetting.ground import Ground, scope_sql
+from memory.forgetting.ground import EVERYTHING, Ground, Only, scope_sql
 from memory.forgetting.judgement import Bound, Judge
 from memory.models import Rung
 
@@ -43,6 +44,14 @@ class Class:
     targets: tuple[int, ...]
     bin: int
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One ground of a census with the views of its topics."""
+
+    ground: Ground
+    views: Sequence[View]
 
 
 class _Columns:
@@ -103,54 +112,73 @@ class _Key:
         return [-math.inf, *inner, math.inf]
 
 
-def census_take(ground: Ground, views: Sequence[View], *, edges: Sequence[float], bound: Bound) -> list[Class]:
-    """Return the classes of the topics on ``ground``, archived ones included. One query.
+def census_take(parts: Sequence[Part], *, edges: Sequence[float], bound: Bound, only: Only = EVERYTHING) -> list[Class]:
+    """Return the classes of the topics on the grounds of ``parts``, archived ones included. One query.
 
-    ``edges`` are those of the histogram, in scores; the first view's policy and moment make them.
+    All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
+    view make them. ``only`` narrows which topics are counted.
     """
-    columns = _Columns()
-    rung_at = columns.place("v.rung", 4)
-    live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
-    keys: dict[str, _Key] = {}
-    for view in views:
-        knobs = view.judge.policy.knobs
-        thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
-        thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
-        keys.setdefault(view.judge.key(), _Key(view.judge.key())).add([view.judge.bound(theta) for theta in thetas])
-    first = views[0].judge
-    keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
-    key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
-    gates: dict[str, dict[str, dt.datetime]] = {}
-    for view in views:
-        judge = view.judge
-        if judge.unused_since is not None:
-            gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.now - dt.timedelta(
-                seconds=judge.policy.knobs.prune_after
-            )
-    gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
-    readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
-    numbers, held = columns.packed()
-    join = "JOIN memory_topic t ON t.id = v.topic_id" if any(reader.needs_topic for reader in readers) else ""
-    names = [f"k{at}" for at in range(len(numbers))]
-    named = ", ".join(f"{number} AS {name}" for number, name in zip(numbers, names, strict=True))
-    # The table tells the planner that few keys and moments differ (migration 0002), or it would take every topic for a
-    # class of its own, and sort instead of counting in parallel.
-    statement = f"""
-        SELECT {named}, count(*) FROM memory_vitality v {join}
-        WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {ground.within_sql("v.scope_id", bound.bind)}
-        GROUP BY {", ".join(names)}"""
+    counts = [_Count(part, edges) for part in parts]
+    width = max(len(count.numbers) for count in counts)
+    statement = " UNION ALL ".join(
+        count.sql(place, width=width, bound=bound, only=only) for place, count in enumerate(counts)
+    )
     with connection.cursor() as cursor:
         cursor.execute(statement, bound.values)
         rows = cursor.fetchall()
-    middles = keys[first.key()].representatives()
-    bins = [_bin_of(first.score_of(middle), edges) for middle in middles]
-    classes = []
-    for row in rows:
-        values = _unpack(row[:-1], held, columns.sizes)
-        rung, live = values[rung_at], bool(values[live_at])
-        targets = tuple(reader.target(values, rung) if live else rung for reader in readers)
-        classes.append(Class(rung, live, targets, bins[values[key_at[first.key()]]], int(row[-1])))
-    return classes
+    return [counts[row[0]].read(row[1 : len(counts[row[0]].numbers) + 1], int(row[-1])) for row in rows]
+
+
+class _Count:
+    """How the topics of one part are counted, and what a row of the outcome says."""
+
+    def __init__(self, part: Part, edges: Sequence[float]) -> None:
+        self.ground, views = part.ground, part.views
+        self.columns = columns = _Columns()
+        self.rung_at = columns.place("v.rung", 4)
+        self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
+        keys: dict[str, _Key] = {}
+        for view in views:
+            knobs = view.judge.policy.knobs
+            thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
+            thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
+            keys.setdefault(view.judge.key(), _Key(view.judge.key())).add([view.judge.bound(theta) for theta in thetas])
+        first = views[0].judge
+        keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
+        key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
+        gates: dict[str, dict[str, dt.datetime]] = {}
+        for view in views:
+            judge = view.judge
+            if judge.unused_since is not None:
+                gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.now - dt.timedelta(
+                    seconds=judge.policy.knobs.prune_after
+                )
+        gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
+        self.readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
+        self.numbers, self.held = columns.packed()
+        self.bin_at = key_at[first.key()]
+        self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
+
+    def sql(self, place: int, *, width: int, bound: Bound, only: Only) -> str:
+        """Return the SELECT: ``place``, so many numbers that hold the class, and how many topics there are."""
+        join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
+        names = [f"k{at}" for at in range(len(self.numbers))]
+        named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
+        named += ["0::int8"] * (width - len(names))
+        # The table tells the planner that few keys and moments differ (migration 0002), or it would take every topic
+        # for a class of its own, and sort instead of counting in parallel.
+        return f"""
+            SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
+            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.ground.within_sql("v.scope_id", bound.bind)}
+                  AND {only.sql("v", bound.bind)}
+            GROUP BY {", ".join(names)}"""
+
+    def read(self, numbers: Sequence[Any], count: int) -> Class:
+        """Return the class that a row of the outcome is about."""
+        values = _unpack(numbers, self.held, self.columns.sizes)
+        rung, live = values[self.rung_at], bool(values[self.live_at])
+        targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
+        return Class(rung, live, targets, self.bins[values[self.bin_at]], count)
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:

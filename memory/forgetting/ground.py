@@ -26,6 +26,26 @@ class Ground:
         return scope_sql(column, self.path, bind, without=self.without)
 
 
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Which topics of a ground are asked about: those of one kind, of one rung, or all."""
+
+    kind: str | None = None
+    rung: int | None = None
+
+    def sql(self, row: str, bind: Bind) -> str:
+        """Return the condition for ``row``, one of Vitality."""
+        conditions = []
+        if self.kind is not None:
+            conditions.append(f"{row}.kind = {bind(self.kind)}::text")
+        if self.rung is not None:
+            conditions.append(f"{row}.rung = {self.rung:d}")
+        return " AND ".join(conditions) or "true"
+
+
+EVERYTHING = Only()
+
+
 def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[Ground]:
     """Return the grounds of ``scope``: its own, and one for each policy set below it. No query.
 

@@ -10,7 +10,7 @@ import json
 import math
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
@@ -19,8 +19,8 @@ from memory.domain.cursors import cursor_make, cursor_parse
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
-from memory.forgetting.census import Class, View, census_take
-from memory.forgetting.ground import Ground, ground_rests, grounds_of
+from memory.forgetting.census import Class, Part, View, census_take
+from memory.forgetting.ground import EVERYTHING, Ground, Only, ground_rests, grounds_of
 from memory.forgetting.judgement import Bound, Judge
 from memory.models import Rung
 from memory.models.expressions import number_sql
@@ -59,16 +59,22 @@ class Projection:
     at: dt.datetime
     now: dict[str, int]
     draft: dict[str, int]
+    other: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The outcome of a draft."""
+    """The outcome of a draft. ``standing`` is how many topics stand on each rung as it is, ``other`` what ``steps`` are
+    under another draft. ``newly`` topics would be moved otherwise than now, down or up; what rules do beside moving a
+    topic is not counted in."""
 
     active: int
     steps: dict[str, Step]
     projections: list[Projection]
     histogram: Histogram
+    standing: dict[str, int]
+    other: dict[str, int]
+    newly: int
 
 
 def edges_make(*, scale: str, highest: float) -> list[float]:
@@ -86,14 +92,14 @@ def edges_make(*, scale: str, highest: float) -> list[float]:
 
 def whatif(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, at: Sequence[dt.datetime] | None = None,
-    event: str = "cron", scale: str = "log",
+    event: str = "cron", scale: str = "log", other: Policies | None = None, only: Only = EVERYTHING,
 ) -> WhatIf:  # fmt: skip
-    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query per
-    ground.
+    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
 
     ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
     would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
-    Raises ``ValueRefused`` for too many moments or another scale.
+    ``other`` is a second draft for ``scope`` to count beside; ``only`` narrows the topics that are looked at. Raises
+    ``ValueRefused`` for too many moments or another scale.
     """
     moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
     if len(moments) > MOST_PROJECTIONS:
@@ -102,32 +108,22 @@ def whatif(
     # The other two strategies score on a scale that ends at 1.
     highest = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
     edges = edges_make(scale=scale, highest=highest)
-    classes = [
-        found
-        for ground in grounds_of(draft, scope, forgetting=False)
-        for found in _ground_census(ground, scope, [now, *moments], present, draft, event=event, edges=edges)
-    ]
-    return _counted(classes, moments, edges)
-
-
-def _ground_census(
-    ground: Ground,
-    scope: str,
-    moments: list[dt.datetime],
-    present: Policies,
-    draft: Policies,
-    *,
-    event: str,
-    edges: list[float],
-) -> list[Class]:
-    """Count the topics of one ground; the views are the draft and the policy in force, in turn, at each moment."""
     bound = Bound()
-    views = [
-        _view(policies, ground, scope, moment, event=event, bound=bound)
-        for moment in moments
-        for policies in (draft, present)
+    # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
+    # the same view twice costs nothing, as equal expressions are asked for once.
+    beside = (draft, present, other or draft)
+    parts = [
+        Part(
+            ground,
+            [
+                _view(policies, ground, scope, moment, event=event, bound=bound)
+                for moment in (now, *moments)
+                for policies in beside
+            ],
+        )
+        for ground in grounds_of(draft, scope, forgetting=False)
     ]
-    return census_take(ground, views, edges=edges, bound=bound)
+    return _counted(census_take(parts, edges=edges, bound=bound, only=only), moments, edges)
 
 
 def _view(policies: Policies, ground: Ground, scope: str, moment: dt.datetime, *, event: str, bound: Bound) -> View:
@@ -142,26 +138,37 @@ def _view(policies: Policies, ground: Ground, scope: str, moment: dt.datetime, *
 
 def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
     steps = {name: Step() for name in STEPS}
-    later = [Projection(moment, _steps_empty(), _steps_empty()) for moment in moments]
+    later = [Projection(moment, _steps_empty(), _steps_empty(), _steps_empty()) for moment in moments]
     bins = {rung.label: [0] * BINS for rung in Rung}
-    active = 0
+    standing = {rung.label: 0 for rung in Rung}
+    beside = _steps_empty()
+    active = newly = 0
     for each in classes:
+        standing[Rung(each.rung).label] += each.count
         bins[Rung(each.rung).label][each.bin] += each.count
         if not each.live:
             continue
         active += each.count
+        newly += each.count * _moved_otherwise(each.rung, *each.targets[:2])
         for name, rung in STEPS.items():
-            draft, now = (target == rung > each.rung for target in each.targets[:2])
+            draft, now, other = (target == rung > each.rung for target in each.targets[:3])
             step = steps[name]
             step.now += each.count * now
             step.draft += each.count * draft
             step.gained += each.count * (draft and not now)
             step.lost += each.count * (now and not draft)
-        for projection, draft_target, present_target in zip(later, each.targets[2::2], each.targets[3::2], strict=True):
-            for target, said in ((draft_target, projection.draft), (present_target, projection.now)):
+            beside[name] += each.count * other
+        for place, projection in enumerate(later, start=1):
+            targets = each.targets[3 * place : 3 * place + 3]
+            for target, said in zip(targets, (projection.draft, projection.now, projection.other), strict=True):
                 if target > each.rung:
                     said[_NAMES[target]] += each.count
-    return WhatIf(active, steps, later, Histogram(edges, bins))
+    return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly)
+
+
+def _moved_otherwise(rung: int, draft: int, present: int) -> bool:
+    """Tell whether a topic would be acted on under the draft, and not in the same way under the policy in force."""
+    return draft != present if draft > rung else draft < rung <= present
 
 
 _NAMES = {step: name for name, step in STEPS.items()}
@@ -195,31 +202,25 @@ class Affected:
 
 def affected_page(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, event: str = "cron", cursor: str | None = None,
-    limit: int = 50, only_new: bool = False,
+    limit: int = 50, only_new: bool = False, only: Only = EVERYTHING,
 ) -> tuple[list[Affected], str | None]:  # fmt: skip
     """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
 
     Two queries: the candidate query of the draft, and that of the policy in force about the topics of the page; with
     ``only_new`` both are one. Raises ``ValueRefused`` for a foreign cursor.
     """
-    # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
-    trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
     bound = Bound()
-    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound)
-    conditions = []
+    text, conditions = _affected_sql(
+        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+    )
     if cursor is not None:
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
-    if only_new:
-        beside = candidates_sql(present, scope, event=event, now=now, bound=bound)
-        conditions.append(
-            f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
-        )
     # What is told of a topic is worked out for those of the page, after the others have been counted off.
     statement = f"""
         SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
         FROM (
-            SELECT * FROM ({wanted.text}) c WHERE {" AND ".join(conditions) or "true"}
+            SELECT * FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}
             ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
         ) c
         JOIN memory_topic t ON t.id = c.topic_id
@@ -235,6 +236,40 @@ def affected_page(
         last = rows[limit - 1]
         following = cursor_make(last.score, last.topic_id)
     return rows[:limit], following
+
+
+def affected_count(
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, event: str = "cron", only_new: bool = False,
+    only: Only = EVERYTHING, at_most: int | None = None,
+) -> int:  # fmt: skip
+    """Return how many topics ``affected_page`` lists in all, counting no further than one beyond ``at_most``. One
+    query."""
+    bound = Bound()
+    text, conditions = _affected_sql(
+        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+    )
+    most = "" if at_most is None else f" LIMIT {at_most + 1:d}"
+    statement = f"""
+        SELECT count(*) FROM (SELECT 1 FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}{most}) x"""
+    with connection.cursor() as database:
+        database.execute(statement, bound.values)
+        return int(database.fetchone()[0])
+
+
+def _affected_sql(
+    scope: str, present: Policies, draft: Policies, *, event: str, now: dt.datetime, only_new: bool, only: Only,
+    bound: Bound,
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Return the candidate query of the draft, and the conditions that its rows ``c`` have to meet."""
+    # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
+    trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
+    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, only=only)
+    if not only_new:
+        return wanted.text, []
+    beside = candidates_sql(present, scope, event=event, now=now, bound=bound, only=only)
+    return wanted.text, [
+        f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
+    ]
 
 
 def _acted_on(
