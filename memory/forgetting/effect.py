@@ -21,7 +21,8 @@ from memory.policy.snapshot import Policies, SetPolicy
 class Effect:
     """``diff`` is what the next version would change, ``in_force`` what that changes in force, both for people.
 
-    ``rungs`` has a line for each rung that a run moves topics to: today, in 30 and in 90 days.
+    ``moments`` are today, in 30 and in 90 days, each with a line for every rung that a run moves topics to.
+    ``archived_more`` says how many topics more than now a run would archive today, less than nothing for fewer.
     """
 
     scope: str
@@ -30,14 +31,9 @@ class Effect:
     in_force: list[dict[str, Any]]
     rules: list[dict[str, Any]]
     active: int
-    rungs: list[dict[str, Any]]
+    moments: list[dict[str, Any]]
+    archived_more: int
     mode: str
-
-    @property
-    def archived_more(self) -> int:
-        """How many topics more than now a run would archive today; less than nothing for fewer."""
-        (archived,) = (line for line in self.rungs if line["step"] == "archive")
-        return int(archived["difference"])
 
 
 def policy_effect(
@@ -77,24 +73,27 @@ def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) ->
         in_force=diff_told(in_force, scope=scope),
         rules=rules_told(draft, effective),
         active=found.active,
-        rungs=_rungs(found, now),
+        archived_more=found.steps["archive"].draft - found.steps["archive"].now,
+        moments=_moments(found, now),
         mode=effective.knobs.mode,
     )
 
 
-def _rungs(found: WhatIf, now: dt.datetime) -> list[dict[str, Any]]:
+def _moments(found: WhatIf, now: dt.datetime) -> list[dict[str, Any]]:
+    today = {name: (step.now, step.draft) for name, step in found.steps.items()}
+    counts = [(0, today)]
+    counts += [
+        ((each.at - now).days, {name: (each.now[name], each.draft[name]) for name in STEPS})
+        for each in found.projections
+    ]
     return [
         {
-            "step": name,
-            "rung": Rung(rung).label,
-            "now": found.steps[name].now,
-            "draft": found.steps[name].draft,
-            "difference": found.steps[name].draft - found.steps[name].now,
-            "later": [
-                {"days": (each.at - now).days, "now": each.now[name], "draft": each.draft[name],
-                 "difference": each.draft[name] - each.now[name]}
-                for each in found.projections
+            "days": days,
+            "rungs": [
+                {"rung": Rung(rung).label, "now": said[name][0], "draft": said[name][1],
+                 "difference": said[name][1] - said[name][0]}
+                for name, rung in STEPS.items()
             ],
         }
-        for name, rung in STEPS.items()
+        for days, said in counts
     ]  # fmt: skip

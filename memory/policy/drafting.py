@@ -25,6 +25,11 @@ def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
     return dataclasses.replace(draft, preset=preset, values=kept)
 
 
+def preset_overridden(draft: SetPolicy) -> list[str]:
+    """Return the names of the values that go before the preset of ``draft``, so that it is not quite the design."""
+    return [name for name in draft.values if draft.preset and name in PRESETS[draft.preset].values]
+
+
 def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
     """Return ``draft`` with the rules of a shipped set after its own; one of the same name gives way to the set's.
 

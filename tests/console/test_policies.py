@@ -1,7 +1,9 @@
 """The pages about policies: read by everyone who is signed in, changed by operators, over HTTP from end to end."""
 
 import datetime as dt
+import json
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from memory.policy.shown import policy_show
-from tests.cast import Caller
+from tests.cast import Caller, Clock
 from tests.console.people import body_of, statements_of
 
 pytestmark = pytest.mark.django_db
@@ -202,6 +204,272 @@ def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):
     assert looker.get("/policies/rollback/?to=1").status_code == 403
     assert looker.post("/policies/rollback/?to=1", {"base_version": 2, "reason": "x"}).status_code == 403
     assert policies_current().numbers["/"] == 2
+
+
+# --- Editing ---------------------------------------------------------------------------------------------------------
+
+EDIT = "/policies/edit/?scope="
+EFFECT = "/policies/edit/effect/?scope="
+
+
+def sent(html: str) -> dict[str, str]:
+    """Return what a browser would send of the editor as it stands on a page."""
+    form = html.partition('class="policy-editor')[2].partition("</form>")[0]
+    texts = {}
+    for tag in re.findall(r"<input [^>]*>", form):
+        attributes = dict(re.findall(r'([a-z-]+)="([^"]*)"', tag))
+        texts[attributes["name"]] = unescape(attributes.get("value", ""))
+    for name, inner in re.findall(r'<select name="([^"]+)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', inner)
+        texts[name] = unescape(chosen[1]) if chosen else ""
+    for name, inner in re.findall(r'<textarea name="([^"]+)"[^>]*>\n?(.*?)</textarea>', form, re.DOTALL):
+        texts[name] = unescape(inner)
+    return texts
+
+
+def opened(client: Client, scope: str = "/", more: str = "") -> dict[str, str]:
+    """Return what the editor of ``scope`` would send if nothing were typed."""
+    reply = client.get(f"{EDIT}{scope}{more}")
+    assert reply.status_code == 200, body_of(reply)[:1000]
+    return sent(body_of(reply))
+
+
+def test_an_edit_becomes_a_version_with_author_reason_and_diff(op: Client):
+    saved("/user", preset="balanced", half_life_days=7, rules=[PIN])
+    draft = opened(op, "/user")
+    assert draft["half_life_days"] == "7"
+    reply = op.post(f"{EDIT}/user", {**draft, "theta_summary": "0.5", "reason": "more summaries"}, follow=True)
+    assert "Saved: version 2 of /user is in force." in words(body_of(reply))
+    version = PolicyVersion.objects.get(scope="/user", number=2)
+    # What was not touched stays as it is set.
+    assert (version.preset, version.values) == ("balanced", {"half_life_days": 7.0, "theta_summary": 0.5})
+    assert [rule["name"] for rule in version.rules] == ["keep decisions"]
+    assert (version.author, version.reason) == ("user:operator", "more summaries")
+    assert version.diff == [{"name": "theta_summary", "before": None, "after": 0.5}]
+
+
+def test_what_was_not_changed_makes_no_version(op: Client):
+    saved("/user", preset="balanced", half_life_days=0.3, exempt_kinds=[], token_budgets=True, rules=[PIN])
+    reply = op.post(f"{EDIT}/user", {**opened(op, "/user"), "reason": "none"}, follow=True)
+    assert "so there is no new version" in body_of(reply)
+    assert policies_current().numbers["/user"] == 1
+
+
+def test_a_scope_gets_its_first_policy_and_can_be_emptied_again(op: Client):
+    draft = opened(op, "/new")
+    assert draft["base_version"] == "0"
+    op.post(f"{EDIT}/new", {**draft, "mode": "review", "rules": json.dumps([PIN]), "reason": "careful"})
+    assert policies_current().knobs("/new").mode == "review"
+    op.post(f"{EDIT}/new", {**opened(op, "/new"), "mode": "", "rules": "[]", "reason": "no longer"})
+    assert policies_current().policies == {}
+    assert policies_current().numbers["/new"] == 2
+
+
+REFUSED = [
+    ("cron", "daily at three", "cron must be five fields"),
+    ("cron", "0 0 30 2 *", "never fires: there is no such date."),
+    ("theta_detach", "0.5", "theta_summary must be at least theta_detach"),
+    ("half_life_days", "soon", "half_life_days must be a number; 'soon' is not."),
+    ("max_archive_share", "7", "max_archive_share must lie between 0 and 1; 7 does not."),
+    ("mode", "sometimes", "mode must be one of auto, review, off"),
+    ("exempt_scopes", "/a b", "must not be"),
+    ("preset", "fancy", "fancy"),
+    ("rules", "[{", "Rules cannot be read as JSON"),
+    ("rules", json.dumps([{**PIN, "colour": "red"}]), "there is no member 'colour'"),
+    ("rules", json.dumps([PIN, PIN]), "Two rules are named 'keep decisions'"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "sentence"), REFUSED)
+def test_what_makes_no_sense_is_refused_in_place_and_what_was_typed_stays(
+    op: Client, name: str, text: str, sentence: str
+):
+    saved(half_life_days=7)
+    draft = opened(op)
+    typed = {**draft, name: text, "topic_count_soft_limit": "123", "reason": "to try"}
+    reply = op.post(f"{EDIT}/", typed)
+    html = body_of(reply)
+    assert reply.status_code == 422
+    errors = unescape(" ".join(re.findall(r'<ul class="errorlist" id="[^"]*">(.*?)</ul>', html, re.DOTALL)))
+    assert sentence in errors
+    kept = sent(html)
+    assert (kept["topic_count_soft_limit"], kept["reason"]) == ("123", "to try")
+    if name not in ("mode", "preset"):
+        assert kept[name] == text
+    assert policies_current().numbers["/"] == 1
+
+
+def test_a_save_without_a_reason_is_refused_and_what_was_typed_stays(op: Client):
+    reply = op.post(f"{EDIT}/", {**opened(op), "half_life_days": "7", "reason": " "})
+    assert reply.status_code == 422
+    assert "This field is required" in body_of(reply)
+    assert sent(body_of(reply))["half_life_days"] == "7"
+    assert policies_current().numbers == {}
+
+
+def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(op: Client, agent: Caller, clock: Clock):
+    for number in range(3):
+        agent.remember(f"tea {number}", scope="/user")
+    clock.forward(days=60)
+    saved(half_life_days=3650)
+    draft = {**opened(op), "half_life_days": "10"}
+    reply = op.post(f"{EFFECT}/", draft, headers={"HX-Request": "true"})
+    html = body_of(reply)
+    said = " ".join(re.sub(r"<[^>]+>", " ", html).split())
+    assert "<main" not in html
+    assert "A run today would archive 3 more topics than now." in said
+    assert "Today summarized 0 0 ±0 detached 0 0 ±0 archived 0 3 +3" in said
+    assert re.search(r"half_life_days 3,650 → becomes 10", said)
+    # Without script the same button gives the whole page, with what was typed.
+    whole = op.post(f"{EFFECT}/", {**draft, "reason": "so far"})
+    assert "A run today would archive 3 more topics than now." in words(body_of(whole))
+    assert sent(body_of(whole)) | {"reason": "so far", "half_life_days": "10"} == sent(body_of(whole))
+    assert policies_current().numbers["/"] == 1
+
+
+def test_a_refused_draft_says_so_while_it_is_typed(op: Client):
+    reply = op.post(f"{EFFECT}/", {**opened(op), "cron": "often"}, headers={"HX-Request": "true"})
+    assert reply.status_code == 200
+    assert "This draft cannot be saved:" in body_of(reply)
+    assert "cron must be five fields" in body_of(reply)
+
+
+def test_a_preset_loaded_as_draft_and_saved_is_the_preset(op: Client):
+    saved("/user", half_life_days=7, cron="0 5 * * *")
+    for preset in PRESETS:
+        draft = opened(op, "/user", f"&preset={preset}")
+        op.post(f"{EDIT}/user", {**draft, "reason": f"try {preset}"})
+        shown = policy_show("/user")
+        assert shown["preset"] == preset
+        told = {name: shown["effective"][name]["value"] for name in PRESETS[preset].values}
+        assert told == {
+            name: list(value) if isinstance(value, tuple) else value for name, value in PRESETS[preset].values.items()
+        }
+        # What is the operator's own and belongs to no design stays.
+        assert shown["values"] == {"cron": "0 5 * * *"}
+
+
+def test_values_that_go_before_a_preset_are_named_and_can_be_given_up(op: Client):
+    typed = {**opened(op, "/user"), "half_life_days": "7", "cron": "0 5 * * *", "preset": "relevance"}
+    html = body_of(op.post(f"{EFFECT}/user", typed))
+    assert "Set here, so they go before the preset relevance: half_life_days" in words(html)
+    given_up = sent(body_of(op.post(f"{EFFECT}/user", {**typed, "preset_taken": "yes"})))
+    assert (given_up["half_life_days"], given_up["cron"], given_up["preset"]) == ("", "0 5 * * *", "relevance")
+
+
+def test_a_shipped_set_is_added_and_single_rules_are_switched_and_removed(op: Client):
+    saved(rules=[PIN])
+    draft = opened(op, "/user", "&add=ttl_by_kind")
+    assert [rule["name"] for rule in json.loads(draft["rules"])][:2] == [
+        "session_state lives 24h",
+        "tool_output lives 7d",
+    ]
+    # A rule from above is switched off by one of its name here.
+    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "switch": "keep decisions"})))
+    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "switch": "tool_output lives 7d"})))
+    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "drop": "decision lives 365d"})))
+    draft = sent(body_of(op.post(f"{EFFECT}/user", {**draft, "add": "yes", "set": "scope_and_age"})))
+    op.post(f"{EDIT}/user", {**draft, "reason": "rules"})
+    states = {rule.name: rule.enabled for rule in policies_current().effective("/user").rules.rules}
+    assert states == {
+        "session_state lives 24h": True, "tool_output lives 7d": False, "project_status lives 30d": True,
+        "preference lives 730d": True, "keep decisions": False, "old projects after 30 days": True,
+    }  # fmt: skip
+    assert policies_current().effective("/").rules.rules[0].enabled
+
+
+def test_a_link_opens_a_draft_with_one_rule_switched(op: Client):
+    saved(rules=[PIN])
+    draft = opened(op, "/", "&switch=keep decisions")
+    assert json.loads(draft["rules"])[0]["enabled"] is False
+    assert op.get(f"{EDIT}/&switch=nothing like it").status_code == 400
+
+
+def test_a_step_that_makes_no_sense_loses_nothing(op: Client):
+    typed = {**opened(op), "rules": "[{", "cron": "0 5 * * *", "switch": "tea", "reason": "so far"}
+    reply = op.post(f"{EFFECT}/", typed)
+    assert reply.status_code == 422
+    kept = sent(body_of(reply))
+    assert (kept["rules"], kept["cron"], kept["reason"]) == ("[{", "0 5 * * *", "so far")
+
+
+# --- Two operators ---------------------------------------------------------------------------------------------------
+
+
+def test_the_second_of_two_operators_is_told_and_nothing_typed_is_lost(op: Client, administrator: Client):
+    saved(half_life_days=7, cron="0 5 * * *")
+    mine, theirs = opened(op), opened(administrator)
+    administrator.post(f"{EDIT}/", {**theirs, "half_life_days": "9", "mode": "review", "reason": "they were first"})
+    typed = {**mine, "theta_summary": "0.5", "cron": "0 6 * * *", "rules": json.dumps([PIN]), "reason": "mine"}
+    reply = op.post(f"{EDIT}/", typed)
+    html = body_of(reply)
+    assert reply.status_code == 409
+    assert "The policy of / is at version 2 by now, saved by user:administrator" in unescape(html)
+    assert re.search(r"half_life_days 7 → becomes 9 mode inherited → becomes review", words(html))
+    assert "they were first" in html
+    kept = sent(html)
+    assert {name: kept[name] for name in typed} == typed
+    assert policies_current().numbers["/"] == 2
+
+
+def test_a_draft_is_brought_onto_the_version_that_was_saved_meanwhile(op: Client):
+    saved(half_life_days=7, cron="0 5 * * *", rules=[PIN])
+    mine = opened(op)
+    saved(half_life_days=9, cron="0 5 * * *", mode="review", rules=[{**PIN, "name": "theirs"}, PIN])
+    typed = {**mine, "theta_summary": "0.5", "cron": "0 6 * * *", "reason": "mine"}
+    reply = op.post(f"{EFFECT}/", {**typed, "merge": "yes"})
+    merged = sent(body_of(reply))
+    assert "Your changes are on version 2 now." in words(body_of(reply))
+    # Mine is mine, and what I left alone is theirs.
+    assert (merged["theta_summary"], merged["cron"], merged["reason"]) == ("0.5", "0 6 * * *", "mine")
+    assert (merged["half_life_days"], merged["mode"], merged["base_version"]) == ("9", "review", "2")
+    assert [rule["name"] for rule in json.loads(merged["rules"])] == ["theirs", "keep decisions"]
+    op.post(f"{EDIT}/", merged)
+    version = PolicyVersion.objects.get(scope="/", number=3)
+    assert [line["name"] for line in version.diff] == ["cron", "theta_summary"]
+
+
+def test_what_both_changed_is_named_and_the_draft_keeps_its_own(op: Client):
+    saved(half_life_days=7)
+    mine = opened(op)
+    saved(half_life_days=9)
+    reply = op.post(f"{EFFECT}/", {**mine, "half_life_days": "11", "merge": "yes"})
+    assert "Both of you changed half_life_days ." in words(body_of(reply))
+    assert sent(body_of(reply))["half_life_days"] == "11"
+
+
+def test_what_cannot_be_read_survives_being_brought_onto_a_newer_version(op: Client):
+    saved(half_life_days=7)
+    mine = opened(op)
+    saved(half_life_days=9)
+    typed = {**mine, "rules": "[{", "cron": "often", "merge": "yes"}
+    merged = sent(body_of(op.post(f"{EFFECT}/", typed)))
+    assert (merged["rules"], merged["cron"], merged["half_life_days"]) == ("[{", "often", "9")
+
+
+def test_a_draft_may_be_kept_as_it_is_and_so_takes_back_what_changed(op: Client):
+    saved(half_life_days=7)
+    mine = opened(op)
+    saved(half_life_days=9)
+    kept = sent(body_of(op.post(f"{EFFECT}/", {**mine, "mode": "off", "keep": "yes"})))
+    assert (kept["half_life_days"], kept["base_version"]) == ("7", "2")
+    op.post(f"{EDIT}/", {**kept, "reason": "seven was right"})
+    assert PolicyVersion.objects.get(number=3).values == {"half_life_days": 7.0, "mode": "off"}
+
+
+def test_a_draft_whose_version_is_no_longer_the_newest_says_so_while_it_is_typed(op: Client):
+    saved(half_life_days=7)
+    mine = opened(op)
+    saved(half_life_days=9)
+    reply = op.post(f"{EFFECT}/", mine, headers={"HX-Request": "true"})
+    assert "Version 2 was saved meanwhile" in body_of(reply)
+
+
+def test_a_reader_may_neither_edit_nor_save(looker: Client):
+    assert looker.get(f"{EDIT}/").status_code == 403
+    assert looker.post(f"{EDIT}/", {"base_version": "0", "mode": "off", "reason": "x"}).status_code == 403
+    assert looker.post(f"{EFFECT}/", {"base_version": "0", "mode": "off"}).status_code == 403
+    assert policies_current().numbers == {}
 
 
 # --- Cost ------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Policies: the tree of them, what one puts in force, its history, and the way back in it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -12,13 +13,19 @@ from django.utils.http import urlencode
 from memory.console.fields import ReasonField, ScopeField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.policy_form import DraftForm, draft_of, field_named
+from memory.console.policy_steps import draft_opened, draft_stepped
 from memory.domain.cursors import place_read
-from memory.domain.errors import MemoryProblem
+from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import ROOT, scope_normalize
-from memory.forgetting.effect import rollback_effect
+from memory.forgetting.effect import Effect, rollback_effect
+from memory.forgetting.effect import policy_effect as policy_effect_of
+from memory.policy.drafting import draft_start, preset_overridden
+from memory.policy.effective import policies_current
 from memory.policy.offers import presets_offered, rule_sets_offered
-from memory.policy.save import policy_rollback
-from memory.policy.sheet import policy_history, policy_sheet, policy_version_show
+from memory.policy.save import policy_rollback, policy_save
+from memory.policy.sheet import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
 from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
@@ -29,6 +36,12 @@ class OpenForm(forms.Form):
     """Which scope to look at."""
 
     scope = ScopeField(required=False, label="Open the policy of", widget=forms.TextInput(attrs={"size": 32}))
+
+
+class SaveForm(forms.Form):
+    """Why somebody saves a policy."""
+
+    reason = ReasonField()
 
 
 class RollbackForm(forms.Form):
@@ -130,10 +143,89 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
     )
 
 
-@page(get=READER)
+@page(get=OPERATOR, post=OPERATOR)
 def policy_edit(request: ConsoleRequest) -> HttpResponse:
-    """Stand in."""
-    return show(request, "refusal.html", {"title": "Not yet", "sentence": "This page is being built."})
+    """Show a draft of the policy, and save it as the next version.
+
+    A draft that is refused, and one made on a version that is no longer the newest, comes back as it was typed.
+    """
+    scope = scope_of(request)
+    policies = policies_current()
+    if request.method != "POST":
+        texts = draft_opened(request.GET.dict(), policies=policies, scope=scope)
+        form = DraftForm(texts, policies=policies, scope=scope)
+        return _editor(request, form, SaveForm(), tried=request.GET.keys() > {"scope"})
+    form, save = DraftForm(request.POST, policies=policies, scope=scope), SaveForm(request.POST)
+    # Both are read, so that one answer has all there is to say.
+    if not (form.is_valid() & save.is_valid()):
+        return _editor(request, form, save, tried=True, status=422)
+    preset, values, rules = draft_of(form)
+    base = form.cleaned_data["base_version"]
+    try:
+        version = policy_save(
+            scope, preset=preset, values=values, rules=rules, author=request.principal.actor,
+            reason=save.cleaned_data["reason"], now=timezone.now(), base_version=base,
+        )  # fmt: skip
+    except Conflict as problem:
+        return _editor(request, form, save, tried=True, status=409, conflict=problem)
+    except MemoryProblem as problem:
+        form.add_error(field_named(problem.sentence), problem.sentence)
+        return _editor(request, form, save, tried=True, status=422)
+    if version.number == base:
+        messages.info(request, "The draft says what is set already, so there is no new version.")
+    else:
+        messages.success(request, f"Saved: version {version.number} of {scope} is in force.")
+    return go(request, address("policy", scope))
+
+
+@page(post=OPERATOR)
+def policy_effect(request: ConsoleRequest) -> HttpResponse:
+    """Show what a draft would do; or take one step with it, such as switching a rule off, and show that."""
+    scope = scope_of(request)
+    policies = policies_current()
+    form = DraftForm(request.POST, policies=policies, scope=scope)
+    save = SaveForm(initial={"reason": request.POST.get("reason", "")})
+    try:
+        texts, clashes = draft_stepped(form, request.POST)
+    except MemoryProblem as problem:
+        form.is_valid()
+        form.add_error(field_named(problem.sentence), problem.sentence)
+        return _editor(request, form, save, tried=True, status=422)
+    form = DraftForm(texts, policies=policies, scope=scope)
+    return _editor(request, form, save, tried=True, clashes=clashes)
+
+
+def _editor(
+    request: ConsoleRequest, form: DraftForm, save: SaveForm, *, tried: bool, status: int = 200,
+    conflict: Conflict | None = None, clashes: Sequence[str] | None = None,
+) -> HttpResponse:  # fmt: skip
+    """Render the editor, or the part of it that tells the effect while somebody types."""
+    base = int(form["base_version"].value() or 0)
+    drafted = form.drafted if form.is_valid() else None
+    effect: Effect | None = None
+    if drafted is not None and tried:
+        preset, values, rules = draft_of(form)
+        effect = policy_effect_of(form.scope, preset=preset, values=values, rules=rules, now=timezone.now())
+    stale = base != form.policies.numbers.get(form.scope, 0) or conflict is not None
+    shown = {
+        "scope": form.scope,
+        "form": form,
+        "save": save,
+        "tried": tried,
+        "effect": effect,
+        "rules": [] if drafted is None else rules_told(drafted, drafted.effective(form.scope)),
+        "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
+        "sets": tuple(RULE_PRESETS),
+        "newer": policy_newer(form.scope, than=base) if stale else None,
+        "conflict": conflict,
+        "clashes": clashes,
+        "merged": clashes is not None,
+        "typed": request.method == "POST",
+    }
+    if request.htmx:
+        # What the browser did was right, whatever the draft says.
+        return show(request, "parts/policies_tried.html", shown)
+    return show(request, "policy_edit.html", shown, status=status)
 
 
 urlpatterns = [
@@ -142,5 +234,6 @@ urlpatterns = [
     path("policies/version/", policy_version, name="policy_version"),
     path("policies/presets/", policy_presets, name="policy_presets"),
     path("policies/edit/", policy_edit, name="policy_edit"),
+    path("policies/edit/effect/", policy_effect, name="policy_effect"),
     path("policies/rollback/", policy_rolled_back, name="policy_rollback"),
 ]

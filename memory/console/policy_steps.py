@@ -1,0 +1,124 @@
+"""What the buttons of the policy editor do to a draft before it is saved. Only texts change; nothing typed is lost."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memory.console.policy_form import (
+    MEMBERS,
+    DraftForm,
+    draft_query,
+    draft_texts,
+    preset_taken,
+    rules_read,
+    value_text,
+)
+from memory.domain.errors import ValueRefused
+from memory.domain.knobs import KNOBS
+from memory.policy.draft import draft_parse, values_parse
+from memory.policy.drafting import (
+    draft_start,
+    draft_with_preset,
+    draft_with_set,
+    draft_with_switched,
+    draft_without_rule,
+)
+from memory.policy.merge import policy_merge
+from memory.policy.save import version_content, version_find, version_present
+from memory.policy.snapshot import Policies, SetPolicy
+
+# The members of a request that ask for a step.
+STEPS = ("preset_taken", "add", "switch", "drop", "merge", "keep")
+Texts = dict[str, str]
+
+
+def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> Texts:
+    """Return the texts an editor begins with: what is set, changed as the address asks for, or a whole draft from it.
+
+    ``preset``, ``add`` (a shipped set of rules) and ``switch`` (a rule) each change one thing. No queries. Raises
+    ``ValueRefused`` if there is no such thing.
+    """
+    if "base_version" in said:
+        texts = {name: said[name] for name in (*MEMBERS, *KNOBS) if said.get(name)}
+        return _rules_text(draft_start(policies, scope)) | texts
+    draft = draft_start(policies, scope)
+    if "preset" in said:
+        draft = draft_with_preset(draft, said["preset"])
+    if "add" in said:
+        draft = draft_with_set(draft, said["add"])
+    if "switch" in said:
+        draft = draft_with_switched(policies, draft, said["switch"])
+    # Single values beside it, as other pages name them in their links.
+    single = {name: said[name] for name in KNOBS if name in said}
+    return draft_texts(draft, rules=True) | single | {"base_version": str(policies.numbers.get(scope, 0))}
+
+
+def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list[str] | None]:
+    """Return the texts of ``form`` after the step that ``said`` asks for, and what two operators both changed
+    if it brings it onto a newer version.
+
+    Two queries to bring a draft onto a newer version, none otherwise. Raises ``ValueRefused`` if the step makes no
+    sense, or the rules it changes cannot be read.
+    """
+    texts = dict(draft_query(form))
+    if said.get("merge"):
+        return _merged(form, texts)
+    if said.get("keep"):
+        return texts | {"base_version": str(form.policies.numbers.get(form.scope, 0))}, None
+    if said.get("preset_taken"):
+        return preset_taken(form), None
+    if said.get("add"):
+        return texts | _rules_text(draft_with_set(_rules_draft(form, texts), said.get("set", ""))), None
+    if said.get("switch"):
+        return texts | _rules_text(draft_with_switched(form.policies, _rules_draft(form, texts), said["switch"])), None
+    if said.get("drop"):
+        return texts | _rules_text(draft_without_rule(_rules_draft(form, texts), said["drop"])), None
+    return texts, None
+
+
+def _rules_draft(form: DraftForm, texts: Texts) -> SetPolicy:
+    """Return what the draft says of preset and rules; whether its values can be read is another matter."""
+    rules = rules_read(texts.get("rules", ""))
+    return draft_parse(form.policies, form.scope, preset=texts.get("preset"), values={}, rules=rules)
+
+
+def _rules_text(draft: SetPolicy) -> Texts:
+    return {"rules": draft_texts(draft, rules=True)["rules"]}
+
+
+def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
+    base = version_content(version_find(form.scope, number=int(texts["base_version"])))
+    present = version_present(form.scope)
+    theirs = version_content(present)
+    values = {name: _readable(name, texts[name]) for name in KNOBS if name in texts}
+    try:
+        rules = rules_read(texts.get("rules", ""))
+        if rules is not None:
+            parsed = draft_parse(form.policies, form.scope, preset=None, values={}, rules=rules)
+            rules = parsed.as_stored()["rules"]
+    except ValueRefused:
+        # Rules that cannot be read are kept as they were typed.
+        rules = base["rules"]
+        kept = {"rules": texts["rules"]}
+    else:
+        kept = {}
+    mine = {"preset": texts.get("preset", ""), "values": values, "rules": base["rules"] if rules is None else rules}
+    merged = policy_merge(base, mine, theirs)
+    told = {name: value if isinstance(value, str) else _text(value) for name, value in merged.values.items()}
+    if merged.preset:
+        told["preset"] = merged.preset
+    told["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
+    return told | kept | {"base_version": str(present.number)}, merged.clashes
+
+
+def _readable(name: str, text: str) -> Any:
+    """Return a typed value as it would be stored, or as it was typed if it cannot be read."""
+    try:
+        value = values_parse({name: text})[name]
+    except ValueRefused:
+        return text
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _text(value: Any) -> str:
+    return value_text(tuple(value) if isinstance(value, list) else value)
