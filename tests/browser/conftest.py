@@ -1,0 +1,121 @@
+"""A browser, and a site with the demo behind it. Each test begins with the same store and ends without complaints.
+
+``enter("operator")`` returns a page in which somebody is signed in; ``enter(None)`` one of nobody. What the browser
+complains about fails the test (``watch.py``); ``enter.expects(409)`` says what is meant to be refused.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.conf import settings as site_settings
+from django.contrib.auth.models import User
+from django.core.handlers.wsgi import WSGIHandler
+from django.db import connections
+from django.test.testcases import LiveServerThread
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.browser.store import HASHERS, demo_make, tables_are_kept, tables_keep, tables_put_back
+from tests.browser.watch import Watch
+from tests.console.people import client_of
+
+WIDE = {"width": 1360, "height": 850}
+NARROW = {"width": 390, "height": 800}
+PATIENCE = 10_000
+
+
+def executable() -> str | None:
+    """Return the path of the browser; None stands for Playwright's own."""
+    return os.environ.get("MEMSTATE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Playwright keeps a loop in this thread, which Django takes for asynchronous code.
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        started = playwright.chromium.launch(
+            executable_path=executable(),
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"],
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def site(django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
+    """Where the site is, served by threads of this process; static files come as in production."""
+    with django_db_blocker.unblock():
+        tables_keep("kept_before")
+        if not tables_are_kept("kept_demo"):
+            demo_make()
+            tables_keep("kept_demo")
+        thread = LiveServerThread("127.0.0.1", lambda _media: WSGIHandler())
+        thread.daemon = True
+        thread.start()
+        thread.is_ready.wait()
+        if thread.error:
+            raise thread.error
+        yield f"http://127.0.0.1:{thread.port}"
+        thread.terminate()
+        tables_put_back("kept_before")
+        connections.close_all()
+
+
+@dataclass
+class Enter:
+    """Opens the door of the site; every call is a browser of its own."""
+
+    browser: Browser
+    address: str
+    watches: list[Watch] = field(default_factory=list)
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    def __call__(self, name: str | None, **options: Any) -> Page:
+        """Return a page of a new context, with whoever has this name signed in."""
+        context = self.browser.new_context(base_url=self.address, **{"viewport": WIDE, **options})
+        context.set_default_timeout(PATIENCE)
+        self.contexts.append(context)
+        self.watches.append(Watch(context))
+        if name is not None:
+            cookie = site_settings.SESSION_COOKIE_NAME
+            session = client_of(User.objects.get(username=name)).cookies[cookie].value
+            context.add_cookies([{"name": cookie, "value": session, "url": self.address}])
+        return context.new_page()
+
+    @contextlib.contextmanager
+    def expects(self, *statuses: int) -> Iterator[None]:
+        """Let answers with these statuses pass, in every browser that is open."""
+        with contextlib.ExitStack() as stack:
+            for watch in self.watches:
+                stack.enter_context(watch.expects(*statuses))
+            yield
+
+    def check(self) -> None:
+        """Fail with what the browsers have complained about until now."""
+        for watch in self.watches:
+            watch.check()
+
+
+@pytest.fixture(autouse=True)
+def _quick_hashes(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = HASHERS
+
+
+@pytest.fixture
+def db(site: str) -> None:
+    """The demo as it was loaded. Instead of the fixture of this name elsewhere, whose transaction no server sees."""
+    tables_put_back("kept_demo")
+
+
+@pytest.fixture
+def enter(browser: Browser, site: str, db: None) -> Iterator[Enter]:
+    door = Enter(browser, site)
+    yield door
+    for context in door.contexts:
+        context.close()
+    door.check()

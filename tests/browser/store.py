@@ -1,0 +1,75 @@
+"""The store behind the browser: the demo, loaded once and put back before each test.
+
+Loading takes seconds, so the tables are kept as they are then in a schema of their own, and copied from there.
+"""
+
+import datetime as dt
+
+from django.db import connection, transaction
+from django.test import override_settings
+from django.utils import timezone
+
+from memory import jobs
+from memory.access.keys import key_create
+from memory.demo.load import story_load
+from memory.demo.story import story_build
+from memory.embedding import embedder_reset
+from memory.models import WorkerHeartbeat
+from tests.cast import secret_of
+from tests.console.people import account_make
+
+TOPICS = 400
+PASSWORD = "a password for the tests"
+# Slow hashing is what makes guessing slow; here it would only make the tests slow.
+HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Two operators, for what happens when two work at once.
+PEOPLE = {"reader": "reader", "operator": "operator", "olga": "operator", "administrator": "administrator"}
+
+
+def _tables(schema: str) -> list[str]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'django_migrations' ORDER BY 1",
+            [schema],
+        )
+        return [name for (name,) in cursor.fetchall()]
+
+
+def tables_keep(schema: str) -> None:
+    """Keep every row of the store as it is now under the name ``schema``."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        cursor.execute(f"CREATE SCHEMA {schema}")
+        for table in _tables("public"):
+            cursor.execute(f'CREATE UNLOGGED TABLE {schema}."{table}" AS TABLE public."{table}"')
+
+
+def tables_are_kept(schema: str) -> bool:
+    """Tell whether something is kept under the name ``schema``."""
+    return bool(_tables(schema))
+
+
+def tables_put_back(schema: str) -> None:
+    """Make every row of the store what ``tables_keep`` kept. Sequences go on, so no number is given twice."""
+    tables = _tables(schema)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+        # In any order: foreign keys are looked at when the transaction ends.
+        for table in tables:
+            cursor.execute(f'INSERT INTO public."{table}" SELECT * FROM {schema}."{table}"')
+
+
+def demo_make() -> None:
+    """Fill the store with the demo, people and keys. Takes about as many seconds as there are hundreds of topics."""
+    now = timezone.now()
+    with override_settings(MEMSTATE_EMBEDDER="instant", PASSWORD_HASHERS=HASHERS):
+        embedder_reset()
+        story_load(story_build(now=now, seed=7, topics=TOPICS), now=now, progress=lambda _done: None)
+        jobs.schedules_ensure()
+        while any(jobs.upkeep().values()):
+            pass
+        for name, role in PEOPLE.items():
+            account_make(role, name=name, password=PASSWORD)
+    WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": now + dt.timedelta(minutes=5)})
+    for name, role in (("agent", "agent"), ("auditor", "reader")):
+        key_create(name=name, role=role, secret=secret_of(name), scope="/")

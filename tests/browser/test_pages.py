@@ -1,0 +1,107 @@
+"""Every page, with the demo in the store: nothing complains, nothing sticks out, nothing jumps, charts are drawn, and
+axe finds nothing serious, in light and dark, wide and narrow."""
+
+import functools
+import importlib.resources
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from memory.models import ApiKey, ForgetRun, Topic
+from tests.browser.conftest import NARROW, Enter
+from tests.browser.watch import overflow, settled, shifts
+from tests.console.table import Address, pages
+
+# A page that refuses in a sentence is a page too: there is nothing to apply in a run that is done.
+ANSWERS = (200, 409)
+
+
+def url_of(address: Address) -> str:
+    """Return an address with something to see: a topic that was archived, the last run that did something."""
+    given: dict[str, Any] = {}
+    if "topic_id" in address.arguments:
+        given["topic_id"] = Topic.objects.filter(rung=3).order_by("created_at")[0].pk
+    if "run_id" in address.arguments:
+        given["run_id"] = ForgetRun.objects.filter(status="done", applied__gt=0).latest("created_at").pk
+    if "key_id" in address.arguments:
+        given["key_id"] = ApiKey.objects.order_by("created_at")[0].pk
+    return address.url(**given)
+
+
+@functools.cache
+def axe_source() -> str:
+    return (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
+
+
+def findings(page: Page) -> list[str]:
+    """Return what axe finds serious or worse."""
+    if not page.evaluate("typeof window.axe === 'object'"):
+        page.evaluate(axe_source() + "; 0")
+    found: Any = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
+    return [
+        f"{each['impact']}: {each['id']}: {each['help']}: " + " ".join(node["html"][:160] for node in each["nodes"][:4])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("address", pages(), ids=str)
+def test_a_page_is_sound(enter: Enter, address: Address) -> None:
+    page = enter("administrator")
+    with enter.expects(*ANSWERS):
+        reply = page.goto(url_of(address))
+        assert reply is not None
+        assert reply.status in ANSWERS, f"{page.url}: {reply.status}"
+        settled(page)
+    enter.check()
+
+    assert page.locator("h1").count() == 1
+    assert page.title().endswith("· MemState")
+    assert page.title() != "· MemState"
+    charts = page.locator("[data-chart]")
+    for place in range(charts.count()):
+        chart = charts.nth(place)
+        if chart.is_visible():
+            assert chart.locator("svg.main-svg").count() > 0, chart.get_attribute("data-chart")
+            box = chart.bounding_box()
+            assert box is not None
+            assert box["height"] > 60
+    moved, what = shifts(page)
+    assert moved < 0.1, what
+    assert overflow(page) == []
+    # From here on axe is in the page, whose doings are not ours.
+    wrong = {"wide light": findings(page)}
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(NARROW)
+    settled(page)
+    assert overflow(page) == []
+    wrong["narrow dark"] = findings(page)
+    assert not any(wrong.values()), wrong
+
+
+@pytest.mark.parametrize("name", ["sign_in", "locked", "missing"])
+def test_pages_of_nobody_are_sound(enter: Enter, name: str) -> None:
+    page = enter(None)
+    with enter.expects(404, 429):
+        if name == "missing":
+            page.goto("/not/here/")
+        else:
+            page.goto("/sign-in/")
+        for _ in range(11 if name == "locked" else 0):
+            page.fill("#id_username", "mallory")
+            page.fill("#id_password", "a guess")
+            page.press("#id_password", "Enter")
+            page.wait_for_load_state()
+            if page.locator("h1").inner_text() == "Locked for a while":
+                break
+        else:
+            assert name != "locked"
+    settled(page)
+    enter.check()
+    assert overflow(page) == []
+    wrong = findings(page)
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size(NARROW)
+    assert overflow(page) == []
+    assert wrong + findings(page) == []

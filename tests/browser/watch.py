@@ -1,0 +1,109 @@
+"""What the browser complains about. A test that ends with a complaint has failed."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response
+from playwright.sync_api import TimeoutError as TookTooLong
+
+# Waiting is for functions, not for expressions: those would be evaluated in the page, which its policy forbids.
+
+# Told to the watch by every page from its first moment on; shifts of the layout are kept for those who ask.
+LISTENER = """
+document.addEventListener('securitypolicyviolation', (event) => window.policyViolated(
+  [event.violatedDirective, event.blockedURI, event.sample, event.sourceFile, event.lineNumber].join(' ')));
+window.layoutShifts = [];
+new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!entry.hadRecentInput)
+  window.layoutShifts.push([entry.value, entry.sources.map((source) => source.node?.outerHTML?.slice(0, 160))]); })
+  .observe({ type: 'layout-shift', buffered: true });
+"""
+_STATUS = re.compile(r"(?:status of |Status Error Code )(\d{3})")
+
+
+class Watch:
+    """Listens to everything that happens in a browser context."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.troubles: list[str] = []
+        self._expected: set[int] = set()
+        context.expose_binding("policyViolated", lambda _source, said: self._hear(f"policy violated: {said}"))
+        context.add_init_script(LISTENER)
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self._hear(f"script failed: {error.error}"))
+        context.on("response", self._response)
+        context.on("requestfailed", self._failed)
+
+    @contextlib.contextmanager
+    def expects(self, *statuses: int) -> Iterator[None]:
+        """Let answers with these statuses pass."""
+        self._expected |= set(statuses)
+        yield
+        self._expected -= set(statuses)
+
+    def _hear(self, trouble: str) -> None:
+        self.troubles.append(trouble)
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type not in ("error", "warning"):
+            return
+        found = _STATUS.search(message.text)
+        # That a status came back is told by `_response`, and by the browser and htmx once more each.
+        if found is None:
+            self._hear(f"console {message.type}: {message.text} ({message.location.get('url')})")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 400 and response.status not in self._expected:
+            self._hear(f"{response.status} from {response.request.method} {response.url}")
+
+    def _failed(self, request: Request) -> None:
+        # What a newer request or a next page has made superfluous is given up on purpose.
+        if request.failure != "net::ERR_ABORTED":
+            self._hear(f"failed: {request.method} {request.url}: {request.failure}")
+
+    def check(self) -> None:
+        """Fail with everything that was heard."""
+        troubles, self.troubles = self.troubles, []
+        assert not troubles, "\n".join(["The browser complains:", *troubles])
+
+
+_SETTLED = """() => !document.querySelector('.htmx-request, .htmx-settling, .htmx-swapping') &&
+  [...document.querySelectorAll('[data-chart]')].every(
+    (chart) => chart.querySelector('.main-svg') || !chart.checkVisibility())"""
+
+
+def settled(page: Page) -> None:
+    """Wait until parts that load by themselves have loaded and charts are drawn."""
+    page.wait_for_load_state("load")
+    if page.evaluate("document.documentElement.classList.contains('script')"):
+        page.wait_for_function(_SETTLED)
+
+
+def overflow(page: Page) -> list[str]:
+    """Return what sticks out of the document to the right; nothing if it does not scroll sideways. Charts have a moment
+    to follow a window that has become narrower."""
+    with contextlib.suppress(TookTooLong):
+        page.wait_for_function(
+            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth", timeout=2000
+        )
+    found: Any = page.evaluate(
+        """() => {
+          const width = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= width) return [];
+          const out = [...document.querySelectorAll('body *')].filter((each) => {
+            if (each.getBoundingClientRect().right <= width + 1) return false;
+            for (let above = each.parentElement; above && above !== document.body; above = above.parentElement)
+              if (getComputedStyle(above).overflowX !== 'visible') return false;
+            return true;
+          }).map((each) => each.outerHTML.slice(0, 120));
+          return [`${document.documentElement.scrollWidth} > ${width}`, ...out.slice(0, 5)];
+        }"""
+    )
+    return list(found)
+
+
+def shifts(page: Page) -> tuple[float, list[Any]]:
+    """Return by how much things have jumped since the page began to load, and what."""
+    found: Any = page.evaluate("window.layoutShifts")
+    return sum(value for value, _nodes in found), found
