@@ -41,13 +41,17 @@ def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
             "marker": {"size": 10, "color": [f"--rung-{_tone(mark['rung'])}" for mark in marks],
                        "line": {"width": 2, "color": "--surface"}},
         })  # fmt: skip
-    turns = [turn for turn in history["turns"] if turn["what"] in ("archived", "restored", "set", "undone")]
+    turns = [
+        turn
+        for turn in history["turns"]
+        if turn["what"] != "created" and not math.isclose(turn["before"], turn["after"], rel_tol=1e-3)
+    ]
     if turns and not history["score_differs"]:
         data.append({
             "type": "scatter", "mode": "markers", "name": "written by hand or by a run", "showlegend": False,
             "x": [turn["at"].isoformat() for turn in turns],
             "y": [_shown(turn["after"], logarithmic) for turn in turns],
-            "text": [turn["what"] for turn in turns], "hovertemplate": "%{text}<extra></extra>",
+            "text": [turn["note"] or turn["what"] for turn in turns], "hovertemplate": "%{text}<extra></extra>",
             "marker": {"size": 9, "symbol": "diamond", "color": "--ink", "line": {"width": 1.5, "color": "--surface"}},
         })  # fmt: skip
     return {"data": data, "layout": _layout(history, past, ahead, logarithmic)}
@@ -76,7 +80,9 @@ def _lines(
 def _layout(
     history: Mapping[str, Any], past: Sequence[Point], ahead: Sequence[Point], logarithmic: bool
 ) -> dict[str, Any]:
-    moments = [past[0][0].isoformat(), (ahead or past)[-1][0].isoformat()]
+    first, last = past[0][0], (ahead or past)[-1][0]
+    # A little room, so that a mark at the end is seen whole.
+    moments = [first.isoformat(), (last + (last - first) / 60).isoformat()]
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
     for threshold in history["thresholds"]:
@@ -88,7 +94,8 @@ def _layout(
             "line": {"color": tone, "width": 1, "dash": "dot"},
         })  # fmt: skip
         notes.append({
-            "xref": "paper", "x": 0, "xanchor": "left", "y": _on_axis(theta, logarithmic), "yanchor": "bottom",
+            "xref": "paper", "x": 0 if ahead else 1, "xanchor": "left" if ahead else "right",
+            "y": _on_axis(theta, logarithmic), "yanchor": "bottom",
             "showarrow": False, "text": f"{threshold['rung']} below {theta:g}", "font": {"color": tone, "size": 11},
         })  # fmt: skip
     if ahead:

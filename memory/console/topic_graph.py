@@ -12,7 +12,8 @@ MOST_PER_SIDE = 8
 WIDTH, BOX, CENTRE = 1000, 270, 220
 ROW, BOX_HEIGHT, MARGIN = 52, 38, 12
 # About as many letters as fit into a box, the middle box and the gap between them.
-BOX_LETTERS, CENTRE_LETTERS, LABEL_LETTERS = 33, 27, 14
+BOX_LETTERS, CENTRE_LETTERS, LABEL_LETTERS = 33, 23, 14
+_RUNGS = ("active", "summarized", "detached", "archived")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Graph:
 
     nodes: list[Node]
     more: int
+    left: int
     width: int
     height: int
     box: int
@@ -54,19 +56,26 @@ class Graph:
 
 
 def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
-    """Return where to draw a topic and its neighbours, at most ``MOST_PER_SIDE`` on each side."""
-    sides = {way: [each for each in neighbours if each["direction"] == way] for way in ("in", "out")}
+    """Return where to draw a topic and its neighbours, at most ``MOST_PER_SIDE`` on each side, the higher rungs first.
+
+    A side without neighbours is cut off.
+    """
+    ordered = sorted(neighbours, key=lambda each: _RUNGS.index(each["rung"]))
+    sides = {way: [each for each in ordered if each["direction"] == way] for way in ("in", "out")}
     rows = max(1, *(min(len(side), MOST_PER_SIDE) for side in sides.values()))
     height = 2 * MARGIN + rows * ROW
     middle = height // 2
+    beside = (WIDTH - CENTRE) // 2 - 2
+    left, right = (0 if sides["in"] else beside), (0 if sides["out"] else beside)
     nodes = [
         _node(each, place, min(len(side), MOST_PER_SIDE), height, incoming=way == "in")
         for way, side in sides.items()
         for place, each in enumerate(side[:MOST_PER_SIDE])
     ]
     return Graph(
-        nodes=nodes, more=len(neighbours) - len(nodes), width=WIDTH, height=height, box=BOX, box_height=BOX_HEIGHT,
-        centre_width=CENTRE, centre_x=(WIDTH - CENTRE) // 2, centre_y=middle - BOX_HEIGHT // 2, middle=WIDTH // 2,
+        nodes=nodes, more=len(neighbours) - len(nodes), left=left, width=WIDTH - left - right, height=height, box=BOX,
+        box_height=BOX_HEIGHT, centre_width=CENTRE,
+        centre_x=(WIDTH - CENTRE) // 2, centre_y=middle - BOX_HEIGHT // 2, middle=WIDTH // 2,
         text_y=middle + 5, short=shortened(title, CENTRE_LETTERS),
     )  # fmt: skip
 
@@ -91,5 +100,5 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
         kind=each["kind"], kind_short=shortened(each["kind"].replace("_", " "), LABEL_LETTERS), incoming=incoming,
         x=x, y=y - BOX_HEIGHT // 2, text_x=x + 14, text_y=y + 5,
         line=f"M{start[0]} {start[1]} C{bend} {start[1]} {bend} {end[1]} {end[0]} {end[1]}",
-        label_x=far + (8 if incoming else -8), label_y=y - 7,
+        label_x=far + (8 if incoming else -8), label_y=y + 17 if y > height // 2 else y - 7,
     )  # fmt: skip
