@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from memory.console import undo
 from memory.console.pages import (
     account,
     archived,
@@ -24,6 +25,7 @@ urlpatterns = [
     *lookup.urlpatterns,
     *topic.urlpatterns,
     *archived.urlpatterns,
+    *undo.urlpatterns,
     *salience.urlpatterns,
     *policies.urlpatterns,
     *runs.urlpatterns,

@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import moves
 from memory.forgetting.folding import Fold, folds_prepare, folds_write
-from memory.forgetting.state import COUNTED, HELD, STATE, drift_words, same_state_sql
+from memory.forgetting.state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.summaries import model_configured
 from memory.models import ForgetRun, Rung
 
@@ -35,12 +35,6 @@ WITH {HELD}
 SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.id = ANY(%(actions)s)
-"""
-
-# The fields of topics that move among the upper rungs, as they stand: written down before and after.
-FIELDS = """
-SELECT f.topic_id, jsonb_object_agg(f.id, jsonb_build_array(f.cold_through, f.detached)) AS fields
-FROM memory_field f WHERE f.topic_id = ANY(%(topics)s) GROUP BY f.topic_id
 """
 
 _JOURNAL = f"""

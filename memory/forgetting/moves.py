@@ -130,21 +130,22 @@ def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
 def revive(
     cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, least: float, most: dict[uuid.UUID, int],
     now: dt.datetime,
-) -> None:  # fmt: skip
+) -> dict[uuid.UUID, list[int]]:  # fmt: skip
     """Bring archived or released topics back to the first rung with everything they have. Nine statements.
 
-    The salience of each is divided by its factor, which undoes what archiving did, and is ``least`` at least; the clock
-    restarts. ``most`` is the number of revisions that may be warm, by topic.
+    Returns the summaries put aside, by topic. The salience of each is divided by its factor, which undoes what
+    archiving did, and is ``least`` at least; the clock restarts. ``most`` is the number of revisions that may be warm,
+    by topic.
     """
     if not factors:
-        return
+        return {}
     ids = list(factors)
     cursor.execute(_RELEASED, {"ids": ids, "at": None})
     rungs_set(cursor, dict.fromkeys(ids, int(Rung.ACTIVE)))
     live_set(cursor, ids, live=True)
     cursor.execute(_RENEW, {"ids": ids, "factors": list(factors.values()), "least": least, "now": now})
     fields_attach(cursor, ids)
-    fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
+    return fields_unfold(cursor, {topic_id: most[topic_id] for topic_id in ids}, now=now)
 
 
 def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]]) -> None:

@@ -14,6 +14,12 @@ HELD = f"""held AS MATERIALIZED (
     WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
 )"""
 
+# The fields of topics, as they stand: written down before and after a topic moves among the upper rungs.
+FIELDS = """
+SELECT f.topic_id, jsonb_object_agg(f.id, jsonb_build_array(f.cold_through, f.detached)) AS fields
+FROM memory_field f WHERE f.topic_id = ANY(%(topics)s) GROUP BY f.topic_id
+"""
+
 # What the action ``a`` is counted as: its name, and what is done beside the rung unless it is called after that.
 COUNTED = """unnest(ARRAY[
     a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,

@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.errors import Conflict
 from memory.forgetting import moves
 from memory.forgetting.apply import BATCH
+from memory.forgetting.by_hand import BY_HAND, undone_journal
 from memory.forgetting.state import HELD, drift_words, same_state_sql
 from memory.models import AuditEvent, ForgetRun
 from memory.models.expressions import fade_key_sql
@@ -51,9 +52,12 @@ SET rung = (a.before->>'rung')::int, live = (a.before->>'live')::boolean,
 {_FROM} AND v.topic_id = a.topic_id
 """
 
+# A change by hand says when it was, a run does not; what was written to the topic since has a moment of its own.
 _TOPIC = f"""
 UPDATE memory_topic t
-SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz
+SET rung = (a.before->>'rung')::int, released_at = (a.before->>'released_at')::timestamptz,
+    updated_at = CASE WHEN t.updated_at = (a.after->>'updated_at')::timestamptz
+                      THEN (a.before->>'updated_at')::timestamptz ELSE t.updated_at END
 {_FROM} AND t.id = a.topic_id
 """
 
@@ -113,7 +117,8 @@ class Undone:
 def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
     """Undo a run and return what that did. Twelve statements per ``BATCH`` topics, each batch its own transaction.
 
-    The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between.
+    The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between. What
+    was done by hand is told as undone in the trail of each topic too.
 
     Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
     """
@@ -123,7 +128,8 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
     if not run.applied:
         raise Conflict(f"Run {run_id} has changed nothing, so there is nothing to undo.")
     after = 0
-    while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, actor=actor, now=now)):
+    told: dict[str, Any] = {"actor": actor, "reason": reason, "now": now}
+    while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, **told)):
         after = last
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -153,10 +159,10 @@ def undo_outcome(run_id: uuid.UUID) -> Undone:
     return Undone(restored, [(topic_id, note) for topic_id, note, _all in rows], rows[0][2] if rows else 0)
 
 
-def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, now: dt.datetime) -> int:
+def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: dt.datetime) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
         # Whoever holds the run works on it; a second undo beside this one finds nothing left.
-        ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         cursor.execute(_TAKE, {"run": run_id, "after": after, "limit": BATCH})
         taken = cursor.fetchall()
         if not taken:
@@ -176,6 +182,8 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, now: dt.datetime) 
             if was != is_now:
                 (revived if was else hidden).append(topic_id)
         _restore(cursor, back, revived, hidden, actor=actor, now=now)
+        if run.event == BY_HAND:
+            undone_journal(cursor, back, actor=actor, reason=reason, now=now)
         cursor.execute(
             _MARK,
             {

@@ -11,29 +11,39 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.forgetting.by_hand import by_hand_sql
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import Rung
 
 SIGNALS = ("looked_up", "restored", "shadow")
 
+# What a person did and an undo has taken back; the audit names the run of a change by hand.
+_TAKEN_BACK = """EXISTS (
+    SELECT 1 FROM memory_forgetaction u
+    WHERE u.topic_id = {event}.topic_id AND u.run_id = ({event}.after->>'run')::uuid AND u.state = 'undone'
+)"""
+
 # Two windows over the same rows: an archiving lasts until the topic is restored or archived anew. What an undo took
-# back never counted as archived. The restore itself is the last signal that belongs to it.
+# back never counted, neither as archived nor as restored. The restore itself is the last signal that belongs to it.
+# Changes by hand are in both journals; the audit is asked about them, since it has those of all times.
 _REGRETS = """
 WITH archivings AS MATERIALIZED (
     SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
         SELECT a.topic_id, a.at, 'run' AS source, a.run_id, a.from_rung::int AS from_rung,
                a.why->>'policy' AS policy, (a.why->>'version')::int AS version
         FROM memory_forgetaction a JOIN memory_vitality v ON v.topic_id = a.topic_id
-        WHERE a.action = 'archived' AND a.state IN ('applied', 'conflict') AND {within} {topic_action}
+        WHERE a.action = 'archived' AND a.state IN ('applied', 'conflict') AND NOT {by_hand}
+          AND {within} {topic_action}
         UNION ALL
         SELECT e.topic_id, e.at, 'hand', NULL, array_position(%(rungs)s::text[], e.before->>'rung') - 1, NULL, NULL
         FROM memory_auditevent e JOIN memory_vitality v ON v.topic_id = e.topic_id
-        WHERE e.action = 'archived' AND {within} {topic_audit}
+        WHERE e.action = 'archived' AND NOT {archive_back} AND {within} {topic_audit}
     ) x
 ), restores AS MATERIALIZED (
     SELECT a.n, min(r.at) AS at FROM archivings a JOIN memory_auditevent r ON r.topic_id = a.topic_id
     WHERE r.action = 'restored' AND r.at >= a.at AND (a.next_at IS NULL OR r.at <= a.next_at)
+      AND NOT {restore_back}
     GROUP BY a.n
 ), bounded AS MATERIALIZED (
     SELECT a.*, r.at AS back_at, coalesce(r.at, a.next_at, 'infinity') AS ends_at
@@ -64,6 +74,12 @@ SELECT grouping(r.policy, r.version, r.source), grouping(r.from_rung), r.source,
 FROM regrets r
 GROUP BY GROUPING SETS ((r.source, r.policy, r.version), (r.from_rung), ())
 ORDER BY 1, 2, r.source DESC, r.policy, r.version DESC, r.from_rung
+"""
+
+_OF_RUN = """
+SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
+       count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
+FROM regrets WHERE run_id = {run}
 """
 
 _TOPICS = """
@@ -135,17 +151,36 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, 
         return [_topic(row) for row in cursor.fetchall()]
 
 
+def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> dict[str, Any]:
+    """Return how many of the archivings of one run were regretted until ``now``, by signal. One query over the journal
+    of the topics that the run archived. Whether the caller sees the run is the caller's to ask."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _OF_RUN.format(run=bound.bind(run_id)), bound.values)
+        return _numbers(cursor.fetchone())
+
+
 def _regrets_sql(
-    bound: Bound, *, scope: str, since: dt.datetime | None, until: dt.datetime, topic_id: uuid.UUID | None = None
-) -> str:
+    bound: Bound, *, scope: str, since: dt.datetime | None, until: dt.datetime, topic_id: uuid.UUID | None = None,
+    run_id: uuid.UUID | None = None,
+) -> str:  # fmt: skip
     bound.values["rungs"] = [rung.label for rung in Rung]
-    one = None if topic_id is None else bound.bind(topic_id)
+    one = None
+    if topic_id is not None:
+        one = f"{bound.bind(topic_id)}::uuid"
+    elif run_id is not None:
+        one = f"ANY(ARRAY(SELECT topic_id FROM memory_forgetaction WHERE run_id = {bound.bind(run_id)} AND "
+        one += "action = 'archived'))"
     return _REGRETS.format(
+        by_hand=by_hand_sql("a"),
+        archive_back=_TAKEN_BACK.format(event="e"),
+        restore_back=_TAKEN_BACK.format(event="r"),
         within=scope_sql("v.scope_id", scope, bound.bind),
         since="true" if since is None else f"a.at >= {bound.bind(since)}::timestamptz",
         until=f"a.at < {bound.bind(until)}::timestamptz + interval '1 microsecond'",
-        topic_action=f"AND a.topic_id = {one}::uuid" if one else "",
-        topic_audit=f"AND e.topic_id = {one}::uuid" if one else "",
+        topic_action=f"AND a.topic_id = {one}" if one else "",
+        topic_audit=f"AND e.topic_id = {one}" if one else "",
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.forgetting.by_hand import by_hand_sql
 from memory.forgetting.plan import gate_closed
 from memory.hindsight.outlook import (
     BEYOND,
@@ -32,21 +33,26 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 MOST_EVENTS = 100
 MOST_USES = 20
 
-# Plans of dry runs never touched the topic; a held one is waiting to.
-_ACTIONS = """
+# Plans of dry runs never touched the topic; a held one is waiting to. What was done by hand the audit tells.
+_ACTIONS = f"""
 SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
        a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
 FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
 LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
-WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held')
+WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
 ORDER BY a.id DESC LIMIT %(most)s
 """
 
 _BY_HAND = """
-SELECT at, actor, action, reason, before, after FROM memory_auditevent
-WHERE topic_id = %(id)s AND (action <> 'edited' OR after ? 'salience')
-  AND action IN ('ingest_new_topic', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged', 'edited')
-ORDER BY at DESC, id DESC LIMIT %(most)s
+SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, a.state, r.undone_at, r.undone_by
+FROM memory_auditevent e
+LEFT JOIN memory_forgetaction a
+  ON a.topic_id = e.topic_id AND a.run_id = (e.after->>'run')::uuid AND e.action <> 'undone'
+LEFT JOIN memory_forgetrun r ON r.id = a.run_id
+WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
+  AND e.action IN ('ingest_new_topic', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged', 'edited',
+                   'undone')
+ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 
 # From the last use backwards by the index of times; it ends once as many are found as there are known to be.
@@ -208,13 +214,17 @@ def _action_told(entry: _Action, principal: Principal) -> dict[str, Any]:
 
 
 def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
-    at, actor, action, reason, before, after = entry
+    at, actor, action, reason, before, after, state, undone_at, undone_by = entry
+    undone = state == "undone"
     was, became = json.loads(before), json.loads(after)
     return {
         "at": at,
         "by": "hand",
         "what": {"ingest_new_topic": "created", "edited": "salience set"}.get(action, action),
-        "state": "applied",
+        "state": "undone" if undone else "applied",
+        "run_id": became.get("run"),
+        "undone_at": undone_at if undone else None,
+        "undone_by": undone_by if undone else None,
         "actor": actor,
         "from_rung": was.get("rung"),
         "to_rung": became.get("rung"),

@@ -41,7 +41,7 @@ def _standing(standing: dict[str, Any]) -> str:
 
 
 def _moved(entry: dict[str, Any]) -> bool:
-    return entry["what"] not in ("created", "salience set") and entry["state"] in ("applied", "conflict")
+    return entry["what"] not in ("created", "salience set", "undone") and entry["state"] in ("applied", "conflict")
 
 
 def _entry(entry: dict[str, Any]) -> str:

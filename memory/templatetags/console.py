@@ -102,6 +102,13 @@ def actor(value: str | None) -> str:
     return value.removeprefix("user:")
 
 
+@register.filter
+def undo_run(message: Any) -> str:
+    """Return the id of the run that a notice offers to take back, nothing for other notices."""
+    tags = str(getattr(message, "extra_tags", "") or "")
+    return tags.removeprefix("undo:") if tags.startswith("undo:") else ""
+
+
 @register.simple_tag
 def rung(name: str) -> SafeString:
     """Return the badge of a rung. `name` is its label."""

@@ -15,9 +15,11 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.console.fields import ReasonField
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.console.undo import undo_offer
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.forgetting.standing import topics_archive, topics_pin, topics_release, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
+from memory.models import ForgetRun
 from memory.recall.lookup import topic_get
 
 # As the API takes them.
@@ -84,12 +86,12 @@ class Act:
     means: tuple[str, ...]
     button: str
     done: str
-    do: Callable[[uuid.UUID, Principal, str, dt.datetime], None]
+    do: Callable[[uuid.UUID, Principal, str, dt.datetime], ForgetRun]
     tone: str = "primary"
     reason_label: str = "Reason"
 
 
-def _pin(pinned: bool) -> Callable[[uuid.UUID, Principal, str, dt.datetime], None]:
+def _pin(pinned: bool) -> Callable[[uuid.UUID, Principal, str, dt.datetime], ForgetRun]:
     return lambda topic_id, principal, reason, now: topics_pin(
         [topic_id], pinned=pinned, principal=principal, reason=reason, now=now
     )
@@ -174,8 +176,8 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
     told = topic_get(topic_id, principal=request.principal, now=now)
     form = ActForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
-        act.do(topic_id, request.principal, form.cleaned_data["reason"], now)
-        messages.success(request, f"“{told['title']}” {act.done}")
+        run = act.do(topic_id, request.principal, form.cleaned_data["reason"], now)
+        undo_offer(request, f"“{told['title']}” {act.done}", run)
         return go(request, "console:topic", topic_id)
     return show(request, "topic_act.html", {"act": act, "form": form, "topic": told},
                 status=422 if form.errors else 200)  # fmt: skip

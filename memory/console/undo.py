@@ -1,0 +1,64 @@
+"""Taking back what a person did by hand: the notice that offers it, and the address that does it.
+
+The notice carries the id of the run alone, in the tags of Django's message; the form is drawn with the page, so that
+its token is that of the page, and it works without script.
+"""
+
+import uuid
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from memory.console.page import OPERATOR, ConsoleRequest, go, page
+from memory.forgetting.runs import run_take_back
+from memory.models import ForgetRun
+
+UNDO_TAG = "undo:"
+# So many of what could not be put back is told in the notice; the run lists all of it.
+CONFLICTS_TOLD = 3
+
+
+class UndoForm(forms.Form):
+    """Where to go afterwards."""
+
+    next = forms.CharField(required=False, max_length=2000)
+
+
+def undo_offer(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
+    """Leave a notice that says what was done by hand, with a button that takes ``run`` back."""
+    messages.success(request, sentence, extra_tags=f"{UNDO_TAG}{run.pk}")
+
+
+def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:archived") -> str:
+    """Return the address to go back to: ``wanted``, if it is one of this site."""
+    safe = wanted.startswith("/") and url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if safe else reverse(otherwise)
+
+
+@page(post=OPERATOR)
+def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Put back what was done by hand, and say what could not be. Fifteen statements, for each 500 topics again."""
+    form = UndoForm(request.POST)
+    form.is_valid()
+    undone = run_take_back(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
+    topics = "1 topic is as it was" if undone.restored == 1 else f"{undone.restored:,} topics are as they were"
+    if not undone.conflict_count:
+        messages.success(request, f"Undone: {topics}.")
+    else:
+        whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
+        left = (
+            "1 was changed since and is left alone"
+            if undone.conflict_count == 1
+            else f"{undone.conflict_count:,} were changed since and are left alone"
+        )
+        messages.warning(request, f"{topics[0].upper()}{topics[1:]}. {left}: {' '.join(whys)}")
+    return go(request, back_to(request, form.cleaned_data.get("next", "")))
+
+
+urlpatterns = [path("undo/<uuid:run_id>/", hand_undo, name="hand_undo")]

@@ -1,0 +1,222 @@
+"""What a person does to topics is taken back whole: archive, restore, release and pins, each in one transaction."""
+
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory.domain.errors import Conflict, NotVisible
+from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.runs import run_take_back
+from memory.forgetting.standing import (
+    topics_archive,
+    topics_move,
+    topics_pin,
+    topics_release,
+    topics_restore,
+    topics_sort,
+)
+from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun
+from tests.cast import Caller, Clock, principal_like, worker_turn
+from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run
+
+ACTS: dict[str, Any] = {
+    "archive": topics_archive,
+    "restore": topics_restore,
+    "release": topics_release,
+    "pin": lambda ids, **told: topics_pin(ids, pinned=True, **told),
+    "unpin": lambda ids, **told: topics_pin(ids, pinned=False, **told),
+}
+
+
+@pytest.fixture(autouse=True)
+def _noon(clock: Clock, operator: Caller) -> None:
+    clock.set(NOON)
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0)
+
+
+def told(clock: Clock, **more: Any) -> dict[str, Any]:
+    return {"principal": principal_like("operator"), "reason": "by the test", "now": clock.now, **more}
+
+
+def counted() -> None:
+    while any(worker_turn().values()):
+        pass
+
+
+def harbor(agent: Caller, salience: float = 1.0, **more: Any) -> uuid.UUID:
+    topic_id = agent.remember("The harbor", salience=salience, **more)
+    for number in range(9):
+        value = {"name": "berth", "value": f"berth {number}"}
+        agent.ingest("extend_topic", topic_id=topic_id, fields=[value, {"name": "price", "value": str(number)}])
+    return uuid.UUID(topic_id)
+
+
+def ladder(agent: Caller, operator: Caller, clock: Clock) -> dict[str, uuid.UUID]:
+    """Topics in every standing, with everything on them that a verb can move."""
+    made = {"summarized": harbor(agent, 0.2), "detached": harbor(agent, 0.1), "archived": harbor(agent, 0.01)}
+    Field.objects.filter(name="price").update(salience=0.01)
+    assert run(operator, dry_run=False)["applied"] == 3
+    made["sunken"] = made.pop("detached")
+    topics_archive([made["sunken"]], **told(clock))
+    made["detached"] = harbor(agent, 0.1)
+    Field.objects.filter(name="price", topic_id=made["detached"]).update(salience=0.01)
+    run(operator, dry_run=False)
+    made["active"] = harbor(agent)
+    made["pinned"] = harbor(agent, pinned=True)
+    made["released"] = harbor(agent)
+    topics_release([made["released"]], **told(clock))
+    made["gone"] = harbor(agent, 0.01)
+    topics_archive([made["gone"]], **told(clock))
+    topics_release([made["gone"]], **told(clock))
+    counted()
+    return made
+
+
+POSSIBLE = {
+    "archive": {"summarized", "detached", "active", "pinned"},
+    "restore": {"archived", "sunken", "released", "gone"},
+    "release": {"summarized", "detached", "archived", "sunken", "active", "pinned"},
+    "pin": {"summarized", "detached", "archived", "sunken", "active", "released", "gone"},
+    "unpin": {"pinned"},
+}
+
+
+@pytest.mark.parametrize("verb", ACTS)
+def test_a_change_by_hand_and_its_undo_are_identity_on_every_table_but_journals(
+    agent: Caller, operator: Caller, clock: Clock, verb: str
+):
+    made = ladder(agent, operator, clock)
+    before = dump(*JOURNALS)
+    clock.forward(hours=1)
+    found = topics_sort(verb, list(made.values()), principal=principal_like("operator"))
+    names = {topic_id: name for name, topic_id in made.items()}
+    assert {names[row.id] for row in found.touched} == POSSIBLE[verb]
+    changed = ACTS[verb]([row.id for row in found.touched], **told(clock))
+    assert dump(*JOURNALS) != before
+    assert (changed.event, changed.status, changed.applied) == (BY_HAND, "done", len(POSSIBLE[verb]))
+    clock.forward(minutes=1)
+    undone = run_take_back(changed.id, **told(clock))
+    assert (undone.restored, undone.conflicts) == (len(POSSIBLE[verb]), [])
+    counted()
+    assert dump(*JOURNALS) == before
+
+
+def test_a_restore_withdraws_summaries_and_its_undo_puts_them_in_force(agent: Caller, operator: Caller, clock: Clock):
+    made = ladder(agent, operator, clock)
+    in_force = FieldSummary.objects.filter(field__topic=made["sunken"], withdrawn_at=None)
+    assert in_force.count()
+    restored = topics_restore([made["sunken"]], **told(clock))
+    assert not in_force.exists()
+    run_take_back(restored.id, **told(clock))
+    assert in_force.count()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(acts=st.lists(st.tuples(st.sampled_from(sorted(ACTS)), st.integers(0, 2)), min_size=1, max_size=6))
+def test_undoing_a_row_of_changes_in_turn_leads_back_to_the_beginning(
+    agent: Caller, operator: Caller, clock: Clock, acts: list[tuple[str, int]]
+):
+    topics = [uuid.UUID(agent.remember(f"topic {number}", salience=0.4)) for number in range(3)]
+    counted()
+    before, runs = dump(*JOURNALS), []
+    for verb, place in acts:
+        clock.forward(minutes=1)
+        moved = topics_move(verb, [topics[place]], seen_at=clock.now, **told(clock))
+        runs += [moved.run] if moved.run else []
+    for each in reversed(runs):
+        clock.forward(minutes=1)
+        assert run_take_back(each.id, **told(clock)).conflict_count == 0
+    counted()
+    assert dump(*JOURNALS) == before
+
+
+def test_what_was_changed_since_is_left_alone_with_the_reason(agent: Caller, operator: Caller, clock: Clock):
+    one, other = (uuid.UUID(agent.remember(title, salience=0.3)) for title in ("one", "other"))
+    archived = topics_archive([one, other], **told(clock))
+    clock.forward(minutes=1)
+    topics_restore([other], **told(clock))
+    undone = run_take_back(archived.id, **told(clock))
+    assert (undone.restored, undone.conflicts) == (1, [(other, "It was moved since: it is active now.")])
+
+
+def test_the_text_written_after_a_change_by_hand_stays(agent: Caller, operator: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("one"))
+    pinned = topics_pin([topic], pinned=True, **told(clock))
+    clock.forward(minutes=1)
+    operator.patch(f"/v1/topics/{topic}", {"title": "two"}).ok()
+    written = operator.topic(str(topic))["updated_at"]
+    assert run_take_back(pinned.id, **told(clock)).restored == 1
+    after = operator.topic(str(topic))
+    assert (after["pinned"], after["title"], after["updated_at"]) == (False, "two", written)
+
+
+def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("Tea", salience=0.01))
+    run(operator, dry_run=False)
+    clock.forward(days=1)
+    restored = topics_restore([topic], **told(clock))
+    clock.forward(minutes=1)
+    run_take_back(restored.id, **told(clock, reason="the wrong one"))
+    event = AuditEvent.objects.get(action="undone")
+    assert (event.topic_id, event.scope, event.reason) == (topic, "/", "the wrong one")
+    assert (event.before["action"], event.after) == ("restored", {"run": str(restored.id), "rung": "archived"})
+    card = operator.get(f"/v1/topics/{topic}/why").ok()
+    history = [(entry["by"], entry["what"], entry["state"]) for entry in card["history"]]
+    assert history == [
+        ("hand", "undone", "applied"), ("hand", "restored", "undone"), ("run", "archived", "applied"),
+        ("hand", "created", "applied"),
+    ]  # fmt: skip
+    assert card["sentences"][1].startswith("It was archived by a run by hand")
+    assert (card["regret"], operator.get("/v1/regret").ok()["regretted"]) == ([], 0)
+
+
+def test_an_archiving_by_hand_counts_once_and_not_after_its_undo(agent: Caller, operator: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("Tea"))
+    archived = topics_archive([topic], **told(clock))
+    assert operator.get("/v1/regret").ok()["archived"] == 1
+    run_take_back(archived.id, **told(clock))
+    assert operator.get("/v1/regret").ok()["archived"] == 0
+
+
+def test_runs_by_hand_are_listed_nowhere_and_read_by_their_id(agent: Caller, operator: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("Tea", scope="/user/alice"))
+    other = uuid.UUID(agent.remember("Milk", scope="/user/alice/kitchen"))
+    pinned = topics_pin([topic, other], pinned=True, **told(clock))
+    assert operator.get("/v1/runs").ok()["items"] == []
+    read = operator.get(f"/v1/runs/{pinned.id}").ok()
+    assert (read["scope"], read["event"], read["counts"]) == ("/user/alice", "by_hand", {"pinned": 2})
+    assert sorted(read["results"]) == sorted([f"pinned:{topic}", f"pinned:{other}"])
+    assert operator.post(f"/v1/runs/{pinned.id}/undo", {}).ok()["restored"] == 2
+
+
+def test_a_refused_change_writes_nothing(agent: Caller, clock: Clock):
+    topic = uuid.UUID(agent.remember("Tea"))
+    before = dump()
+    with pytest.raises(Conflict):
+        topics_restore([topic], **told(clock))
+    with pytest.raises(NotVisible):
+        topics_archive([topic, uuid.UUID(int=1)], **told(clock))
+    assert dump() == before
+
+
+def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Caller, clock: Clock):
+    active, archived, late = (uuid.UUID(agent.remember(title)) for title in ("active", "archived", "late"))
+    topics_archive([archived], **told(clock))
+    seen_at = clock.now
+    clock.forward(minutes=1)
+    topics_pin([late], pinned=True, **told(clock))
+    agent.ingest("extend_topic", topic_id=str(late), fields=[{"name": "berth", "value": "4"}])
+    wanted = [active, archived, late, uuid.UUID(int=9)]
+    moved = topics_move("archive", wanted, seen_at=seen_at, **told(clock))
+    assert moved.run is not None
+    assert [action.topic_id for action in ForgetAction.objects.filter(run=moved.run)] == [active]
+    assert {topic_id: why for topic_id, _row, why in moved.left} == {
+        archived: "It is archived already.", late: "It was changed while you looked.",
+        uuid.UUID(int=9): "There is no such topic.",
+    }  # fmt: skip
+    again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
+    assert again.run is not None
+    assert ForgetRun.objects.filter(event=BY_HAND).count() == 4
