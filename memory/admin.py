@@ -4,12 +4,29 @@ journals it."""
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 
 from memory import models
 
 admin.site.site_header = admin.site.site_title = "MemState"
 admin.site.index_title = "Raw rows"
+
+
+def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """Lead to the console's sign-in page: one place, one lockout, one way to be told what is wrong."""
+    if admin.site.has_permission(request):
+        return redirect("admin:index")
+    if request.user.is_authenticated:
+        # Signing in again would lead back here.
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
+
+
+admin.site.login = _sign_in  # type: ignore[method-assign]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

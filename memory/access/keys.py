@@ -3,12 +3,16 @@
 import datetime as dt
 import hashlib
 import secrets
+import uuid
+from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.access.principal import ROLES, Principal
-from memory.domain.errors import MemoryProblem, NotVisible, RequestRefused, ValueRefused
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
@@ -45,10 +49,12 @@ def key_create(
     expires_at: dt.datetime | None = None,
     actor: str = "system",
     reason: str = "",
+    key_id: uuid.UUID | None = None,
 ) -> ApiKey:
     """Store a new key and journal it. Two queries.
 
-    Raises ``ValueRefused`` for an unknown role, a malformed scope, and a name that is empty or too long.
+    ``key_id`` names the one key that a form makes: sent twice, it is refused the second time with ``Conflict``. Raises
+    ``ValueRefused`` for an unknown role, a malformed scope, and a name that is empty or too long.
     """
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueRefused(f"The name of a key has 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.")
@@ -56,8 +62,8 @@ def key_create(
         raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.")
     now = timezone.now()
     with transaction.atomic():
-        key = ApiKey.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        key = ApiKey(
+            id=key_id or key_id_new(now),
             name=name,
             role=role,
             scope=scope_normalize(scope),
@@ -66,6 +72,14 @@ def key_create(
             created_at=now,
             expires_at=expires_at,
         )
+        try:
+            key.save(force_insert=True)
+        except IntegrityError as problem:
+            if key_id is None:
+                raise
+            raise Conflict("This key was made already, and its secret was shown then. It cannot be shown again.") from (
+                problem
+            )
         AuditEvent.objects.create(
             at=now,
             actor=actor,
@@ -106,6 +120,63 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)
 
 
+def key_id_new(now: dt.datetime) -> uuid.UUID:
+    """Return an id for a key that is about to be made."""
+    return uuid7(now_ms=int(now.timestamp() * 1000))
+
+
+def keys_list(
+    *, valid_at: dt.datetime | None, cursor: str | None, limit: int
+) -> tuple[list[ApiKey], str | None]:  # fmt: skip
+    """Return keys, the latest first, and the cursor of the next page. ``valid_at`` leaves out those that are revoked
+    or have expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
+    keys = _keys(valid_at).order_by("-created_at", "-id")
+    if cursor is not None:
+        at, key_id = cursor_parse(cursor, moment_read, uuid.UUID)
+        keys = keys.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=key_id))
+    found = list(keys[: limit + 1])
+    if len(found) <= limit:
+        return found, None
+    return found[:limit], cursor_make(found[limit - 1].created_at, found[limit - 1].pk)
+
+
+def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
+    """Return how many keys there are, ``at_most`` + 1 if there are more than that. One query."""
+    return _keys(valid_at)[: at_most + 1].count()
+
+
+def key_told(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
+    """Return a key as lists tell of it: never its secret, nor the hash of it. No query."""
+    state = "revoked" if key.revoked_at else "expired" if key.is_expired(now) else "valid"
+    return {
+        "key_id": key.pk, "name": key.name, "prefix": key.prefix, "role": key.role, "scope": key.scope,
+        "state": state, "created_at": key.created_at, "expires_at": key.expires_at, "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at, "actor": f"key:{key.name}",
+    }  # fmt: skip
+
+
+def key_get(key_id: uuid.UUID) -> ApiKey:
+    """Return one key. One query. Raises ``NotVisible``."""
+    key = ApiKey.objects.filter(pk=key_id).first()
+    if key is None:
+        raise NotVisible("There is no such key.")
+    return key
+
+
+def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
+    """Make one key useless and journal it; there is no way back. Three queries.
+
+    Raises ``NotVisible`` if there is no such key, ``Conflict`` if it was revoked before.
+    """
+    with transaction.atomic():
+        key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
+        if key is None:
+            raise NotVisible("There is no such key.")
+        if key.revoked_at is not None:
+            raise Conflict(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC already.")
+        return _revoke(key, actor=actor, reason=reason, now=now)
+
+
 def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
     """Make the key that begins with ``prefix`` useless and journal it. Three queries.
 
@@ -117,11 +188,20 @@ def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> Api
             raise NotVisible(f"No key that is valid begins with {prefix!r}.")
         if len(keys) > 1:
             raise RequestRefused(f"More than one key begins with {prefix!r}; revoke it in the console.")
-        key = keys[0]
-        key.revoked_at = now
-        key.save(update_fields=["revoked_at"])
-        AuditEvent.objects.create(
-            at=now, actor=actor, action="key_revoked", scope=key.scope, reason=reason,
-            before={"name": key.name, "role": key.role, "prefix": key.prefix},
-        )  # fmt: skip
+        return _revoke(keys[0], actor=actor, reason=reason, now=now)
+
+
+def _revoke(key: ApiKey, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:
+    key.revoked_at = now
+    key.save(update_fields=["revoked_at"])
+    AuditEvent.objects.create(
+        at=now, actor=actor, action="key_revoked", scope=key.scope, reason=reason,
+        before={"name": key.name, "role": key.role, "prefix": key.prefix},
+    )  # fmt: skip
     return key
+
+
+def _keys(valid_at: dt.datetime | None) -> QuerySet[ApiKey]:
+    if valid_at is None:
+        return ApiKey.objects.all()
+    return ApiKey.objects.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=valid_at), revoked_at__isnull=True)

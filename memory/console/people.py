@@ -56,3 +56,18 @@ def principal_of(person: User, role: str) -> Principal:
         actor=f"user:{person.get_username()}",
         role="reader" if role == "reader" else "operator",
     )
+
+
+def people_list(*, most: int) -> list[dict[str, Any]]:
+    """Return the accounts that may enter the console, by name, at most ``most``. One query."""
+    member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
+    staff = User.objects.filter(is_staff=True).annotate(operates=Exists(member)).order_by("username")[:most]
+    return [
+        {
+            "account_id": account.pk, "name": account.get_username(), "active": account.is_active,
+            # An account that is switched off has a role again once it is switched on.
+            "role": "administrator" if account.is_superuser else "operator" if account.operates else "reader",
+            "last_sign_in": account.last_login, "since": account.date_joined,
+        }
+        for account in staff
+    ]  # fmt: skip

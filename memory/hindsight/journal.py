@@ -14,7 +14,8 @@ from memory.models import AuditEvent
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries are shown; None stands for all. ``scope`` is canonical and takes in what is below it."""
+    """Which entries are shown; None stands for all. ``scope`` is canonical and takes in what is below it; an
+    ``action`` that ends in a star takes in all that begin so, such as ``ingest_*``."""
 
     scope: str = "/"
     actor: str | None = None
@@ -52,7 +53,9 @@ def _events(wanted: AuditFilter, principal: Principal) -> QuerySet[AuditEvent]:
         events = events.filter(Q(scope=scope) | Q(scope__startswith=f"{scope}/"))
     if wanted.actor is not None:
         events = events.filter(actor=wanted.actor)
-    if wanted.action is not None:
+    if wanted.action is not None and wanted.action.endswith("*"):
+        events = events.filter(action__startswith=wanted.action.removesuffix("*"))
+    elif wanted.action is not None:
         events = events.filter(action=wanted.action)
     if wanted.topic_id is not None:
         events = events.filter(topic_id=wanted.topic_id)
