@@ -1,15 +1,225 @@
-"""The page salience."""
+"""Salience: who would be forgotten under a draft of the policy, now and later; and the way from draft to version."""
 
-from django.http import HttpResponse
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
+from memory.console.listing import ROWS, count_words, export
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.policy_form import draft_of, field_named
+from memory.console.salience_figure import backtest_figure, salience_figure
+from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
+from memory.domain.scopes import scope_normalize
+from memory.forgetting.runs import run_start
+from memory.forgetting.tryout import (
+    AFFECTED_COLUMNS,
+    EVENT,
+    affected_list,
+    affected_total,
+    draft_try,
+)
+from memory.hindsight.backtest import backtest
+from memory.policy.effective import policies_current
+from memory.policy.save import policy_save
+from memory.policy.shown import diff_told, policy_versions
+
+# Topics that a draft newly touches, on the page itself; the list has all of them.
+SHOWN = 10
+STEPS = ("load", "aside", "swap", "drop", "again")
 
 
 @page(get=READER)
 def salience(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show the page, or after a threshold was moved what it comes to. Three queries, however many policies there are.
+
+    A step that changes the draft itself, such as loading a preset, leads to the address of the draft that it makes.
+    """
+    draft = Draft(request.GET, policies=policies_current())
+    taken = next((step for step in STEPS if step in request.GET), None)
+    if taken and not (taken == "aside" and draft.refused):
+        address = draft.step_address(taken)
+        if address is not None:
+            return HttpResponseRedirect(address)
+    return _shown(request, draft)
 
 
-urlpatterns = [path("salience/", salience, name="salience")]
+@page(post=OPERATOR)
+def salience_save(request: ConsoleRequest) -> HttpResponse:
+    """Save a draft as the next version. One that is refused, or that somebody has overtaken, comes back as it was."""
+    form, policies = SaveForm(request.POST), policies_current()
+    draft = _draft_in(request, policies)
+    if not form.is_valid() or draft.refused:
+        return _shown(request, draft, save=form, status=422)
+    preset, values, rules = draft_of(draft.form)
+    base = draft.form.cleaned_data["base_version"]
+    try:
+        version = policy_save(
+            draft.scope, preset=preset, values=values, rules=rules, author=request.principal.actor,
+            reason=form.cleaned_data["reason"], now=timezone.now(), base_version=base,
+        )  # fmt: skip
+    except Conflict as problem:
+        return _overtaken(request, draft, form, problem)
+    except MemoryProblem as problem:
+        draft.form.add_error(field_named(problem.sentence), problem.sentence)
+        draft.refused = True
+        return _shown(request, draft, save=form, status=422)
+    if version.number == base:
+        messages.info(request, "The draft says what is set already, so there is no new version.")
+    else:
+        messages.success(request, f"Saved: version {version.number} of {draft.scope} is in force.")
+    return go(request, Draft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
+
+
+@page(post=OPERATOR)
+def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
+    """Plan a run under what is in force, which changes nothing, and lead to it."""
+    scope = scope_normalize(request.POST.get("scope") or "/")
+    run = run_start(scope, event=EVENT, dry_run=True, principal=request.principal, now=timezone.now())
+    return go(request, "console:run", run_id=run.pk)
+
+
+@page(get=READER)
+def salience_affected(request: ConsoleRequest) -> HttpResponse:
+    """List the topics that a draft newly touches. Two queries."""
+    draft, now = _valid(request), timezone.now()
+    rows, following = affected_list(
+        draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only,
+        cursor=request.GET.get("cursor"), limit=ROWS,
+    )  # fmt: skip
+    return show(request, "salience_affected.html", {"draft": draft, "topics": rows, "next": following})
+
+
+@page(get=READER)
+def salience_affected_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many topics a draft newly touches. Two queries."""
+    draft, now = _valid(request), timezone.now()
+    return count_words(
+        request,
+        lambda most: affected_total(
+            draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only, at_most=most
+        ),
+        "topic",
+    )
+
+
+@page(get=READER)
+def salience_affected_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
+    """Stream exactly that list, as it was at the moment that the export began."""
+    draft, now = _valid(request), timezone.now()
+    return export(
+        "affected", form=form, columns=AFFECTED_COLUMNS,
+        fetch=lambda cursor, limit: affected_list(
+            draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only, cursor=cursor,
+            limit=limit,
+        ),
+    )  # fmt: skip
+
+
+@page(get=READER)
+def salience_backtest(request: ConsoleRequest) -> HttpResponse:
+    """Replay a draft and what is in force over the recorded past. Two queries for each, read in parts."""
+    now = timezone.now()
+    form = BacktestForm(request.GET if "since" in request.GET else {**request.GET.dict(), **BacktestForm.opening(now)})
+    policies = policies_current()
+    draft = draft_sent(request.GET.get("scope", ""), request.GET.get("draft", ""), policies=policies)
+    context: dict[str, Any] = {"form": form, "draft": draft, "backtest_form": form}
+    if form.is_valid() and not draft.refused and "since" in request.GET:
+        try:
+            found = [backtest(each, draft.scope, now=now, **form.stretch) for each in (draft.drafted, draft.policies)]
+        except ValueRefused as problem:
+            form.add_error(None, problem.sentence)
+        else:
+            context |= {"found": found[0], "present": found[1], "figure": backtest_figure(*found)}
+    template = "parts/salience_backtest.html" if request.htmx else "salience_backtest.html"
+    return show(request, template, context, status=422 if form.errors or draft.refused else 200)
+
+
+def _valid(request: ConsoleRequest) -> Draft:
+    """Return the draft of an address. Raises ``ValueRefused`` with the first sentence if it cannot be tried."""
+    draft = Draft(request.GET, policies=policies_current())
+    if draft.refused:
+        raise ValueRefused(str(next(iter(draft.form.errors.values()))[0]))
+    return draft
+
+
+def _draft_in(request: ConsoleRequest, policies: Any) -> Draft:
+    return draft_sent(request.POST.get("scope", ""), request.POST.get("draft", ""), policies=policies)
+
+
+def _overtaken(request: ConsoleRequest, draft: Draft, form: SaveForm, problem: Conflict) -> HttpResponse:
+    """Show the page again with what was typed, and what somebody else saved meanwhile beside it.
+
+    The draft then stands on that version: who has seen it and saves again, means it.
+    """
+    policies = policies_current()
+    newest = policies.numbers.get(draft.scope, 0)
+    again = draft_sent(
+        draft.scope, request.POST.get("draft", ""), policies=policies, more={"base_version": str(newest)}
+    )
+    versions = policy_versions(draft.scope, limit=1).items
+    conflict = {
+        "sentence": problem.sentence,
+        "version": versions[0] if versions else None,
+        "diff": diff_told(versions[0]["diff"], scope=draft.scope) if versions else [],
+    }
+    return _shown(request, again, save=form, conflict=conflict, status=409)
+
+
+def _shown(
+    request: ConsoleRequest, draft: Draft, *, save: SaveForm | None = None, conflict: dict[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:  # fmt: skip
+    now = timezone.now()
+    tried = draft_try(
+        draft.scope, present=draft.policies, draft=draft.drafted, other=draft.other, now=now, scale=draft.scale,
+        only=draft.only, limit=SHOWN,
+    )  # fmt: skip
+    knobs = draft.drafted.knobs(draft.scope)
+    sent = {"scope": draft.scope, "draft": draft.own}
+    typed = save["reason"].value() if save else ""
+    reply = show(
+        request,
+        "parts/salience_effect.html" if request.htmx and request.method == "GET" else "salience.html",
+        {
+            "draft": draft,
+            "tried": tried,
+            "knobs": knobs,
+            "figure": salience_figure(tried.found.histogram, knobs, scale=draft.scale),
+            "held": {name: draft.form.fields[name].widget.attrs.get("placeholder", "") for name in _typed(draft)},
+            "save": _with_draft(save, sent) if save else SaveForm(initial={**sent, "reason": typed}),
+            "backtest_form": BacktestForm(initial={**sent, **BacktestForm.opening(now)}),
+            "conflict": conflict,
+            "saved": "saved" in request.GET,
+        },
+        status=422 if draft.refused and status == 200 else status,
+    )
+    if request.htmx and request.method == "GET":
+        reply.headers["HX-Replace-Url"] = draft.address
+    return reply
+
+
+def _typed(draft: Draft) -> list[str]:
+    return [name for name, field in draft.form.fields.items() if "placeholder" in field.widget.attrs]
+
+
+def _with_draft(save: SaveForm, sent: dict[str, str]) -> SaveForm:
+    """Return ``save`` with the draft as it stands now: after a conflict it stands on another version."""
+    again = SaveForm({**sent, "reason": save["reason"].value() or ""})
+    again.is_valid()
+    return again
+
+
+urlpatterns = [
+    path("salience/", salience, name="salience"),
+    path("salience/save/", salience_save, name="salience_save"),
+    path("salience/dry-run/", salience_dry_run, name="salience_dry_run"),
+    path("salience/affected/", salience_affected, name="salience_affected"),
+    path("salience/affected/count/", salience_affected_counted, name="salience_affected_count"),
+    path("salience/affected/export.<exportform:form>", salience_affected_export, name="salience_affected_export"),
+    path("salience/backtest/", salience_backtest, name="salience_backtest"),
+]

@@ -1,0 +1,179 @@
+"""What the Salience page is about, read from an address: where, which topics, on which scale, and one or two drafts."""
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.http import QueryDict
+from django.urls import reverse
+
+from memory.console.fields import DayField, ReasonField, ScopeField, end_of, start_of
+from memory.console.policy_form import DraftForm, draft_query, preset_taken
+from memory.domain.errors import ValueRefused
+from memory.domain.scopes import ROOT
+from memory.forgetting.ground import Only
+from memory.models import Rung
+from memory.policy.snapshot import Policies
+
+OTHER = "b"
+# A backtest is worked out while somebody waits.
+MOST_RUNS = 200
+BACKTEST_DAYS = 90
+_LEAST_SHOWN_STEP = 1
+
+_RUNGS = [("", "Any"), *((rung.label, rung.label) for rung in Rung)]
+_SCALES = [("log", "logarithmic"), ("linear", "linear")]
+
+
+class WhereForm(forms.Form):
+    """Which topics are looked at, and on which scale. What makes no sense filters nothing and is told at its field."""
+
+    scope = ScopeField(required=False)
+    kind = forms.CharField(required=False, max_length=200, label="Kind", widget=forms.TextInput(
+        attrs={"placeholder": "any", "autocomplete": "off"}
+    ))  # fmt: skip
+    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Stands on rung")
+    scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
+
+    @property
+    def only(self) -> Only:
+        """Which topics of the scope are looked at."""
+        said: dict[str, Any] = self.cleaned_data
+        rungs = {rung.label: int(rung) for rung in Rung}
+        return Only(kind=said.get("kind") or None, rung=rungs.get(said.get("rung", "")))
+
+    @property
+    def chosen_scale(self) -> str:
+        """The scale of the histogram."""
+        return str(self.cleaned_data.get("scale") or "log")
+
+
+class SaveForm(forms.Form):
+    """Why a draft is saved. The draft itself comes as the address that says it."""
+
+    scope = forms.CharField(widget=forms.HiddenInput)
+    draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
+    reason = ReasonField(widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+
+class BacktestForm(forms.Form):
+    """Over which days a draft is replayed, with a run after each so many."""
+
+    scope = ScopeField(required=False, widget=forms.HiddenInput)
+    draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
+    since = DayField(label="From")
+    until = DayField(label="Until")
+    step = forms.IntegerField(label="A run every", min_value=_LEAST_SHOWN_STEP, max_value=365, help_text="days",
+                              widget=forms.NumberInput(attrs={"size": 4}))  # fmt: skip
+
+    @staticmethod
+    def opening(now: dt.datetime) -> dict[str, Any]:
+        """Return what the form begins with: the last ninety days, a run a day."""
+        return {"since": now.date() - dt.timedelta(days=BACKTEST_DAYS), "until": now.date(), "step": 1}
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse what somebody would wait for too long."""
+        said: dict[str, Any] = self.cleaned_data
+        since, until, step = said.get("since"), said.get("until"), said.get("step")
+        if since and until and step and (until - since).days / step > MOST_RUNS:
+            self.add_error("step", f"That would be more than {MOST_RUNS} runs; choose fewer days or a longer step.")
+        return said
+
+    @property
+    def stretch(self) -> dict[str, Any]:
+        """From when until when, and the step, as a backtest takes them."""
+        said = self.cleaned_data
+        return {
+            "start": start_of(said["since"]), "end": end_of(said["until"]), "step": dt.timedelta(days=said["step"]),
+        }  # fmt: skip
+
+
+class Draft:
+    """One or two drafts of the policy of a scope, as an address says them, beside what is in force."""
+
+    def __init__(self, data: Mapping[str, Any], *, policies: Policies) -> None:
+        self.policies = policies
+        self.where = WhereForm(data)
+        self.where.is_valid()
+        self.scope: str = self.where.cleaned_data.get("scope") or ROOT
+        self.scale = self.where.chosen_scale
+        self.only = self.where.only
+        # A draft is about the scope it was made for: where another is opened, one begins anew.
+        mine = data if data.get("at", self.scope) == self.scope else {}
+        self.form = DraftForm(mine, policies=policies, scope=self.scope)
+        self.refused = not self.form.is_valid()
+        beside = any(name.startswith(f"{OTHER}-") for name in mine)
+        self.other_form = DraftForm(mine, policies=policies, scope=self.scope, prefix=OTHER) if beside else None
+        # A second draft that cannot be read is not there.
+        if self.other_form is not None and not self.other_form.is_valid():
+            self.other_form = None
+
+    @property
+    def drafted(self) -> Policies:
+        """What is in force under the draft; what is in force, where it was refused."""
+        return self.form.drafted or self.policies
+
+    @property
+    def other(self) -> Policies | None:
+        """What is in force under the second draft, None without one."""
+        return self.other_form.drafted if self.other_form else None
+
+    @property
+    def filters(self) -> list[tuple[str, str]]:
+        """The members of the address that are no draft."""
+        members = [("scope", self.scope), ("kind", self.only.kind or ""), ("rung", self._rung), ("scale", self.scale)]
+        return [(name, value) for name, value in members if value and (name, value) != ("scale", "log")]
+
+    @property
+    def _rung(self) -> str:
+        return "" if self.only.rung is None else Rung(self.only.rung).label
+
+    @property
+    def own(self) -> str:
+        """The first draft alone, as a query string."""
+        return urlencode(draft_query(self.form))
+
+    @property
+    def others(self) -> list[tuple[str, str]]:
+        """The members of the address that say the second draft."""
+        return [] if self.other_form is None else draft_query(self.other_form, prefix=OTHER)
+
+    @property
+    def query(self) -> str:
+        """All of it as a query string."""
+        return urlencode([*self.filters, *draft_query(self.form), *self.others])
+
+    @property
+    def address(self) -> str:
+        """The address of the page that says all of it."""
+        return f"{reverse('console:salience')}?{self.query}"
+
+    def step_address(self, step: str) -> str | None:
+        """Return the address after a step that changes the draft itself, None if ``step`` is none of them."""
+        form, lead = self.form, f"{OTHER}-"
+        match step:
+            case "load":
+                members = [*self.filters, *preset_taken(form).items(), *self.others]
+            case "aside":
+                members = [*self.filters, *draft_query(form), *draft_query(form, prefix=OTHER)]
+            case "swap" if self.others:
+                swapped = [(name.removeprefix(lead), value) for name, value in self.others]
+                members = [*self.filters, *swapped, *draft_query(form, prefix=OTHER)]
+            case "drop":
+                members = [*self.filters, *draft_query(form)]
+            case "again":
+                members = [*self.filters, *self.others]
+            case _:
+                return None
+        return f"{reverse('console:salience')}?{urlencode(members)}"
+
+
+def draft_sent(scope: str, draft: str, *, policies: Policies, more: Mapping[str, str] | None = None) -> Draft:
+    """Return the draft that a hidden field holds as a query string. Raises ``ValueRefused`` for one too long."""
+    try:
+        members = QueryDict(draft).dict()
+    except ValueError as problem:
+        raise ValueRefused("The draft cannot be read; open the page again.") from problem
+    return Draft({**members, **(more or {}), "scope": scope}, policies=policies)

@@ -1,0 +1,133 @@
+"""The histogram of the Salience page as a figure: bars by rung, and the thresholds as lines that can be dragged.
+
+Scores are put on a plain axis by ``place_of``, so that a line has the same unit as a bar on either scale; the browser
+turns a place back into a score with the same three numbers (static/console/salience.js).
+"""
+
+import itertools
+import math
+from typing import Any
+
+from memory.domain.knobs import Knobs
+from memory.forgetting.whatif import LEAST_SHOWN, Histogram
+from memory.hindsight.backtest import Backtest
+from memory.models import Rung
+
+# From the lowest; so the words of each line stand in a row of their own where lines are close.
+LINES = (
+    ("forget_salience_threshold", "archive", "--rung-archived"),
+    ("theta_detach", "detach", "--rung-detached"),
+    ("theta_summary", "summarize", "--rung-summarized"),
+)
+_TICKS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+def place_of(score: float, *, scale: str) -> float:
+    """Return where a score stands on the axis; on a logarithmic one everything below the least stands at its end."""
+    return score if scale == "linear" else math.log10(max(score, LEAST_SHOWN))
+
+
+def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[str, Any]:
+    """Return ``{data, layout, config, scale}`` for the chart."""
+    edges = [place_of(edge, scale=scale) for edge in histogram.edges]
+    if scale == "log":
+        # All that is less than the least shown is one bin as wide as the others.
+        edges[0] = edges[1] - (edges[2] - edges[1])
+    spans = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(histogram.edges)]
+    thresholds = {name: float(getattr(knobs, name)) for name, _word, _colour in LINES}
+    return {
+        "data": [_bars(rung.label, histogram.rungs[rung.label], edges, spans) for rung in Rung],
+        "layout": {
+            "barmode": "stack",
+            "bargap": 0.06,
+            "hovermode": "closest",
+            "margin": {"l": 48, "r": 16, "t": 28, "b": 40},
+            "xaxis": {
+                "title": {"text": "effective salience"},
+                "range": [edges[0], _right_end(histogram, edges, thresholds, scale=scale)],
+                "fixedrange": True,
+                **(_ticks(edges) if scale == "log" else {}),
+            },
+            "yaxis": {"title": {"text": "topics"}, "fixedrange": True},
+            "shapes": [
+                _line(place, word, colour, place_of(thresholds[name], scale=scale), thresholds[name])
+                for place, (name, word, colour) in enumerate(LINES)
+            ],
+        },
+        "config": {"edits": {"shapePosition": True}},
+        "scale": scale,
+        "least": LEAST_SHOWN,
+        "lines": [{"name": name, "word": word, "value": thresholds[name]} for name, word, _colour in LINES],
+    }
+
+
+def _bars(rung: str, counts: list[int], edges: list[float], spans: list[str]) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "name": rung,
+        "x": [round((low + high) / 2, 6) for low, high in itertools.pairwise(edges)],
+        "width": [round((high - low) * 0.92, 6) for low, high in itertools.pairwise(edges)],
+        "y": counts,
+        "customdata": spans,
+        "hovertemplate": f"%{{y:,}} {rung}<br>%{{customdata}}<extra></extra>",
+        "marker": {"color": f"--rung-{rung}"},
+    }
+
+
+def _ticks(edges: list[float]) -> dict[str, Any]:
+    shown = [tick for tick in _TICKS if edges[1] < math.log10(tick) <= edges[-1] + 1e-9]
+    return {
+        "tickvals": [(edges[0] + edges[1]) / 2, *(math.log10(tick) for tick in shown)],
+        "ticktext": ["~0", *(f"{tick:g}" for tick in shown)],
+    }
+
+
+def _right_end(histogram: Histogram, edges: list[float], thresholds: dict[str, float], *, scale: str) -> float:
+    """Return the end of the axis: what lies beyond the last topic and the highest line is left out."""
+    filled = [at for counts in histogram.rungs.values() for at, count in enumerate(counts, start=1) if count]
+    last = edges[max(filled)] if filled else edges[-1]
+    highest = max(thresholds.values())
+    beyond = place_of(highest * (1.4 if scale == "linear" else 3), scale=scale)
+    room = (last - edges[0]) * 0.02
+    return max(last + room, beyond)
+
+
+def _line(place: int, word: str, colour: str, at: float, value: float) -> dict[str, Any]:
+    return {
+        "type": "line",
+        "x0": at,
+        "x1": at,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": colour, "width": 3},
+        "label": {
+            "text": "<br>" * place + f"{word} {value:.3g}",
+            "textposition": "end",
+            "textangle": 0,
+            "xanchor": "left",
+            "yanchor": "top",
+            "padding": 5,
+            "font": {"color": "--ink", "size": 12},
+        },
+    }
+
+
+def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
+    """Return the figure of how many topics each would have archived by each day, as lines."""
+    return {
+        "data": [
+            {
+                "type": "scatter", "mode": "lines", "name": name, "x": [day.at.isoformat() for day in found.days],
+                "y": [day.archived for day in found.days], "line": {"color": colour, "width": 2, "dash": dash},
+            }
+            for found, name, colour, dash in (
+                (draft, "draft", "--accent", "solid"), (present, "in force", "--line-strong", "dot"),
+            )
+        ],
+        "layout": {
+            "margin": {"l": 48, "r": 12, "t": 28, "b": 32},
+            "yaxis": {"title": {"text": "archived so far"}, "fixedrange": True},
+            "xaxis": {"fixedrange": True},
+        },
+    }  # fmt: skip

@@ -1,0 +1,179 @@
+"""A draft tried out, told for people: what a run would do under it beside now, and whom it would newly touch."""
+
+import datetime as dt
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.forgetting.ground import EVERYTHING, Only
+from memory.forgetting.run_words import why_words
+from memory.forgetting.whatif import STEPS, Affected, WhatIf, affected_count, affected_page, whatif
+from memory.models import Rung
+from memory.policy.diff import diff_lines
+from memory.policy.shown import diff_told
+from memory.policy.snapshot import Policies, SetPolicy
+
+# What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
+EVENT = "manual"
+
+AFFECTED_COLUMNS = (
+    "topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One rung that runs move topics to: today's counts, and those of each projection."""
+
+    step: str
+    rung: str
+    now: int
+    draft: int
+    other: int
+    gained: int
+    lost: int
+    later: list[dict[str, int]]
+
+    @property
+    def difference(self) -> int:
+        """How many topics more than now, less than nothing for fewer."""
+        return self.draft - self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Tryout:
+    """The outcome of a draft for one scope. ``newly`` counts who would be moved otherwise than now; ``affected`` are
+    the first of them, ``more`` tells whether there are others. ``diff`` is what a new version would change."""
+
+    scope: str
+    found: WhatIf
+    lines: list[Line]
+    affected: list[dict[str, Any]]
+    more: bool
+    newly: int
+    diff: list[dict[str, Any]]
+    other_diff: list[dict[str, Any]]
+    mode: str
+
+    @property
+    def bins(self) -> list[dict[str, Any]]:
+        """The bins of the histogram that hold a topic: from, to, and the counts of the rungs in order."""
+        histogram = self.found.histogram
+        counts = zip(*(histogram.rungs[rung.label] for rung in Rung), strict=True)
+        spans = itertools.pairwise(histogram.edges)
+        return [
+            {"low": low, "high": high, "counts": each}
+            for (low, high), each in zip(spans, counts, strict=True)
+            if any(each)
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one short sentence, to be read aloud when it changes."""
+        counts = {line.step: line for line in reversed(self.lines)}
+        if self.mode == "off":
+            return "The mode is off: nothing is forgotten here."
+        if not self.diff:
+            said = ", ".join(f"{step} {line.now:,}" for step, line in counts.items() if line.now)
+            return f"A run now would {said}." if said else "A run now would do nothing: no topic is due."
+        changed = [(step, line.difference) for step, line in counts.items() if line.difference]
+        if not changed:
+            return "The draft moves as many topics as now." if self.newly else "The draft does the same as now."
+        return f"The draft {_listed([_compared(step, difference) for step, difference in changed])} than now."
+
+
+def draft_try(
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, other: Policies | None = None,
+    scale: str = "log", only: Only = EVERYTHING, limit: int = 10,
+) -> Tryout:  # fmt: skip
+    """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
+    many policies there are. ``other`` is a second draft to count beside."""
+    found = whatif(scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only)
+    affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
+    return Tryout(
+        scope=scope,
+        found=found,
+        lines=_lines(found, now),
+        affected=affected,
+        more=following is not None,
+        newly=len(affected) if following is None else max(found.newly, len(affected) + 1),
+        diff=_diff(scope, present, draft),
+        other_diff=_diff(scope, present, other) if other else [],
+        mode=draft.knobs(scope).mode,
+    )
+
+
+def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]]:
+    before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
+    return diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
+
+
+def affected_list(
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING,
+    cursor: str | None = None, limit: int = 50,
+) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+    """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
+    statement. Raises ``ValueRefused`` for a foreign cursor."""
+    rows, following = affected_page(
+        scope, present=present, draft=draft, now=now, event=EVENT, cursor=cursor, limit=limit, only_new=True, only=only
+    )
+    return [_told(row) for row in rows], following
+
+
+def affected_total(
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING, at_most: int
+) -> int:
+    """Return how many topics ``affected_list`` has in all, no further than one beyond ``at_most``. One statement."""
+    return affected_count(
+        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, only=only, at_most=at_most
+    )
+
+
+def _told(row: Affected) -> dict[str, Any]:
+    why = row.why
+    return {
+        "topic_id": row.topic_id,
+        "title": row.title,
+        "kind": row.kind,
+        "scope": row.scope,
+        "action": row.action,
+        "from_rung": Rung(row.from_rung).label,
+        "to_rung": Rung(row.to_rung).label,
+        "score": row.score,
+        "why_words": why_words(why, row.action),
+        "why": why,
+    }
+
+
+def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
+    return [
+        Line(
+            step=name,
+            rung=Rung(rung).label,
+            now=found.steps[name].now,
+            draft=found.steps[name].draft,
+            other=found.other[name],
+            gained=found.steps[name].gained,
+            lost=found.steps[name].lost,
+            later=[
+                {"days": (each.at - now).days, "now": each.now[name], "draft": each.draft[name],
+                 "other": each.other[name]}
+                for each in found.projections
+            ],
+        )
+        for name, rung in STEPS.items()
+    ]  # fmt: skip
+
+
+def _compared(step: str, difference: int) -> str:
+    verb = {"archive": "archives", "detach": "detaches", "summarize": "summarizes"}[step]
+    return f"{verb} {abs(difference):,} {'more' if difference > 0 else 'fewer'}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    first, *rest = parts
+    first += " topic" if " 1 " in first else " topics"
+    if not rest:
+        return first
+    return ", ".join([first, *rest[:-1]]) + f" and {rest[-1]}"

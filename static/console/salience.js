@@ -1,0 +1,144 @@
+// The Salience page: thresholds as lines to drag. What a moved line comes to is asked of the server, which answers with
+// the parts of the page that change and with the figure; nothing is worked out here.
+"use strict";
+
+const draftForm = document.getElementById("salience-form");
+const draftChart = draftForm.querySelector("[data-chart='salience-chart']");
+const draftSource = document.getElementById("salience-chart");
+const effect = document.getElementById("salience-effect");
+const SETTLED_MS = 120;
+
+let figure = JSON.parse(draftSource.textContent);
+let plot = null;
+let dragging = false;
+let timer = 0;
+
+// Places on the axis and scores, as memory/console/salience_figure.py has them.
+const linear = () => figure.scale === "linear";
+const placeOf = (score) => (linear() ? score : Math.log10(Math.max(score, figure.least)));
+const scoreOf = (place) => {
+  if (linear()) return Math.max(0, place);
+  return place <= Math.log10(figure.least) ? 0 : 10 ** place;
+};
+const rounded = (score) => Number(score.toPrecision(3));
+const fieldOf = (line) => draftForm.elements[line.name];
+
+const ask = () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => { timer = 0; htmx.trigger(draftForm, "draft:settled"); }, SETTLED_MS);
+};
+
+// --- Lines --------------------------------------------------------------------------------------------------------
+const lineMove = (at, value) => {
+  figure.lines[at].value = value;
+  const place = placeOf(value);
+  const words = "<br>".repeat(at) + `${figure.lines[at].word} ${rounded(value)}`;
+  return { [`shapes[${at}].x0`]: place, [`shapes[${at}].x1`]: place, [`shapes[${at}].y0`]: 0, [`shapes[${at}].y1`]: 1, [`shapes[${at}].label.text`]: words };
+};
+
+// A line stops at its neighbours: summarizing starts no lower than detaching, and that no lower than archiving.
+const between = (at, value) => {
+  const low = at > 0 ? figure.lines[at - 1].value : 0;
+  const high = at < figure.lines.length - 1 ? figure.lines[at + 1].value : Infinity;
+  return Math.min(Math.max(value, low), high);
+};
+
+const lineDragged = (at, place) => {
+  const value = rounded(between(at, scoreOf(place)));
+  const field = fieldOf(figure.lines[at]);
+  if (Number(field.value || NaN) === value) return value;
+  field.value = String(value);
+  ask();
+  return value;
+};
+
+// While a line is on its way, its shape knows where it is before anybody is told.
+const lineWatch = () => {
+  if (!dragging || !plot) return;
+  plot._fullLayout.shapes.forEach((shape, at) => {
+    const known = placeOf(figure.lines[at].value);
+    const moved = [shape.x0, shape.x1].find((place) => Math.abs(place - known) > 1e-9);
+    if (moved !== undefined) lineDragged(at, moved);
+  });
+};
+
+const lineDropped = (changes) => {
+  const update = {};
+  for (const [name, place] of Object.entries(changes)) {
+    const [, at, member] = /^shapes\[(\d+)\]\.([xy][01])$/.exec(name) || [];
+    if (at === undefined) continue;
+    const line = figure.lines[at];
+    if (member[0] === "x" && Math.abs(place - placeOf(line.value)) > 1e-9) line.value = lineDragged(Number(at), place);
+    Object.assign(update, lineMove(Number(at), line.value));
+  }
+  if (Object.keys(update).length) redraw(update);
+};
+
+let drawing = false;
+const redraw = (update) => {
+  drawing = true;
+  window.Plotly.relayout(plot, update).finally(() => { drawing = false; });
+};
+
+draftChart.addEventListener("chart:drawn", (event) => {
+  if (plot) return;
+  plot = event.detail.plot;
+  plot.on("plotly_relayout", (changes) => { if (!drawing) lineDropped(changes); });
+  plot.addEventListener("pointerdown", () => { dragging = true; });
+  window.addEventListener("pointermove", lineWatch);
+  for (const name of ["pointerup", "pointercancel"]) window.addEventListener(name, () => { dragging = false; });
+});
+
+// --- Fields -------------------------------------------------------------------------------------------------------
+draftForm.addEventListener("input", (event) => {
+  // Another scope is another page; a preset is loaded as a whole.
+  if (["scope", "preset"].includes(event.target.name)) return;
+  const at = figure.lines.findIndex((line) => line.name === event.target.name);
+  const value = Number(event.target.value || NaN);
+  if (at >= 0 && plot && Number.isFinite(value) && value >= 0) redraw(lineMove(at, value));
+  ask();
+});
+draftForm.addEventListener("change", (event) => {
+  if (event.target.name === "preset") draftForm.requestSubmit(draftForm.querySelector("button[name='load']"));
+});
+
+// What is left empty says nothing, so addresses stay short.
+draftForm.addEventListener("formdata", (event) => {
+  for (const [name, value] of [...event.formData.entries()]) if (value === "") event.formData.delete(name);
+});
+draftForm.addEventListener("htmx:configRequest", (event) => {
+  const asked = event.detail.parameters;
+  for (const name of Object.keys(asked)) if (asked[name] === "") delete asked[name];
+});
+
+// --- Answers ------------------------------------------------------------------------------------------------------
+const refusalsShow = () => {
+  draftForm.querySelectorAll(".errorlist").forEach((list) => list.remove());
+  draftForm.querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
+  effect.querySelectorAll("[data-refusals] [data-field]").forEach((said) => {
+    const field = draftForm.elements[said.dataset.field];
+    if (!field) return;
+    field.setAttribute("aria-invalid", "true");
+    const list = document.createElement("ul");
+    list.className = "errorlist";
+    list.append(Object.assign(document.createElement("li"), { textContent: said.textContent }));
+    field.closest(".field").append(list);
+  });
+};
+
+const heldShow = (held) => {
+  for (const [name, words] of Object.entries(held)) if (draftForm.elements[name]) draftForm.elements[name].placeholder = words;
+};
+
+effect.addEventListener("htmx:afterSwap", (event) => {
+  if (event.target !== effect) return;
+  refusalsShow();
+  const next = document.getElementById("salience-figure");
+  if (!next || effect.querySelector("[data-refusals]")) return;
+  heldShow(JSON.parse(document.getElementById("salience-held").textContent));
+  // A line that is still on its way is not pulled back; the answer to where it ends up is yet to come.
+  if (dragging || timer) return;
+  draftSource.textContent = next.textContent;
+  figure = JSON.parse(next.textContent);
+  chartDraw(draftChart);
+});
