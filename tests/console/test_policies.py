@@ -225,6 +225,8 @@ def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):
 
 EDIT = "/policies/edit/?scope="
 EFFECT = "/policies/edit/effect/?scope="
+# What the browser adds while somebody types.
+TYPING = {"HX-Request": "true", "HX-Target": "policy-tried"}
 
 
 def sent(html: str) -> dict[str, str]:
@@ -329,7 +331,7 @@ def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(agent: Caller, clock
     op = person("operator")
     saved(half_life_days=3650)
     draft = {**opened(op), "half_life_days": "10"}
-    reply = op.post(f"{EFFECT}/", draft, headers={"HX-Request": "true"})
+    reply = op.post(f"{EFFECT}/", draft, headers=TYPING)
     html = body_of(reply)
     said = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     assert "<main" not in html
@@ -344,7 +346,7 @@ def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(agent: Caller, clock
 
 
 def test_a_refused_draft_says_so_while_it_is_typed(op: Client):
-    reply = op.post(f"{EFFECT}/", {**opened(op), "cron": "often"}, headers={"HX-Request": "true"})
+    reply = op.post(f"{EFFECT}/", {**opened(op), "cron": "often"}, headers=TYPING)
     assert reply.status_code == 200
     assert "This draft cannot be saved:" in body_of(reply)
     assert "cron must be five fields" in body_of(reply)
@@ -474,8 +476,12 @@ def test_a_draft_whose_version_is_no_longer_the_newest_says_so_while_it_is_typed
     saved(half_life_days=7)
     mine = opened(op)
     saved(half_life_days=9)
-    reply = op.post(f"{EFFECT}/", mine, headers={"HX-Request": "true"})
+    reply = op.post(f"{EFFECT}/", mine, headers=TYPING)
     assert "Version 2 was saved meanwhile" in body_of(reply)
+
+
+def test_the_address_of_a_step_leads_back_to_the_editor(op: Client):
+    assert op.get(f"{EFFECT}/user").headers["Location"] == "/policies/edit/?scope=%2Fuser"
 
 
 def test_a_reader_may_neither_edit_nor_save(looker: Client):
@@ -504,7 +510,7 @@ def test_a_page_costs_as_many_statements_for_200_policies_and_versions_as_for_10
 def test_the_editor_costs_as_many_statements_for_200_versions_as_for_10(op: Client):
     versions_made(["/"] * 10)
     draft = {**opened(op), "half_life_days": "3"}
-    few = statements_of(lambda: op.post(f"{EFFECT}/", draft, headers={"HX-Request": "true"}))
+    few = statements_of(lambda: op.post(f"{EFFECT}/", draft, headers=TYPING))
     versions_made(["/"] * 190)
     draft = {**opened(op), "half_life_days": "3"}
-    assert statements_of(lambda: op.post(f"{EFFECT}/", draft, headers={"HX-Request": "true"})) == few
+    assert statements_of(lambda: op.post(f"{EFFECT}/", draft, headers=TYPING)) == few

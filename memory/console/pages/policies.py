@@ -178,10 +178,13 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
     return go(request, address("policy", scope))
 
 
-@page(post=OPERATOR)
+@page(get=OPERATOR, post=OPERATOR)
 def policy_effect(request: ConsoleRequest) -> HttpResponse:
     """Show what a draft would do; or take one step with it, such as switching a rule off, and show that."""
     scope = scope_of(request)
+    if request.method != "POST":
+        # Somebody came back to an address that a form had led to.
+        return go(request, address("policy_edit", scope))
     policies = policies_current()
     form = DraftForm(request.POST, policies=policies, scope=scope)
     save = SaveForm(initial={"reason": request.POST.get("reason", "")})
@@ -222,7 +225,7 @@ def _editor(
         "merged": clashes is not None,
         "typed": request.method == "POST",
     }
-    if request.htmx:
+    if request.htmx and request.htmx.target == "policy-tried":
         # What the browser did was right, whatever the draft says.
         return show(request, "parts/policies_tried.html", shown)
     return show(request, "policy_edit.html", shown, status=status)
