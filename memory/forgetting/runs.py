@@ -148,19 +148,26 @@ def _begin(
     with transaction.atomic():
         planner_wait()
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        if run.status != status:
-            raise Conflict(f"Run {run_id} is {run.status}, not {status}, so it cannot be {verb}.")
-        if run.judged_at != run.created_at:
-            raise Conflict(f"Run {run_id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.")
-        overlap_refuse(run.scope, but=run.id)
-        if run.policy_versions != policies_current().versions_touching(run.scope):
-            raise Conflict(f"The policy has changed since run {run_id} was planned; plan it anew.")
+        begin_refuse(run, status=status, verb=verb)
         if exact:
             _drift_refuse(run)
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])
         _audit(run, f"run_{verb}", principal, reason, now, {"counts": run.counts})
     return run_work(run.id, now=now, seconds=seconds, hand_over=hand_over)
+
+
+def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
+    """Raise ``Conflict`` if a plan cannot begin: it has another status, was judged for another moment, another run is
+    at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
+    plan is not asked here. It holds for as long as the planner's lock is held."""
+    if run.status != status:
+        raise Conflict(f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.")
+    if run.judged_at != run.created_at:
+        raise Conflict(f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.")
+    overlap_refuse(run.scope, but=run.id)
+    if run.policy_versions != policies_current().versions_touching(run.scope):
+        raise Conflict(f"The policy has changed since run {run.id} was planned; plan it anew.")
 
 
 def _drift_refuse(run: ForgetRun) -> None:

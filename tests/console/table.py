@@ -21,9 +21,21 @@ ARGUMENTS: Mapping[str, Any] = {
     "run_id": uuid.UUID(int=7),
     "key_id": uuid.UUID(int=7),
     "form": "csv",
+    "schedule_id": 7_000_000,
+    "task_id": "no-such-job",
 }
 # What stands behind the question mark where a page is about something.
-QUERIES: Mapping[str, Mapping[str, str]] = {}
+QUERIES: Mapping[str, Mapping[str, str]] = {
+    "lookup": {"q": "topic"},
+    "lookup_count": {"q": "kind:observation"},
+    "lookup_exact": {"q": "topic"},
+    "lookup_agent": {"q": "topic"},
+    "lookup_export": {"q": "scope:/"},
+    "topic_field": {"name": "city"},
+    "policies": {"counts": "1"},
+    "policy_version": {"scope": "/", "number": "1"},
+    "policy_rollback": {"scope": "/", "number": "1"},
+}
 
 
 @dataclass(frozen=True)

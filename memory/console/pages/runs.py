@@ -1,15 +1,372 @@
-"""The page runs."""
+"""Runs: every run, what one did to which topic, and the way forward and back."""
 
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory import jobs
+from memory.console.fields import ReasonField, ScopeField
+from memory.console.listing import ROWS, count_words, export
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.domain.errors import Conflict
+from memory.domain.rules import EVENTS
+from memory.domain.scopes import ROOT
+from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
+from memory.forgetting.run_lookup import (
+    ActionFilter,
+    RunFilter,
+    Tally,
+    run_actions_count,
+    run_actions_worded,
+    run_tally,
+    run_told,
+    runs_count,
+    runs_held,
+    runs_list,
+)
+from memory.forgetting.run_words import event_words, run_sentence, state_words, undone_words
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_take_back
+from memory.health import worker_check
+from memory.hindsight.regret import regret_of_run
+from memory.models import ForgetRun
+
+COLUMNS = (
+    "run_id", "at", "scope", "event", "status", "dry_run", "policy", "version", "counts", "planned", "applied",
+    "skipped", "left_over", "actor", "approved_by", "undone_by", "started_at", "finished_at", "undone_at", "sentence",
+    "held_because", "gate", "failure",
+)  # fmt: skip
+ACTION_COLUMNS = (
+    "place", "topic_id", "title", "action", "state", "from_rung", "to_rung", "score", "why_words", "why", "changes",
+    "salience_before", "salience_after", "note", "at",
+)  # fmt: skip
+
+# A request works this long by itself, then the worker goes on and the page shows how far it is.
+WORK_SECONDS = 1.0
+
+_STATUSES = [
+    ("", "Any"), ("planned", "Planned"), ("held", "Waits for approval"), ("applying", "At work"), ("done", "Done"),
+    ("undone", "Taken back"), ("failed", "Failed"), ("replaced", "Replaced"),
+]  # fmt: skip
+
+
+def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
+    select = forms.Select(attrs={"data-submits": True})
+    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
+
+
+class RunsForm(forms.Form):
+    """What the list of runs can be filtered by."""
+
+    scope = ScopeField(required=False)
+    status = _choice("Status", _STATUSES)
+    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND))])
+    dry = _choice("Dry runs", [("", "With them"), ("no", "Without them"), ("yes", "Only them")])
+
+    def wanted(self) -> RunFilter:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        said: dict[str, Any] = self.cleaned_data
+        status, dry = said.get("status") or None, said.get("dry")
+        return RunFilter(
+            scope=said.get("scope") or ROOT,
+            status="failed" if status == "replaced" else status,
+            event=said.get("event") or None,
+            dry_run=None if not dry else dry == "yes",
+            replaced=status == "replaced" if status in ("failed", "replaced") else None,
+        )
+
+
+class StartForm(forms.Form):
+    """Where a run is planned."""
+
+    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
+
+
+class ReasonForm(forms.Form):
+    """Why somebody applies, approves or undoes a run."""
+
+    reason = ReasonField()
+
+
+class ActionsForm(forms.Form):
+    """What the actions of a run can be filtered by."""
+
+    action = _choice("Action", [])
+    state = _choice("What became of it", [])
+
+    def __init__(self, data: Any, *, tally: Tally | None = None) -> None:
+        super().__init__(data)
+        if tally is None:
+            # Exports and counts read the filter only.
+            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=20)
+            return
+        for name, counts, said in (
+            ("action", tally.by_action, lambda value: value),
+            ("state", tally.by_state, state_words),
+        ):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            known = [(value, f"{said(value)} ({times:,})") for value, times in counts.items()]
+            asked = self.data.get(name, "")
+            # The last one of a kind may be gone since the address was written.
+            gone = [(asked, asked)] if asked and asked not in counts else []
+            field.choices = [("", "Any"), *known, *gone]
+
+    def wanted(self) -> ActionFilter:
+        """Return the filter."""
+        said: dict[str, Any] = self.cleaned_data
+        return ActionFilter(action=said.get("action") or None, state=said.get("state") or None)
 
 
 @page(get=READER)
 def runs(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show every run, newest first, and before them those that wait for approval. Two queries."""
+    form = RunsForm(request.GET)
+    form.is_valid()
+    wanted = form.wanted()
+    found, following = runs_list(wanted, cursor=request.GET.get("cursor"), limit=ROWS)
+    held, waiting = ([], 0) if wanted.status == ForgetRun.Status.HELD else runs_held()
+    return show(
+        request,
+        "runs.html",
+        {
+            "form": form,
+            "runs": [run_told(run) for run in found],
+            "next": following,
+            "held": [run_told(run) for run in held],
+            "held_more": waiting - len(held),
+        },
+    )
 
 
-urlpatterns = [path("runs/", runs, name="runs")]
+@page(get=READER)
+def runs_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many runs the filter finds. One query."""
+    form = RunsForm(request.GET)
+    form.is_valid()
+    return count_words(request, lambda most: runs_count(form.wanted(), at_most=most), "run")
+
+
+@page(get=READER)
+def runs_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
+    """Stream exactly the runs that the filter finds."""
+    filters = RunsForm(request.GET)
+    filters.is_valid()
+    wanted = filters.wanted()
+
+    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        found, following = runs_list(wanted, cursor=cursor, limit=limit)
+        return [run_told(run) for run in found], following
+
+    return export("runs", form=form, columns=COLUMNS, fetch=fetch)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def runs_start(request: ConsoleRequest) -> HttpResponse:
+    """Ask where, plan there, and lead to the plan, or to the page that asks whether to apply it. Nothing is forgotten
+    before that."""
+    if request.method != "POST":
+        return show(request, "runs_start.html", {"form": StartForm(initial={"scope": request.GET.get("scope", "")})})
+    form = StartForm(request.POST)
+    if not form.is_valid():
+        return show(request, "runs_start.html", {"form": form}, status=422)
+    run = run_start(
+        form.cleaned_data["scope"] or ROOT, event="manual", dry_run=True, principal=request.principal,
+        now=timezone.now(),
+    )  # fmt: skip
+    if request.POST.get("then") == "apply" and run.planned:
+        return go(request, "console:run_apply", run_id=run.pk)
+    return go(request, "console:run", run_id=run.pk)
+
+
+@page(get=READER)
+def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Show one run and its actions. Five queries, for a plan at most eight more."""
+    found = run_get(run_id, principal=request.principal)
+    tally = run_tally(run_id)
+    form = ActionsForm(request.GET, tally=tally)
+    form.is_valid()
+    wanted = form.wanted()
+    actions, following = run_actions_worded(
+        run_id, wanted, principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS
+    )
+    return show(
+        request,
+        "run.html",
+        {
+            "run": run_told(found) | {"sentence": run_sentence(found, states=tally.by_state)},
+            "row": found,
+            "tally": tally,
+            "most": max(tally.by_action.values(), default=0),
+            "preview": plan_preview(found),
+            "form": form,
+            "actions": actions,
+            "next": following,
+            **_progress(found),
+        },
+    )
+
+
+@page(get=READER)
+def run_counted(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Say how many actions of a run the filter finds. Two queries."""
+    form = ActionsForm(request.GET)
+    form.is_valid()
+    return count_words(
+        request,
+        lambda most: run_actions_count(run_id, form.wanted(), principal=request.principal, at_most=most),
+        "action",
+    )
+
+
+@page(get=READER)
+def run_export(request: ConsoleRequest, run_id: uuid.UUID, form: str) -> HttpResponseBase:
+    """Stream exactly the actions of a run that the filter finds."""
+    filters = ActionsForm(request.GET)
+    filters.is_valid()
+    wanted, principal = filters.wanted(), request.principal
+    # A run that is not there is refused before the file begins.
+    run_get(run_id, principal=principal)
+    return export(
+        f"run-{run_id}", form=form, columns=ACTION_COLUMNS,
+        fetch=lambda cursor, limit: run_actions_worded(
+            run_id, wanted, principal=principal, cursor=cursor, limit=limit
+        ),
+    )  # fmt: skip
+
+
+@page(get=READER)
+def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Return how far a run is, for the page that shows it; once it is at its end, the page is loaded anew."""
+    found = run_get(run_id, principal=request.principal)
+    if not getattr(request, "htmx", False):
+        return go(request, "console:run", run_id=run_id)
+    reply = show(request, "parts/run_progress.html", {"run": run_told(found), **_progress(found)})
+    if found.status != ForgetRun.Status.APPLYING:
+        reply.headers["HX-Refresh"] = "true"
+    return reply
+
+
+@page(get=READER)
+def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Say how many archivings of a run were regretted. Two queries."""
+    found = run_get(run_id, principal=request.principal)
+    context = {"run": run_told(found), "regret": regret_of_run(run_id, now=timezone.now())}
+    return show(request, "parts/run_regret.html" if getattr(request, "htmx", False) else "run_regret.html", context)
+
+
+def _progress(found: ForgetRun) -> dict[str, Any]:
+    if found.status != ForgetRun.Status.APPLYING:
+        return {}
+    worker = worker_check(timezone.now())
+    return {"taken": found.applied + found.skipped, "worker": None if worker.ok else worker.sentence}
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One thing that can be done with a run: what it is called, what it would do, and what does it."""
+
+    title: str
+    button: str
+    lead: str
+    due: tuple[ForgetRun.Status, ...]
+    preview: Callable[[ForgetRun], Preview]
+    take: Callable[[ConsoleRequest, uuid.UUID, str], str]
+
+
+def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+    run = run_apply(
+        run_id, principal=request.principal, reason=reason, now=timezone.now(), hand_over=jobs.run_hand_over,
+        seconds=WORK_SECONDS,
+    )  # fmt: skip
+    return run_sentence(run)
+
+
+def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+    run = run_approve(
+        run_id, principal=request.principal, reason=reason, now=timezone.now(), hand_over=jobs.run_hand_over,
+        seconds=WORK_SECONDS,
+    )  # fmt: skip
+    return f"Approved. {run_sentence(run)}"
+
+
+def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
+    undone = run_take_back(run_id, principal=request.principal, reason=reason, now=timezone.now())
+    return undone_words(undone.restored, undone.conflict_count)
+
+
+_APPLY = _Step(
+    "Apply this plan", "Apply it", "What the dry run planned is done exactly as it stands. It can be undone.",
+    (ForgetRun.Status.PLANNED,), apply_preview, _applied,
+)  # fmt: skip
+_APPROVE = _Step(
+    "Approve this run", "Approve it", "It was held, and goes ahead once you approve. It can be undone.",
+    (ForgetRun.Status.HELD,), approve_preview, _approved,
+)  # fmt: skip
+_UNDO = _Step(
+    "Undo this run", "Undo it", "Every topic that is still as the run left it becomes exactly what it was before. "
+    "An undo itself cannot be undone; the next run would find these topics due again.",
+    (ForgetRun.Status.DONE, ForgetRun.Status.FAILED), undo_preview, _taken_back,
+)  # fmt: skip
+
+
+def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpResponse:
+    form = ReasonForm(request.POST if request.method == "POST" else None)
+    refused, status = "", 200
+    if form.is_valid():
+        try:
+            messages.success(request, step.take(request, run_id, form.cleaned_data["reason"]))
+            return go(request, "console:run", run_id=run_id)
+        except Conflict as problem:
+            refused, status = problem.sentence, 409
+    elif form.is_bound:
+        status = 422
+    found = run_get(run_id, principal=request.principal)
+    if found.status not in step.due:
+        # Somebody was faster, or it was clicked twice: the run's page says where it stands.
+        messages.warning(request, f"{step.title}: there is nothing left to do, the run is {found.status} already.")
+        return go(request, "console:run", run_id=run_id)
+    context = {"run": run_told(found), "step": step, "preview": step.preview(found), "form": form, "refused": refused}
+    return show(request, "run_confirm.html", context, status=status)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def run_applied(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Show what applying a plan would do, and do it."""
+    return _confirm(request, run_id, _APPLY)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def run_approved(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Show what approving a held run would do, and do it."""
+    return _confirm(request, run_id, _APPROVE)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Show what undoing a run would do, and do it."""
+    return _confirm(request, run_id, _UNDO)
+
+
+urlpatterns = [
+    path("runs/", runs, name="runs"),
+    path("runs/count/", runs_counted, name="runs_count"),
+    path("runs/export.<exportform:form>", runs_export, name="runs_export"),
+    path("runs/start/", runs_start, name="runs_start"),
+    path("runs/<uuid:run_id>/", run, name="run"),
+    path("runs/<uuid:run_id>/count/", run_counted, name="run_count"),
+    path("runs/<uuid:run_id>/export.<exportform:form>", run_export, name="run_export"),
+    path("runs/<uuid:run_id>/progress/", run_progress, name="run_progress"),
+    path("runs/<uuid:run_id>/regret/", run_regret, name="run_regret"),
+    path("runs/<uuid:run_id>/apply/", run_applied, name="run_apply"),
+    path("runs/<uuid:run_id>/approve/", run_approved, name="run_approve"),
+    path("runs/<uuid:run_id>/undo/", run_undone, name="run_undo"),
+]

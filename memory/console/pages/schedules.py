@@ -1,15 +1,175 @@
-"""The page schedules."""
+"""Schedules: when jobs run, whether the worker is alive, what waits for it, and what failed."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django import forms
+from django.contrib import messages
 from django.http import HttpResponse
 from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.console.fields import ReasonField
+from memory.console.listing import ROWS
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.domain.errors import Conflict
+from memory.scheduling import (
+    ScheduleTold,
+    failures_told,
+    job_retry,
+    queue_told,
+    schedule_change,
+    schedule_get,
+    schedule_pause,
+    schedule_resume,
+    schedule_run,
+    schedules_policies,
+    schedules_upkeep,
+)
+
+
+class ReasonForm(forms.Form):
+    """Why somebody does something with a schedule."""
+
+    reason = ReasonField(required=False)
+
+
+class ChangeForm(ReasonForm):
+    """How often a job runs."""
+
+    minutes = forms.IntegerField(label="Minutes between two times", min_value=1)
+    field_order = ["minutes", "reason"]
+
+    def __init__(self, data: object = None, *, schedule: ScheduleTold) -> None:
+        super().__init__(data, initial={"minutes": schedule.minutes})  # type: ignore[arg-type]
+        minutes = self.fields["minutes"]
+        assert isinstance(minutes, forms.IntegerField)
+        self.fields["minutes"] = forms.IntegerField(
+            label=minutes.label, min_value=1, max_value=schedule.most_minutes,
+            help_text=f"From 1 to {schedule.most_minutes:,}.",
+        )  # fmt: skip
 
 
 @page(get=READER)
 def schedules(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show all schedules, the worker, the queue and the failures of late. Twelve queries."""
+    now = timezone.now()
+    policies, following = schedules_policies(now=now, cursor=request.GET.get("cursor"), limit=ROWS)
+    return show(
+        request,
+        "schedules.html",
+        {
+            "upkeep": schedules_upkeep(now=now),
+            "policies": policies,
+            "next": following,
+            "queue": queue_told(now=now),
+            "failures": failures_told(now=now),
+        },
+    )
 
 
-urlpatterns = [path("schedules/", schedules, name="schedules")]
+@page(get=READER)
+def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
+    """Return worker and queue alone, for the page that shows them. Five queries."""
+    if not getattr(request, "htmx", False):
+        return go(request, "console:schedules")
+    return show(request, "parts/schedule_pulse.html", {"queue": queue_told(now=timezone.now())})
+
+
+@dataclass(frozen=True)
+class _Act:
+    """One thing that can be done with a schedule."""
+
+    title: str
+    button: str
+    lead: str
+    take: Callable[..., str]
+    done: str
+
+
+_RUN = _Act(
+    "Run now", "Run it now", "The job is queued, beside its times; the worker takes it up within a moment.",
+    schedule_run, "{} is queued.",
+)  # fmt: skip
+_PAUSE = _Act(
+    "Pause", "Pause it", "It rests until somebody resumes it, through restarts too.", schedule_pause, "{} rests.",
+)  # fmt: skip
+_RESUME = _Act("Resume", "Resume it", "It goes on from now.", schedule_resume, "{} goes on.")
+
+
+def _confirm(request: ConsoleRequest, schedule_id: int, act: _Act) -> HttpResponse:
+    now = timezone.now()
+    form = ReasonForm(request.POST if request.method == "POST" else None)
+    refused, status = "", 200
+    if form.is_valid():
+        try:
+            said = act.take(schedule_id, principal=request.principal, reason=form.cleaned_data["reason"], now=now)
+        except Conflict as problem:
+            refused, status = problem.sentence, 409
+        else:
+            messages.success(request, act.done.format(said))
+            return go(request, "console:schedules")
+    elif form.is_bound:
+        status = 422
+    context = {"schedule": schedule_get(schedule_id, now=now), "act": act, "form": form, "refused": refused}
+    return show(request, "schedule_confirm.html", context, status=status)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def schedules_run(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
+    """Ask whether to run a job now, and queue it."""
+    return _confirm(request, schedule_id, _RUN)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def schedules_pause(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
+    """Ask whether to pause a schedule, and do it."""
+    return _confirm(request, schedule_id, _PAUSE)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def schedules_resume(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
+    """Ask whether to resume a schedule, and do it."""
+    return _confirm(request, schedule_id, _RESUME)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
+    """Ask how often a job is to run, and set it."""
+    now = timezone.now()
+    schedule = schedule_get(schedule_id, now=now)
+    act = _Act("Change", "Change it", "It next runs that many minutes from now.", schedule_change, "")
+    form = ChangeForm(request.POST if request.method == "POST" else None, schedule=schedule)
+    refused, status = "", 422 if form.is_bound else 200
+    if form.is_valid():
+        try:
+            said = schedule_change(
+                schedule_id, minutes=form.cleaned_data["minutes"], principal=request.principal,
+                reason=form.cleaned_data["reason"], now=now,
+            )  # fmt: skip
+        except Conflict as problem:
+            refused, status = problem.sentence, 409
+        else:
+            messages.success(request, f"{said} now runs {schedule_get(schedule_id, now=now).often}.")
+            return go(request, "console:schedules")
+    context = {"schedule": schedule, "act": act, "form": form, "refused": refused}
+    return show(request, "schedule_confirm.html", context, status=status)
+
+
+@page(post=OPERATOR)
+def schedules_retry(request: ConsoleRequest, task_id: str) -> HttpResponse:
+    """Queue a failed job again."""
+    said = job_retry(task_id, principal=request.principal, reason="", now=timezone.now())
+    messages.success(request, f"{said} is queued again.")
+    return go(request, "console:schedules")
+
+
+urlpatterns = [
+    path("schedules/", schedules, name="schedules"),
+    path("schedules/pulse/", schedules_pulse, name="schedules_pulse"),
+    path("schedules/<int:schedule_id>/run/", schedules_run, name="schedules_run"),
+    path("schedules/<int:schedule_id>/pause/", schedules_pause, name="schedules_pause"),
+    path("schedules/<int:schedule_id>/resume/", schedules_resume, name="schedules_resume"),
+    path("schedules/<int:schedule_id>/change/", schedules_change, name="schedules_change"),
+    path("schedules/failed/<str:task_id>/again/", schedules_retry, name="schedules_retry"),
+]

@@ -1,0 +1,297 @@
+"""Runs at the console: from a dry run to the undo, held runs, progress, and what nobody may do."""
+
+import json
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.forgetting.previews import undo_preview
+from memory.forgetting.runs import run_start
+from memory.models import AuditEvent, ForgetAction, ForgetRun, Topic
+from tests.cast import Caller, Clock, principal_like
+from tests.console.people import body_of, statements_of
+from tests.forgetting.shop import NOON, policy_put, rungs, topics_make
+
+
+@pytest.fixture(autouse=True)
+def _noon(clock: Clock, operator: Caller) -> None:
+    clock.set(NOON)
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0)
+
+
+def text_of(client: Client, path: str, **query: str) -> str:
+    """Return a page as text, without markup."""
+    reply = client.get(path, query)
+    assert reply.status_code == 200, reply.content
+    return words(body_of(reply))
+
+
+def words(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def planned(op: Client, scope: str = "") -> ForgetRun:
+    """Make a dry run through the page."""
+    reply = op.post("/runs/start/", {"scope": scope, "then": "show"})
+    assert reply.status_code == 302, reply.content
+    run = ForgetRun.objects.order_by("-created_at", "-id").first()
+    assert run is not None
+    assert reply.headers["Location"] == f"/runs/{run.pk}/"
+    return run
+
+
+def step(op: Client, run: ForgetRun, verb: str, *, reason: str = "for the test") -> Any:
+    return op.post(f"/runs/{run.pk}/{verb}/", {"reason": reason}, follow=True)
+
+
+def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 3, salience=0.01)
+    kept = operator.remember("Kept")
+
+    run = planned(op)
+    page = text_of(op, f"/runs/{run.pk}/")
+    assert "It would archive 3." in page
+    assert "Below the threshold of the archive, 0.05." in page
+    assert rungs(operator, *topics) == ["active"] * 3
+
+    assert "3 topics are touched" in text_of(op, f"/runs/{run.pk}/apply/")
+    page = words(body_of(step(op, run, "apply")))
+    assert "Archived 3." in page
+    assert rungs(operator, *topics, kept) == ["archived"] * 3 + ["active"]
+
+    assert "3 topics are put back" in text_of(op, f"/runs/{run.pk}/undo/")
+    page = words(body_of(step(op, run, "undo", reason="was better before")))
+    assert "Taken back: 3 topics are as before." in page
+    assert rungs(operator, *topics) == ["active"] * 3
+    told = AuditEvent.objects.get(action="run_undone")
+    assert (told.actor, told.reason) == ("user:operator", "was better before")
+
+
+def test_run_now_leads_over_the_plan_to_the_question(op: Client, operator: Caller) -> None:
+    topics_make(operator, 2, salience=0.01, scope="/shop")
+    operator.remember("Elsewhere", salience=0.01)
+
+    page = op.post("/runs/start/", {"scope": "/shop", "then": "apply"}, follow=True)
+
+    assert page.redirect_chain[-1][0].endswith("/apply/")
+    assert "2 topics are touched" in words(body_of(page))
+    assert ForgetRun.objects.get().status == "planned"
+
+
+def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, operator: Caller) -> None:
+    operator.remember("Kept")
+    run = planned(op)
+    page = body_of(op.get(f"/runs/{run.pk}/"))
+    assert "Nothing to do. No topic here is due." in words(page)
+    assert f"/runs/{run.pk}/apply/" not in page
+
+
+def test_a_second_click_on_apply_says_that_it_is_done(op: Client, operator: Caller) -> None:
+    topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    step(op, run, "apply")
+
+    page = words(body_of(step(op, run, "apply")))
+
+    assert "there is nothing left to do, the run is done already" in page
+    assert AuditEvent.objects.filter(action="run_applied").count() == 1
+
+
+def test_a_plan_of_another_policy_is_not_applied_but_planned_anew(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0, theta_summary=0.3)
+
+    page = words(body_of(op.get(f"/runs/{run.pk}/")))
+    assert "This plan is out of date. The policy has changed since" in page
+    reply = step(op, run, "apply")
+    assert reply.status_code == 409
+    assert "Nothing was changed. The policy has changed since" in words(body_of(reply))
+    assert "Plan anew" in body_of(reply)
+    assert rungs(operator, *topics) == ["active"] * 2
+
+
+def test_a_plan_of_which_a_topic_has_changed_is_not_applied(op: Client, operator: Caller) -> None:
+    first, _second = topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    operator.post(f"/v1/topics/{first}/pin", {}).ok()
+
+    page = text_of(op, f"/runs/{run.pk}/apply/")
+    assert "1 topic of this plan has changed since" in page
+    assert "It was pinned since." in page
+    assert step(op, run, "apply").status_code == 409
+
+
+def test_a_held_run_waits_on_top_of_the_list_until_it_is_approved(op: Client, operator: Caller) -> None:
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0, mode="review")
+    first, second = topics_make(operator, 2, salience=0.01)
+    run = run_start("/", event="manual", dry_run=False, principal=principal_like("operator"), now=NOON)
+    assert run.status == "held"
+
+    assert "waits for approval. The policy of / asks for a review" in text_of(op, "/runs/")
+    operator.post(f"/v1/topics/{first}/pin", {}).ok()
+    page = text_of(op, f"/runs/{run.pk}/approve/")
+    assert "1 topic is touched" in page
+    assert "It was pinned since. 1" in page
+
+    page = words(body_of(step(op, run, "approve", reason="looks right")))
+
+    assert "Archived 1. 1 topic had changed after the plan and was left alone." in page
+    assert rungs(operator, first, second) == ["active", "archived"]
+    assert AuditEvent.objects.get(action="run_approved").reason == "looks right"
+
+
+def test_a_held_run_that_was_planned_anew_is_called_replaced(op: Client, operator: Caller) -> None:
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0, mode="review")
+    topics_make(operator, 1, salience=0.01)
+    first = run_start("/", event="manual", dry_run=False, principal=principal_like("operator"), now=NOON)
+    topics_make(operator, 1, salience=0.01)
+    run_start("/", event="manual", dry_run=False, principal=principal_like("operator"), now=NOON)
+
+    assert "planned anew before anybody approved it" in text_of(op, f"/runs/{first.pk}/")
+    assert str(first.pk) in body_of(op.get("/runs/?status=replaced"))
+    assert str(first.pk) not in body_of(op.get("/runs/?status=failed"))
+
+
+def test_what_the_undo_would_do_is_what_it_does(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 6, salience=0.01)
+    written = topics_make(operator, 2, salience=0.2)
+    run = planned(op)
+    step(op, run, "apply")
+    operator.post(f"/v1/topics/{topics[0]}/restore", {}).ok()
+    operator.post(f"/v1/topics/{written[0]}/pin", {}).ok()
+    operator.patch(f"/v1/topics/{topics[1]}", {"title": "Called otherwise"}).ok()
+    operator.patch(f"/v1/topics/{topics[2]}", {"salience": 1}).ok()
+    run.refresh_from_db()
+
+    before = undo_preview(run)
+    step(op, run, "undo")
+
+    states = list(ForgetAction.objects.filter(run=run).values_list("state", flat=True))
+    assert before.touched == sum(before.by_action.values()) == states.count("undone") > 0
+    assert before.left == states.count("conflict") > 0
+    notes = ForgetAction.objects.filter(run=run, state="conflict").values_list("note", flat=True)
+    assert sorted(notes) == sorted(why for why, times in before.reasons for _ in range(times))
+    named = ForgetAction.objects.filter(run=run, state="conflict").order_by("place").values_list("topic_id", "note")
+    assert [(each["topic_id"], each["why"]) for each in before.named] == list(named)
+
+
+def test_an_undo_without_a_reason_asks_for_one_and_changes_nothing(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 1, salience=0.01)
+    run = planned(op)
+    step(op, run, "apply")
+
+    reply = step(op, run, "undo", reason="")
+
+    assert reply.status_code == 422
+    assert "This field is required." in body_of(reply)
+    assert rungs(operator, *topics) == ["archived"]
+
+
+def test_progress_refreshes_itself_until_the_run_is_done(op: Client, operator: Caller) -> None:
+    topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    ForgetRun.objects.filter(pk=run.pk).update(status="applying", started_at=NOON, applied=1)
+
+    page = body_of(op.get(f"/runs/{run.pk}/"))
+    assert 'hx-trigger="every 2s"' in page
+    assert '<progress max="2" value="1"' in page
+    assert '<noscript><meta http-equiv="refresh"' in page
+    part = op.get(f"/runs/{run.pk}/progress/", headers={"HX-Request": "true"})
+    assert "1 of 2 topics done" in words(body_of(part))
+    assert "HX-Refresh" not in part.headers
+    assert op.get(f"/runs/{run.pk}/progress/").status_code == 302
+
+    ForgetRun.objects.filter(pk=run.pk).update(status="done")
+    part = op.get(f"/runs/{run.pk}/progress/", headers={"HX-Request": "true"})
+    assert part.headers["HX-Refresh"] == "true"
+    assert "every 2s" not in body_of(part)
+
+
+def test_a_long_run_is_handed_to_the_worker(
+    op: Client, operator: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    topics_make(operator, 2, salience=0.01)
+    run = planned(op)
+    handed: list[uuid.UUID] = []
+    monkeypatch.setattr("memory.console.pages.runs.WORK_SECONDS", 0.0)
+    monkeypatch.setattr("memory.jobs.run_hand_over", handed.append)
+
+    page = words(body_of(step(op, run, "apply")))
+
+    assert handed == [run.pk]
+    assert "At work: 0 of 2 topics done." in page
+
+
+def test_a_reader_sees_runs_and_is_refused_every_change(looker: Client, op: Client, operator: Caller) -> None:
+    topics_make(operator, 1, salience=0.01)
+    run = planned(op)
+
+    page = body_of(looker.get(f"/runs/{run.pk}/"))
+    assert "It would archive 1" in page
+    assert f"/runs/{run.pk}/apply/" not in page
+    for path in ("/runs/start/", *(f"/runs/{run.pk}/{verb}/" for verb in ("apply", "approve", "undo"))):
+        assert looker.get(path).status_code == 403
+        assert looker.post(path, {"reason": "x"}).status_code == 403
+    assert ForgetRun.objects.get().status == "planned"
+
+
+def test_lists_filter_by_what_is_asked_for(op: Client, operator: Caller) -> None:
+    topics_make(operator, 2, salience=0.01, scope="/shop")
+    topics_make(operator, 1, salience=0.2, scope="/shop")
+    dry, real = planned(op, "/shop"), planned(op)
+    step(op, real, "apply")
+
+    assert str(dry.pk) in body_of(op.get("/runs/?status=planned"))
+    assert str(real.pk) not in body_of(op.get("/runs/?status=planned"))
+    assert str(real.pk) not in body_of(op.get("/runs/?scope=/shop"))
+    assert "1 run" in words(body_of(op.get("/runs/count/?scope=/shop")))
+    lines = [json.loads(line) for line in body_of(op.get("/runs/export.jsonl?status=done")).splitlines()]
+    assert [line["run_id"] for line in lines] == [str(real.pk)]
+
+    assert "2 actions" in words(body_of(op.get(f"/runs/{real.pk}/count/?action=archived")))
+    assert "topic 0" not in text_of(op, f"/runs/{real.pk}/", state="skipped")
+    lines = [json.loads(line) for line in body_of(op.get(f"/runs/{real.pk}/export.jsonl?action=archived")).splitlines()]
+    assert [line["action"] for line in lines] == ["archived", "archived"]
+    assert op.get(f"/runs/{uuid.UUID(int=7)}/export.csv").status_code == 404
+
+
+def test_regret_of_a_run_counts_what_was_brought_back(op: Client, operator: Caller) -> None:
+    topics = topics_make(operator, 4, salience=0.01)
+    run = planned(op)
+    step(op, run, "apply")
+    operator.post(f"/v1/topics/{topics[0]}/restore", {}).ok()
+
+    part = words(body_of(op.get(f"/runs/{run.pk}/regret/", headers={"HX-Request": "true"})))
+
+    assert "1 of its 4 archivings was regretted (25.0%)" in part
+
+
+def test_a_plan_by_hand_that_takes_much_says_so(op: Client, operator: Caller) -> None:
+    topics_make(operator, 60, salience=0.01)
+    run = planned(op)
+    assert "takes 60 of 60 active topics (100%) out of retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
+
+
+def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller) -> None:
+    topics_make(operator, 10, salience=0.01)
+    small = planned(op)
+    step(op, small, "apply")
+    ten = statements_of(lambda: op.get(f"/runs/{small.pk}/")), statements_of(lambda: op.get(f"/runs/{small.pk}/undo/"))
+    few = statements_of(lambda: op.get("/runs/"))
+    topics_make(operator, 200, salience=0.01)
+    large = planned(op)
+    step(op, large, "apply")
+    for place in range(200):
+        ForgetRun.objects.create(
+            id=uuid.UUID(int=place), scope="/", event="cron", status="done", actor="system", policy_version=1,
+            policy_versions={"/": 1}, judged_at=NOON, created_at=NOON,
+        )  # fmt: skip
+
+    assert Topic.objects.filter(rung=3).count() == 210
+    assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 8
+    assert statements_of(lambda: op.get(f"/runs/{large.pk}/undo/")) == ten[1] <= 6
+    assert statements_of(lambda: op.get("/runs/")) == few <= 5
