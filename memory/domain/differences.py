@@ -12,8 +12,9 @@ from typing import Literal
 # Longer stretches of different words than this are told as removed and added whole: nobody reads such a difference
 # word by word, and the comparison grows with the square.
 MOST_WORDS = 600
-# A word with the space before it, so that a changed word does not leave the spaces around it as the only thing kept.
-_WORD = re.compile(r"\s*\S+|\s+")
+# A word or a sign with the space before it, so that a changed word does not leave the spaces around it as all that was
+# kept. Numbers, times and words with a hyphen are one word.
+_WORD = re.compile(r"\s*(?:\w+(?:[.,:'’-]\w+)*|[^\w\s])|\s+")
 
 Kind = Literal["same", "added", "removed"]
 

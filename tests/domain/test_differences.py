@@ -32,6 +32,15 @@ def test_one_changed_word_is_all_that_is_marked():
     ]  # fmt: skip
 
 
+def test_signs_are_compared_apart_from_words_and_numbers_are_whole():
+    assert words_differ("950 a month", "950 a month, bills included") == [
+        Piece("same", "950 a month"), Piece("added", ", bills included"),
+    ]  # fmt: skip
+    assert words_differ("at 10:30", "at 10:45") == [
+        Piece("same", "at"), Piece("removed", " 10:30"), Piece("added", " 10:45"),
+    ]  # fmt: skip
+
+
 def test_very_long_texts_take_no_time():
     before = " ".join("ab"[n % 2] for n in range(20 * MOST_WORDS))
     after = " ".join("abc"[n % 3] for n in range(20 * MOST_WORDS))
