@@ -1,0 +1,121 @@
+"""A store in which there are ``n`` of everything that pages show, made through the API where that is quick enough."""
+
+import dataclasses
+import datetime as dt
+import uuid
+from typing import Any
+
+from django.utils import timezone
+from django_q.models import Schedule, Success
+from django_q.tasks import async_task
+
+from memory import jobs
+from memory.access.keys import key_create
+from memory.domain.identifiers import uuid7
+from memory.models import AccessLog, AuditEvent, ForgetRun, Link, PolicyVersion, ShadowHit
+from tests.cast import Caller, worker_turn
+from tests.console.people import account_make
+from tests.forgetting.shop import policy_put, run, topics_make
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """What the addresses of pages are about."""
+
+    topic_id: uuid.UUID
+    run_id: uuid.UUID
+    key_id: uuid.UUID
+
+    def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
+        """Return those of ``arguments`` that stand for a row."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if name in arguments}
+
+
+def crowd_make(operator: Caller, n: int) -> Crowd:
+    """Fill the store. The topic has ``n`` revisions, links, uses and changes; the run has ``n`` actions."""
+    now = timezone.now()
+    policy_put(operator, topic_count_soft_limit=0, max_archive_share=1, prune_after_days=0)
+    fields = [{"name": "city", "value": "Berlin"}]
+    forgotten = topics_make(operator, n, days=200, fields=fields)
+    topics_make(operator, n, days=1, fields=fields)
+    main = forgotten[0]
+    operator.post(
+        "/v1/ingest/batch",
+        [
+            {"placement": "version_field", "topic_id": main, "fields": [{"name": "city", "value": f"city {place}"}]}
+            for place in range(n)
+        ],
+    ).ok()
+    # Its many revisions have been news; it is forgotten all the same.
+    made = run(operator, dry_run=False)
+    operator.post("/v1/topics/archive", {"topic_ids": [main], "reason": "for the test"})
+    worker_turn()
+    Link.objects.bulk_create(
+        Link(source_id=uuid.UUID(main), target_id=other, kind="next to", created_at=now, actor="test")
+        for other in map(uuid.UUID, forgotten[1:])
+    )
+    asked = AccessLog.objects.bulk_create(
+        AccessLog(
+            at=now - dt.timedelta(minutes=place), kind="lookup" if place % 2 else "query", actor="test", scope="/",
+            query=f"topic {place}", query_hash=str(place), topic_ids=[uuid.UUID(main)], bump=0.1, field_bump=0.1,
+            folded_at=now, counted=True,
+        )
+        for place in range(n)
+    )  # fmt: skip
+    ShadowHit.objects.bulk_create(
+        ShadowHit(access=access, topic_id=uuid.UUID(main), rank=1, similarity=0.9, at=access.at) for access in asked
+    )
+    AuditEvent.objects.bulk_create(
+        AuditEvent(at=now - dt.timedelta(minutes=place), actor="test", action="pinned", topic_id=uuid.UUID(main))
+        for place in range(n)
+    )  # fmt: skip
+    _runs_make(uuid.UUID(made["run_id"]), n)
+    _policies_make(n, now)
+    for place in range(n):
+        key = key_create(name=f"key {place}", role="agent", secret=f"ms_secret-{place}", scope=f"/place/{place}")
+        account_make("operator", name=f"person {place}")
+    worker_turn()
+    _jobs_make(n, now)
+    return Crowd(topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk)
+
+
+def _runs_make(like: uuid.UUID, n: int) -> None:
+    pattern = ForgetRun.objects.get(pk=like)
+    members = {field.attname: getattr(pattern, field.attname) for field in ForgetRun._meta.concrete_fields}
+    statuses = ForgetRun.Status.values
+    made = []
+    for place in range(n):
+        at = pattern.created_at - dt.timedelta(hours=place + 1)
+        members |= {"id": uuid7(now_ms=int(at.timestamp() * 1000)), "created_at": at}
+        # One that is at work would be in the way of others, and of which there is one at a time.
+        status = statuses[place % len(statuses)]
+        made.append(ForgetRun(**{**members, "status": "done" if status == "applying" else status}))
+    ForgetRun.objects.bulk_create(made)
+
+
+def _policies_make(n: int, now: dt.datetime) -> None:
+    """So many versions for the whole store, and so many places with a policy of their own."""
+    first = PolicyVersion.objects.get(scope="/")
+    said = {"author": "test", "reason": "for the test", "created_at": now, "diff": first.diff}
+    PolicyVersion.objects.bulk_create(
+        PolicyVersion(scope="/", number=2 + place, values={**first.values, "topic_count_soft_limit": place}, **said)
+        for place in range(n)
+    )
+    PolicyVersion.objects.bulk_create(
+        PolicyVersion(scope=f"/place/{place}", number=1, values={"prune_after_days": 1 + place}, **said)
+        for place in range(n)
+    )
+
+
+def _jobs_make(n: int, now: dt.datetime) -> None:
+    for place in range(n):
+        async_task("memory.jobs.run_continue", str(uuid.UUID(int=place)))
+    Success.objects.bulk_create(
+        Success(
+            id=uuid.uuid4().hex, name=f"job {place}", func="memory.jobs.upkeep", started=now, stopped=now, success=True,
+            group="upkeep",
+        )
+        for place in range(n)
+    )  # fmt: skip
+    jobs.schedules_ensure()
+    assert Schedule.objects.exists()

@@ -1,0 +1,56 @@
+"""What a page costs: as many statements over 200 rows as over 10, whatever it shows, generated from the table."""
+
+import pytest
+from django.db import transaction
+
+from tests.cast import Caller
+from tests.console.crowd import crowd_make
+from tests.console.people import Statements, account_make, body_of, client_of, statements_told
+from tests.console.table import Address, addresses
+
+FEW, MANY = 10, 200
+
+
+def measured(operator: Caller, n: int) -> dict[str, Statements]:
+    """Return what each page asks of a store with ``n`` of everything, and take the store back."""
+    found: dict[str, Statements] = {}
+    with transaction.atomic():
+        crowd = crowd_make(operator, n)
+        client = client_of(account_make("administrator"), raise_request_exception=False)
+        for address in answering():
+            url = address.url(**crowd.given(address.arguments))
+            # The first time, what lives for as long as the process is made.
+            body_of(client.get(url))
+            with statements_told() as told:
+                reply = client.get(url)
+                body_of(reply)
+            assert reply.status_code in (200, 302, 409, 501), f"{url}: {reply.status_code}"
+            found[address.name] = told
+        transaction.set_rollback(True)
+    return found
+
+
+def answering() -> list[Address]:
+    return [address for address in addresses() if address.roles and address.roles.get("GET", "anybody") != "anybody"]
+
+
+@pytest.mark.django_db
+def test_no_page_asks_more_of_a_larger_store(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Exports ask once per so many rows, and it is meant that this grows.
+    monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 100_000)
+    few, many = measured(operator, FEW), measured(operator, MANY)
+    print("\n".join(f"{name:24} {len(few[name]):3} {len(many[name]):3}" for name in few))
+    grown = [
+        f"{name}: {len(few[name])} statements for {FEW} rows, {len(many[name])} for {MANY}:\n"
+        + only(many[name], few[name])
+        for name in few
+        if len(many[name]) > len(few[name])
+    ]
+    assert not grown, "\n".join(grown)
+
+
+def only(more: Statements, less: Statements) -> str:
+    """Return the statements of the one that the other does not have, each once."""
+    known = {text[:80] for text in less.sql}
+    extra = [text for text in more.sql if text[:80] not in known] or more.sql
+    return "\n".join(f"  {extra.count(text)} x {' '.join(text.split())[:400]}" for text in dict.fromkeys(extra))
