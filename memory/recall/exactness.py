@@ -22,12 +22,15 @@ NEAREST = 10
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there."""
+    """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there.
+
+    ``nearness`` is the inner product with the question, from which what all topics have in common is taken off.
+    """
 
     topic_id: str
     title: str
     rung: str
-    similarity: float
+    nearness: float
     rank: int
     other: int | None
 
@@ -96,8 +99,7 @@ def nearest_sql(wanted: CandidateFilter, order: str) -> str:
             WHERE {within} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {topics}
             ORDER BY {order} LIMIT {NEAREST}
         )
-        SELECT n.topic_id, told.title, told.rung, -(n.embedding <#> question.asked),
-               n.embedding <#> question.vector AS far
+        SELECT n.topic_id, told.title, told.rung, n.embedding <#> question.vector AS far
         FROM nearest n JOIN memory_topic told ON told.id = n.topic_id CROSS JOIN question ORDER BY far, n.topic_id
     """
 
@@ -105,6 +107,6 @@ def nearest_sql(wanted: CandidateFilter, order: str) -> str:
 def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[Near]:
     ranks: dict[uuid.UUID, int] = {row[0]: rank for rank, row in enumerate(others, start=1)}
     return [
-        Near(str(topic_id), title, Rung(rung).label, similarity, rank, ranks.get(topic_id))
-        for rank, (topic_id, title, rung, similarity, _far) in enumerate(rows, start=1)
+        Near(str(topic_id), title, Rung(rung).label, -far, rank, ranks.get(topic_id))
+        for rank, (topic_id, title, rung, far) in enumerate(rows, start=1)
     ]

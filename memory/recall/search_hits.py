@@ -18,6 +18,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _BODY_CHARS = 20_000
 # A title or snippet beyond this many characters is cut: somebody may have stored a value without a single space.
 _SHOWN_CHARS = 400
+# Where nothing is marked, the beginning is shown.
+_PLAIN_CHARS = 220
 _TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
 _SNIPPET = (
     f"StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,"
@@ -35,7 +37,8 @@ WITH told AS MATERIALIZED (
     JOIN memory_vitality v ON v.topic_id = t.id
 )
 SELECT id, title, summary, kind, path, rung, categories, provenance, created_at, updated_at, released_at, salience,
-       live, pinned, retrieval_count, last_retrieved_at, {marked_title}, {marked_body}
+       live, pinned, retrieval_count, last_retrieved_at, {marked_title}, {marked_body},
+       left(body, {plain:d})
 FROM told ORDER BY place
 """
 
@@ -70,7 +73,7 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         marked_body = _headline("body", asked, "options")
     sql = _HITS.format(
         salience=salience_effective_sql("v", "%(now)s::timestamptz"),
-        body=body, marked_title=marked_title, marked_body=marked_body,
+        body=body, marked_title=marked_title, marked_body=marked_body, plain=_PLAIN_CHARS + 1,
     )  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
@@ -84,7 +87,7 @@ def _headline(column: str, asked: str, options: str) -> str:
 
 def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
     (topic_id, title, summary, kind, scope, rung, categories, provenance, created_at, updated_at, released_at, salience,
-     live, pinned, retrievals, last_retrieved_at, marked_title, marked_body) = row  # fmt: skip
+     live, pinned, retrievals, last_retrieved_at, marked_title, marked_body, plain) = row  # fmt: skip
     hit = {
         "topic_id": str(topic_id),
         "title": title,
@@ -104,7 +107,9 @@ def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
     }
     if marked_title is not None:
         hit["title_pieces"] = pieces_marked(marked_title)
-        hit["snippet"] = pieces_marked(marked_body or "")
+        pieces = pieces_marked(marked_body or "")
+        found = any(marked for _text, marked in pieces)
+        hit["snippet"] = pieces if found else pieces_marked(plain or "", most=_PLAIN_CHARS)
     return hit
 
 

@@ -21,7 +21,7 @@ from memory.ingest.items import EARLIEST, LATEST
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
-from memory.recall.search import SORTS, search_count, search_export, search_found, search_read
+from memory.recall.search import search_count, search_export, search_found, search_read
 
 COLUMNS = (
     "topic_id", "title", "summary", "kind", "scope", "standing", "rung", "categories", "salience", "pinned",
@@ -72,6 +72,9 @@ class AgentForm(forms.Form):
     include_archived = forms.BooleanField(required=False, label="Include archived")
     explain = forms.BooleanField(required=False, label="Explain")
 
+    # What a link leaves out is as the API has it.
+    defaults = {"top_k": "8", "depth": "1"}
+
     def __init__(self, *args: Any, keys: list[Acting], operator: Principal, **options: Any) -> None:
         super().__init__(*args, **options)
         self._principals = {"": operator, **{str(key.key_id): key.principal for key in keys}}
@@ -120,18 +123,14 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def lookup_counted(request: ConsoleRequest) -> HttpResponse:
     """Say how many topics meet every part of the lookup. One query per part of the page."""
-    search = search_read(
-        request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", "")
-    )  # fmt: skip
+    search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
     return count_words(request, lambda most: search_count(search, at_most=most, now=timezone.now()), noun="topic")
 
 
 @page(get=READER)
 def lookup_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
     """Stream exactly the topics that meet every part of the lookup."""
-    search = search_read(
-        request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", "")
-    )  # fmt: skip
+    search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
     now = timezone.now()
     return export(
         "lookup", form=form, columns=COLUMNS,
@@ -154,7 +153,8 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     """Show what ``POST /v1/query`` would answer. Nothing is recorded."""
     now = timezone.now()
     keys = keys_acting(now)
-    form = AgentForm(request.GET if "q" in request.GET else None, keys=keys, operator=request.principal)
+    asked = AgentForm.defaults | request.GET.dict() if "q" in request.GET else None
+    form = AgentForm(asked, keys=keys, operator=request.principal)
     context: dict[str, Any] = {"form": form}
     if form.is_valid():
         answer = query_answer(form.wanted(), principal=form.principal, now=now, record=False)
