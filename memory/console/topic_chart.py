@@ -26,10 +26,10 @@ def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
     guessed = [] if exact is None else [point for point in past if point[0] < exact] + known[:1]
     data = []
     if history["score_differs"]:
-        data += _lines("salience", guessed, known, ahead, 1, "--ink-faint", logarithmic, width=1.5)
-        data += _lines("score", guessed, known, ahead, 2, "--accent", logarithmic, width=2.5)
+        data += _lines("salience", guessed, known, ahead, "--ink-faint", logarithmic, width=1.5)
+        data += _lines("score", guessed, known, ahead, "--accent", logarithmic, width=2.5, scored=True)
     else:
-        data += _lines("salience", guessed, known, ahead, 1, "--accent", logarithmic, width=2.5)
+        data += _lines("salience", guessed, known, ahead, "--accent", logarithmic, width=2.5)
     which = "score" if history["score_differs"] else "salience"
     marks = [mark for mark in history["marks"] if not mark["due"] and ahead and mark["at"] <= ahead[-1][0]]
     if marks:
@@ -58,8 +58,8 @@ def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines(
-    name: str, guessed: Sequence[Point], known: Sequence[Point], ahead: Sequence[Point], member: int, colour: str,
-    logarithmic: bool, *, width: float,
+    name: str, guessed: Sequence[Point], known: Sequence[Point], ahead: Sequence[Point], colour: str,
+    logarithmic: bool, *, width: float, scored: bool = False,
 ) -> list[dict[str, Any]]:  # fmt: skip
     parts = (
         (f"{name}, estimated", guessed, "dot", "--ink-faint", width),
@@ -70,7 +70,7 @@ def _lines(
         {
             "type": "scatter", "mode": "lines", "name": said, "line": {"color": tone, "width": thick, "dash": dash},
             "x": [point[0].isoformat() for point in points],
-            "y": [_shown(point[member], logarithmic) for point in points], "hovertemplate": "%{y:.3g}",
+            "y": [_shown(point[2] if scored else point[1], logarithmic) for point in points], "hovertemplate": "%{y:.3g}",
         }
         for said, points, dash, tone, thick in parts
         if points
@@ -97,6 +97,7 @@ def _layout(
             "xref": "paper", "x": 0 if ahead else 1, "xanchor": "left" if ahead else "right",
             "y": _on_axis(theta, logarithmic), "yanchor": "bottom",
             "showarrow": False, "text": f"{threshold['rung']} below {theta:g}", "font": {"color": tone, "size": 11},
+            "bgcolor": "--surface", "borderpad": 1,
         })  # fmt: skip
     if ahead:
         now = past[-1][0].isoformat()
