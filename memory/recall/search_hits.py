@@ -70,7 +70,9 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         asked = f"({' || '.join(parts)})" if parts else "''::tsquery"
         body = _BODY
         marked_title = _headline("title", asked, "title_options")
-        marked_body = _headline("body", asked, "options")
+        # A short text is shown whole.
+        whole, parts_of = _headline("body", asked, "title_options"), _headline("body", asked, "options")
+        marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS.format(
         salience=salience_effective_sql("v", "%(now)s::timestamptz"),
         body=body, marked_title=marked_title, marked_body=marked_body, plain=_PLAIN_CHARS + 1,
