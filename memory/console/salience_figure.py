@@ -41,14 +41,15 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
             "barmode": "stack",
             "bargap": 0.06,
             "hovermode": "closest",
-            "margin": {"l": 48, "r": 16, "t": 28, "b": 40},
+            "showlegend": False,
+            "margin": {"l": 48, "r": 16, "t": 8, "b": 40},
             "xaxis": {
                 "title": {"text": "effective salience"},
                 "range": [edges[0], _right_end(histogram, edges, thresholds, scale=scale)],
                 "fixedrange": True,
                 **(_ticks(edges) if scale == "log" else {}),
             },
-            "yaxis": {"title": {"text": "topics"}, "fixedrange": True},
+            "yaxis": {"title": {"text": "topics"}, "fixedrange": True, "range": [0, _top(histogram)]},
             "shapes": [
                 _line(place, word, colour, place_of(thresholds[name], scale=scale), thresholds[name])
                 for place, (name, word, colour) in enumerate(LINES)
@@ -90,6 +91,11 @@ def _right_end(histogram: Histogram, edges: list[float], thresholds: dict[str, f
     beyond = place_of(highest * (1.4 if scale == "linear" else 3), scale=scale)
     room = (last - edges[0]) * 0.02
     return max(last + room, beyond)
+
+
+def _top(histogram: Histogram) -> float:
+    """Return the height of the chart: that of the highest bar, and room above it for the words of the lines."""
+    return max(map(sum, zip(*histogram.rungs.values(), strict=True)), default=0) * 1.35 or 1
 
 
 def _line(place: int, word: str, colour: str, at: float, value: float) -> dict[str, Any]:

@@ -75,8 +75,8 @@ class Tryout:
         if self.mode == "off":
             return "The mode is off: nothing is forgotten here."
         if not self.diff:
-            said = ", ".join(f"{step} {line.now:,}" for step, line in counts.items() if line.now)
-            return f"A run now would {said}." if said else "A run now would do nothing: no topic is due."
+            said = [f"{step} {line.now:,}" for step, line in counts.items() if line.now]
+            return f"A run now would {_listed(said)}." if said else "A run now would do nothing: no topic is due."
         changed = [(step, line.difference) for step, line in counts.items() if line.difference]
         if not changed:
             return "The draft moves as many topics as now." if self.newly else "The draft does the same as now."

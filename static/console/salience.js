@@ -91,15 +91,12 @@ draftChart.addEventListener("chart:drawn", (event) => {
 
 // --- Fields -------------------------------------------------------------------------------------------------------
 draftForm.addEventListener("input", (event) => {
-  // Another scope is another page; a preset is loaded as a whole.
-  if (["scope", "preset"].includes(event.target.name)) return;
+  // Another scope is another page.
+  if (event.target.name === "scope") return;
   const at = figure.lines.findIndex((line) => line.name === event.target.name);
   const value = Number(event.target.value || NaN);
   if (at >= 0 && plot && Number.isFinite(value) && value >= 0) redraw(lineMove(at, value));
   ask();
-});
-draftForm.addEventListener("change", (event) => {
-  if (event.target.name === "preset") draftForm.requestSubmit(draftForm.querySelector("button[name='load']"));
 });
 
 // What is left empty says nothing, so addresses stay short.
@@ -113,7 +110,7 @@ draftForm.addEventListener("htmx:configRequest", (event) => {
 
 // --- Answers ------------------------------------------------------------------------------------------------------
 const refusalsShow = () => {
-  draftForm.querySelectorAll(".errorlist").forEach((list) => list.remove());
+  draftForm.querySelectorAll(".field > .errorlist").forEach((list) => list.remove());
   draftForm.querySelectorAll("[aria-invalid]").forEach((field) => field.removeAttribute("aria-invalid"));
   effect.querySelectorAll("[data-refusals] [data-field]").forEach((said) => {
     const field = draftForm.elements[said.dataset.field];

@@ -29,7 +29,7 @@ from memory.policy.save import policy_save
 from memory.policy.shown import diff_told, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
-SHOWN = 10
+SHOWN = 8
 STEPS = ("load", "aside", "swap", "drop", "again")
 
 
@@ -181,24 +181,25 @@ def _shown(
     )  # fmt: skip
     knobs = draft.drafted.knobs(draft.scope)
     sent = {"scope": draft.scope, "draft": draft.own}
-    typed = save["reason"].value() if save else ""
+    part = bool(request.htmx) and request.method == "GET"
     reply = show(
         request,
-        "parts/salience_effect.html" if request.htmx and request.method == "GET" else "salience.html",
+        "parts/salience_effect.html" if part else "salience.html",
         {
             "draft": draft,
             "tried": tried,
             "knobs": knobs,
             "figure": salience_figure(tried.found.histogram, knobs, scale=draft.scale),
             "held": {name: draft.form.fields[name].widget.attrs.get("placeholder", "") for name in _typed(draft)},
-            "save": _with_draft(save, sent) if save else SaveForm(initial={**sent, "reason": typed}),
+            "save": _with_draft(save, sent) if save else SaveForm(initial=sent),
             "backtest_form": BacktestForm(initial={**sent, **BacktestForm.opening(now)}),
             "conflict": conflict,
             "saved": "saved" in request.GET,
         },
-        status=422 if draft.refused and status == 200 else status,
+        # Half a number on its way to a whole one is no mistake yet: a part that says so is a good answer.
+        status=422 if draft.refused and status == 200 and not part else status,
     )
-    if request.htmx and request.method == "GET":
+    if part:
         reply.headers["HX-Replace-Url"] = draft.address
     return reply
 

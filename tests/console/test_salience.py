@@ -1,0 +1,352 @@
+"""The Salience page: a draft in the address, what it would forget, and the way to a new version."""
+
+import csv
+import io
+import json
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils.html import escape
+
+from memory.models import ForgetRun, PolicyVersion
+from tests.cast import Caller, Clock
+from tests.console.people import body_of, statements_of, statements_told
+from tests.forgetting.shop import NOON, dump, policy_put, run, topics_make
+
+# Salience as stored decides, so that the numbers below are easy to follow.
+PLAIN: dict[str, Any] = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
+
+
+@pytest.fixture(autouse=True)
+def _noon(clock: Clock) -> None:
+    clock.set(NOON)
+
+
+@pytest.fixture
+def twelve(operator: Caller) -> dict[float, list[str]]:
+    """Topics of each rung, by salience, under a policy without decay."""
+    policy_put(operator, **PLAIN)
+    return {salience: topics_make(operator, 3, salience=salience) for salience in (0.01, 0.1, 0.2, 1.0)}
+
+
+def page_of(client: Client, /, status: int = 200, **query: Any) -> str:
+    reply = client.get("/salience/", query)
+    assert reply.status_code == status, reply.content.decode()
+    return reply.content.decode()
+
+
+def counts_of(page: str) -> dict[str, list[int]]:
+    """Return the table: now, draft, difference, gained and lost of each rung."""
+    found = {}
+    for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page):
+        cells = re.findall(r'<td class="right">(?:<strong>)?(.*?)(?:</strong>)?</td>', row)
+        found[step] = [int(cell.translate(str.maketrans("−", "-", ",+±"))) for cell in cells]
+    return found
+
+
+def draft_of_page(page: str) -> str:
+    """Return the draft that the save form sends along."""
+    found = re.search(r'name="draft" id="save-draft" value="([^"]*)"', page)
+    assert found
+    return found[1].replace("&amp;", "&")
+
+
+DRAFT = {"theta_summary": "0.15", "theta_detach": "0.12", "forget_salience_threshold": "0.11"}
+
+
+def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
+    looker: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(looker, **DRAFT)
+
+    assert counts_of(page) == {"summarize": [3, 0, -3, 0, 3], "detach": [3, 0, -3, 0, 3], "archive": [3, 6, 3, 3, 0]}
+    assert "The draft archives 3 more topics, detaches 3 fewer and summarizes 3 fewer than now." in page
+    assert "12 topics in retrieval" in page
+
+
+def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: dict[float, list[str]]) -> None:
+    page = page_of(op, **DRAFT)
+    foretold = {step: counts[1] for step, counts in counts_of(page).items()}
+    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "tidier"})
+    assert reply.status_code == 302
+    after = page_of(op)
+    assert {step: counts[:3] for step, counts in counts_of(after).items()} == {
+        step: [count, count, 0] for step, count in foretold.items()
+    }
+
+    reply = op.post("/salience/dry-run/", {"scope": "/"})
+    (planned,) = ForgetRun.objects.all()
+    assert reply.headers["Location"] == f"/runs/{planned.pk}/"
+    assert planned.dry_run
+    names = {"summarize": "summarized", "detach": "detached", "archive": "archived"}
+    assert {step: planned.counts.get(name, 0) for step, name in names.items()} == foretold
+
+
+def test_a_draft_in_the_address_survives_a_reload(looker: Client, twelve: dict[float, list[str]]) -> None:
+    part = looker.get("/salience/", {**DRAFT, "base_version": "1", "strategy": "static", "prune_after_days": "0",
+                      "kind": "", "rung": "", "scale": "linear"}, headers={"HX-Request": "true"})  # fmt: skip
+    address = part.headers["HX-Replace-Url"]
+
+    again = looker.get(address).content.decode()
+
+    assert counts_of(again) == counts_of(part.content.decode())
+    assert 'value="0.11"' in again
+    assert '<option value="linear" selected>' in again
+    assert "topic_count_soft_limit" not in address
+
+
+def test_a_part_is_answered_for_a_moved_line_and_a_page_for_everything_else(
+    looker: Client, twelve: dict[float, list[str]]
+) -> None:
+    part = looker.get("/salience/", DRAFT, headers={"HX-Request": "true"}).content.decode()
+
+    assert "<html" not in part
+    assert 'id="salience-figure"' in part
+    figure = json.loads(re.findall(r'<script id="salience-figure" type="application/json">(.*?)</script>', part)[0])
+    assert [line["value"] for line in figure["lines"]] == [0.11, 0.12, 0.15]
+    assert sum(sum(bars["y"]) for bars in figure["data"]) == 12
+
+
+def test_a_draft_that_makes_no_sense_is_explained_and_nothing_is_counted_under_it(
+    looker: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(looker, 422, theta_summary="a lot")
+
+    assert "theta_summary must be a number; &#x27;a lot&#x27; is not." in page
+    assert 'value="a lot"' in page
+    assert counts_of(page)["archive"] == [3, 3, 0, 0, 0]
+    assert looker.get("/salience/affected/", {"theta_summary": "a lot"}).status_code == 400
+
+
+def test_topics_are_filtered_by_scope_kind_and_rung(looker: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 2, salience=0.01, topic_kind="finding", scope="/team")
+    topics_make(operator, 3, salience=0.01, topic_kind="decision", scope="/team/deep")
+    topics_make(operator, 4, salience=0.01, topic_kind="finding")
+    topics_make(operator, 5, salience=0.2)
+    run(operator, scope="/", dry_run=False, event="manual")
+    topics_make(operator, 1, salience=0.01, topic_kind="finding", scope="/team")
+
+    assert counts_of(page_of(looker))["archive"][0] == 1
+    assert counts_of(page_of(looker, scope="/team", kind="finding"))["archive"][0] == 1
+    assert counts_of(page_of(looker, kind="decision"))["archive"][0] == 0
+    assert "5 topics in retrieval" in page_of(looker, rung="summarized")
+    raised = {"theta_summary": 0.4, "theta_detach": 0.3, "forget_salience_threshold": 0.25, "rung": "summarized"}
+    page = page_of(looker, **raised)
+    assert counts_of(page)["archive"] == [0, 5, 5, 5, 0]
+    assert "Newly affected: 5" in page
+    assert "Newly affected: 6" not in page
+
+
+def test_newly_affected_topics_are_listed_with_why_and_the_rest_is_a_link_away(
+    looker: Client, operator: Caller
+) -> None:
+    policy_put(operator, **PLAIN)
+    made = topics_make(operator, 14, salience=0.1, scope="/team")
+    policy_put(operator, "/team", theta_detach=0.05)
+
+    page = page_of(looker, forget_salience_threshold="0.1001", theta_detach="0.11", scope="/team")
+
+    assert "Newly affected: 14" in page
+    assert page.count('class="affected-head"') == 8
+    assert "threshold of the archive" in page
+    link = re.findall(r'href="(/salience/affected/[^"]*)"', page)[0].replace("&amp;", "&")
+    listed = looker.get(link).content.decode()
+    assert all(f"/topics/{topic}/" in listed for topic in made)
+
+
+def test_the_exports_of_the_affected_hold_exactly_the_list(
+    looker: Client, twelve: dict[float, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 2)
+    monkeypatch.setattr("memory.console.pages.salience.ROWS", 2)
+    seen: list[str] = []
+    query: dict[str, str] = dict(DRAFT)
+    while True:
+        page = looker.get("/salience/affected/", query).content.decode()
+        seen += re.findall(r'href="/topics/([0-9a-f-]+)/"', page)
+        following = re.findall(r'rel="next" href="\?[^"]*cursor=([^"&]+)"', page)
+        if not following:
+            break
+        query["cursor"] = following[0].replace("%3D", "=")
+
+    rows = list(
+        csv.DictReader(io.StringIO(body_of(looker.get("/salience/affected/export.csv", DRAFT)).lstrip("\ufeff")))
+    )
+    lines = [json.loads(line) for line in body_of(looker.get("/salience/affected/export.jsonl", DRAFT)).splitlines()]
+    assert [row["topic_id"] for row in rows] == [line["topic_id"] for line in lines] == seen
+    assert sorted(seen) == sorted(twelve[0.1])
+    assert {(line["from_rung"], line["to_rung"]) for line in lines} == {("active", "archived")}
+    counted = looker.get("/salience/affected/count/", DRAFT, headers={"HX-Request": "true"})
+    assert counted.content.decode() == "3 topics"
+
+
+def test_a_preset_is_loaded_as_a_draft_and_keeps_what_is_no_part_of_the_design(
+    looker: Client, operator: Caller
+) -> None:
+    policy_put(operator, half_life_days=3, shadow_share=0.5)
+    reply = looker.get("/salience/", {"preset": "memstate", "load": "1"})
+
+    assert reply.status_code == 302
+    page = looker.get(reply.headers["Location"]).content.decode()
+    assert '<option value="memstate" selected>' in page
+    assert 'name="shadow_share" value="0.5"' in page
+    assert "half_life_days=" not in reply.headers["Location"]
+    assert not PolicyVersion.objects.filter(preset="memstate").exists()
+
+
+def test_two_drafts_are_compared_and_both_live_in_the_address(looker: Client, twelve: dict[float, list[str]]) -> None:
+    reply = looker.get("/salience/", {**DRAFT, "aside": "1"})
+    address = reply.headers["Location"]
+    page = looker.get(address + "&forget_salience_threshold=0.02").content.decode()
+    compared = page.partition('aria-label="Draft A, draft B and the policy in force"')[2]
+    archived = compared.partition("rung-archived")[2].partition("</tr>")[0]
+
+    assert re.findall(r">(\d+)<", archived)[:3] == ["3", "3", "6"]
+    assert "Drop draft B" in page
+    dropped = looker.get(address + "&drop=1")
+    assert "b-" not in dropped.headers["Location"]
+    swapped = looker.get(f"/salience/?{urlencode({'b-base_version': '1', 'b-strategy': 'static'})}&swap=1")
+    assert "b-topic_count_soft_limit=0" in swapped.headers["Location"]
+
+
+def test_a_draft_of_another_scope_is_left_behind_when_the_scope_is_changed(looker: Client, operator: Caller) -> None:
+    policy_put(operator, "/team", half_life_days=3)
+    page = page_of(looker, at="/", scope="/team", base_version="0", half_life_days="77")
+
+    assert 'value="77"' not in page
+    assert 'name="half_life_days" value="3"' in page
+
+
+def test_saving_needs_a_reason_and_keeps_the_draft(op: Client, twelve: dict[float, list[str]]) -> None:
+    page = page_of(op, **DRAFT)
+    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": ""})
+
+    assert reply.status_code == 422
+    assert "This field is required." in reply.content.decode()
+    assert 'value="0.11"' in reply.content.decode()
+    assert PolicyVersion.objects.count() == 1
+
+
+def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(op, **DRAFT)
+    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "tidier"}, follow=True)
+
+    version = PolicyVersion.objects.order_by("-number")[0]
+    assert version.values == {**PLAIN, **{name: float(text) for name, text in DRAFT.items()}}
+    assert (version.number, version.reason, version.author) == (2, "tidier", "user:operator")
+    assert "Saved: version 2 of / is in force." in reply.content.decode()
+    assert "Dry run now" in reply.content.decode()
+
+
+def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_nothing(
+    op: Client, administrator: Client, twelve: dict[float, list[str]]
+) -> None:
+    draft = draft_of_page(page_of(op, **DRAFT))
+    theirs = draft_of_page(page_of(administrator, half_life_days="44"))
+    assert administrator.post("/salience/save/", {"scope": "/", "draft": theirs, "reason": "slower"}).status_code == 302
+
+    reply = op.post("/salience/save/", {"scope": "/", "draft": draft, "reason": "tidier"})
+    page = reply.content.decode()
+
+    assert reply.status_code == 409
+    assert "is at version 2 by now" in page
+    assert "half_life_days" in page.partition("Somebody else saved meanwhile")[2].partition("</form>")[0]
+    assert 'value="0.11"' in page
+    assert 'value="tidier"' in page
+    assert PolicyVersion.objects.count() == 2
+    # Who has seen it may put the draft in its place.
+    assert (
+        op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "still"}).status_code == 302
+    )
+    assert "half_life_days" not in PolicyVersion.objects.order_by("-number")[0].values
+
+
+def test_a_reader_tries_everything_and_saves_nothing(looker: Client, twelve: dict[float, list[str]]) -> None:
+    before = dump("memory_apikey")
+    page = page_of(looker, **DRAFT)
+
+    assert "/salience/save/" not in page
+    assert "Dry run now" not in page
+    assert looker.post("/salience/save/", {"scope": "/", "draft": "", "reason": "x"}).status_code == 403
+    assert looker.post("/salience/dry-run/", {"scope": "/"}).status_code == 403
+    asked = {"scope": "/", "since": "2026-02-01", "until": "2026-02-20", "step": 1}
+    assert looker.get("/salience/backtest/", asked).status_code == 200
+    assert dump("memory_apikey") == before
+
+
+def test_a_moved_threshold_takes_three_statements_however_many_policies_there_are(
+    looker: Client, operator: Caller
+) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 10, salience=0.1)
+
+    def moved() -> int:
+        return statements_of(lambda: looker.get("/salience/", DRAFT, headers={"HX-Request": "true"}))
+
+    session_and_account = 2
+    assert moved() - session_and_account <= 4
+    with_one = moved()
+    assert with_one - session_and_account == 3
+    for place in range(5):
+        topics_make(operator, 20, salience=0.1, scope=f"/below/{place}")
+        policy_put(operator, f"/below/{place}", theta_summary=0.3 + place / 10, half_life_days=10 + place)
+    moved()
+    assert moved() == with_one
+    compared = {**DRAFT, "b-base_version": "1", "b-theta_summary": "0.3"}
+    assert statements_of(lambda: looker.get("/salience/", compared)) == with_one
+    with statements_told() as told:
+        looker.get("/salience/", DRAFT)
+    assert not told.written
+
+
+def test_counts_over_several_policies_are_those_of_each_added_up(looker: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 2, salience=0.1)
+    for place, theta in enumerate((0.01, 0.3, 0.3)):
+        scope = f"/below/{place}"
+        topics_make(operator, 3, salience=0.2, scope=scope)
+        policy_put(operator, scope, theta_summary=0.5, theta_detach=0.4, forget_salience_threshold=theta)
+    policy_put(operator, "/below/2", mode="off")
+
+    counts = counts_of(page_of(looker, **DRAFT))
+    plan = run(operator)["counts"]
+
+    assert [counts[step][0] for step in ("summarize", "detach", "archive")] == [
+        plan["summarized"], plan["detached"], plan["archived"],
+    ]  # fmt: skip
+    assert counts["archive"][1] == counts["archive"][0] + 2
+
+
+def test_a_backtest_tells_draft_and_present_beside_each_other(looker: Client, operator: Caller, clock: Clock) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 4, salience=0.1, days=20)
+    query = {"scope": "/", "draft": urlencode(DRAFT), "since": "2026-02-01", "until": "2026-02-28", "step": 1}
+
+    page = looker.get("/salience/backtest/", query).content.decode()
+    part = looker.get("/salience/backtest/", query, headers={"HX-Request": "true"}).content.decode()
+
+    assert "Of 4 topics it would have archived 4 (100%)" in page
+    assert "<html" not in part
+    assert "Of 4 topics" in part
+    wrong = looker.get("/salience/backtest/", {**query, "since": "2020-01-01"})
+    assert wrong.status_code == 422
+    assert "more than 200 runs" in wrong.content.decode()
+    backwards = looker.get("/salience/backtest/", {**query, "until": "2026-01-01"})
+    assert "end must be later than start." in escape(backwards.content.decode())
+
+
+def test_an_empty_store_says_what_the_page_will_show(looker: Client, db: None) -> None:
+    page = page_of(looker)
+
+    assert "A run now would do nothing: no topic is due." in page
+    assert "There are no topics here." in page
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM memory_policyversion")
+        assert cursor.fetchone() == (0,)
