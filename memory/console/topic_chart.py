@@ -70,7 +70,8 @@ def _lines(
         {
             "type": "scatter", "mode": "lines", "name": said, "line": {"color": tone, "width": thick, "dash": dash},
             "x": [point[0].isoformat() for point in points],
-            "y": [_shown(point[2] if scored else point[1], logarithmic) for point in points], "hovertemplate": "%{y:.3g}",
+            "y": [_shown(point[2] if scored else point[1], logarithmic) for point in points],
+            "hovertemplate": "%{y:.3g}",
         }
         for said, points, dash, tone, thick in parts
         if points
