@@ -6,6 +6,8 @@ run takes what the story still uses.
 
 import datetime as dt
 
+from django_q.models import Schedule
+
 from memory.access.principal import Principal
 from memory.domain.scopes import ROOT
 from memory.forgetting.by_hand import BY_HAND
@@ -13,9 +15,11 @@ from memory.forgetting.reasoner import scheduled_run
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_restore
 from memory.models import ForgetAction, Rung, Topic
+from memory.policy.cron import cron_next
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
 from memory.policy.save import policy_rollback, policy_save
+from memory.policy.schedules import FUNCTION
 from memory.recall.reinforcement import lookup_record
 
 OPERATOR = Principal(identity="mara", actor="mara", role="operator")
@@ -47,6 +51,7 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
             )
     _wanted_back(now)
     _places_set(now)
+    _schedules_ahead(now)
 
 
 def _half_life_mistype(at: dt.datetime) -> None:
@@ -92,3 +97,12 @@ def _places_set(now: dt.datetime) -> None:
         "/user/mara/health", preset=None, values={"mode": "review"}, rules=["auto_pin"], author=OPERATOR.actor,
         reason="nothing about health goes unasked", now=now - dt.timedelta(days=2),
     )  # fmt: skip
+
+
+def _schedules_ahead(now: dt.datetime) -> None:
+    """Have the runs by schedule come when they would: policies that were saved in the past left times in the past, at
+    which the worker would begin at once."""
+    schedules = list(Schedule.objects.filter(func=FUNCTION))
+    for schedule in schedules:
+        schedule.next_run = cron_next(schedule.cron, now=now)
+    Schedule.objects.bulk_update(schedules, ["next_run"])

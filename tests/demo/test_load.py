@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
+from django_q.models import Schedule
 
 from memory.demo import load as load_room
 from memory.demo.load import story_load, story_size
@@ -31,6 +32,7 @@ from memory.models import (
     TopicVector,
     Vitality,
 )
+from memory.policy.schedules import FUNCTION
 from tests.cast import Caller, store_rows, worker_turn
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
@@ -223,6 +225,12 @@ def test_every_topic_can_be_found_by_meaning_and_by_word(story: Story, steps: in
     living = [topic for topic in story.topics if topic_id(topic.key) not in gone]
     for topic in living[:10]:
         assert str(topic_id(topic.key)) in agent.found(topic.title, top_k=5), topic.title
+
+
+def test_no_run_by_schedule_is_overdue_once_the_story_is_there(story: Story, steps: int):
+    coming = list(Schedule.objects.filter(func=FUNCTION).values_list("next_run", flat=True))
+    assert len(coming) == 3
+    assert min(coming) > NOW
 
 
 def test_progress_ends_where_it_was_said_to_end(story: Story, steps: int):
