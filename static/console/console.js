@@ -77,6 +77,9 @@ document.addEventListener("change", (event) => {
 });
 window.addEventListener("pageshow", () => document.querySelectorAll("form:has([data-pick-all])").forEach(picked));
 
+// After Back, fields say the filter that the list is of, not what was typed before it was followed.
+window.addEventListener("pageshow", () => document.querySelectorAll("form.filters").forEach((form) => form.reset()));
+
 // Nothing is lost by accident: a form with changes asks before the page is left.
 window.addEventListener("beforeunload", (event) => {
   if ([...document.querySelectorAll("form[data-guards]")].some(dirty)) event.preventDefault();

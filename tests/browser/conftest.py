@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import connections
 from django.test.testcases import LiveServerThread
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.store import HASHERS, demo_make, tables_are_kept, tables_keep, tables_put_back
 from tests.browser.watch import Watch
@@ -25,12 +25,16 @@ from tests.console.people import client_of
 
 WIDE = {"width": 1360, "height": 850}
 NARROW = {"width": 390, "height": 800}
-PATIENCE = 10_000
+# Milliseconds. A busy machine is slow, not wrong.
+PATIENCE = 30_000
 
 
 def executable() -> str | None:
     """Return the path of the browser; None stands for Playwright's own."""
     return os.environ.get("MEMSTATE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
