@@ -27,8 +27,6 @@ from memory.policy.merge import policy_merge
 from memory.policy.save import version_content, version_find, version_present
 from memory.policy.snapshot import Policies, SetPolicy
 
-# The members of a request that ask for a step.
-STEPS = ("preset_taken", "add", "switch", "drop", "merge", "keep")
 Texts = dict[str, str]
 
 
@@ -38,10 +36,10 @@ def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> 
     ``preset``, ``add`` (a shipped set of rules) and ``switch`` (a rule) each change one thing. No queries. Raises
     ``ValueRefused`` if there is no such thing.
     """
+    start = draft = draft_start(policies, scope)
     if "base_version" in said:
         texts = {name: said[name] for name in (*MEMBERS, *KNOBS) if said.get(name)}
-        return _rules_text(draft_start(policies, scope)) | texts
-    draft = draft_start(policies, scope)
+        return (_rules_text(start) if start.rules else {}) | texts
     if "preset" in said:
         draft = draft_with_preset(draft, said["preset"])
     if "add" in said:
@@ -50,7 +48,9 @@ def draft_opened(said: Mapping[str, str], *, policies: Policies, scope: str) -> 
         draft = draft_with_switched(policies, draft, said["switch"])
     # Single values beside it, as other pages name them in their links.
     single = {name: said[name] for name in KNOBS if name in said}
-    return draft_texts(draft, rules=True) | single | {"base_version": str(policies.numbers.get(scope, 0))}
+    # Where none are set and none are drafted, there is nothing to show.
+    ruled = bool(start.rules or draft.rules)
+    return draft_texts(draft, rules=ruled) | single | {"base_version": str(policies.numbers.get(scope, 0))}
 
 
 def draft_stepped(form: DraftForm, said: Mapping[str, str]) -> tuple[Texts, list[str] | None]:
@@ -107,7 +107,8 @@ def _merged(form: DraftForm, texts: Texts) -> tuple[Texts, list[str]]:
     told = {name: value if isinstance(value, str) else _text(value) for name, value in merged.values.items()}
     if merged.preset:
         told["preset"] = merged.preset
-    told["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
+    if merged.rules or theirs["rules"]:
+        told["rules"] = json.dumps(merged.rules, indent=2, ensure_ascii=False)
     return told | kept | {"base_version": str(present.number)}, merged.clashes
 
 

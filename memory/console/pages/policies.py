@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from memory.console.fields import ReasonField, ScopeField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.policy_form import DraftForm, draft_of, field_named
+from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_stepped
 from memory.domain.cursors import place_read
 from memory.domain.errors import Conflict, MemoryProblem
@@ -30,6 +30,8 @@ from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
 EMPTIED = 20
+# What every browser and server takes.
+MOST_ADDRESS = 6000
 
 
 class OpenForm(forms.Form):
@@ -218,6 +220,7 @@ def _editor(
         "effect": effect,
         "rules": [] if drafted is None else rules_told(drafted, drafted.effective(form.scope)),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
+        "salience": _salience_address(form),
         "sets": tuple(RULE_PRESETS),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
@@ -229,6 +232,12 @@ def _editor(
         # What the browser did was right, whatever the draft says.
         return show(request, "parts/policies_tried.html", shown)
     return show(request, "policy_edit.html", shown, status=status)
+
+
+def _salience_address(form: DraftForm) -> str:
+    """Return where the Salience page shows this draft; the page of the scope alone if no address could hold it."""
+    draft = address("salience", form.scope, **dict(draft_query(form)))
+    return draft if len(draft) <= MOST_ADDRESS else address("salience", form.scope)
 
 
 urlpatterns = [
