@@ -38,13 +38,14 @@ class CandidateQuery:
 
 def candidates_sql(
     policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None,
-    topics: Sequence[uuid.UUID] | None = None, only: Only = EVERYTHING,
+    topics: Sequence[uuid.UUID] | str | None = None, only: Only = EVERYTHING,
 ) -> CandidateQuery:  # fmt: skip
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
     not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
-    those are asked about; ``only`` narrows them by kind and by the rung they stand on.
+    those are asked about, which a text of SQL may name as an array; ``only`` narrows them by kind and by the rung they
+    stand on.
     """
     bound = bound or Bound()
     parts = [
@@ -82,8 +83,8 @@ def _ranges_sql(judge: Judge) -> str:
 
 
 def _ground_sql(
-    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool, topics: Sequence[uuid.UUID] | None,
-    only: Only,
+    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool,
+    topics: Sequence[uuid.UUID] | str | None, only: Only,
 ) -> str:  # fmt: skip
     judge = Judge(ground.policy, now, event, bound.bind)
     rules = judge.rules()
@@ -92,7 +93,8 @@ def _ground_sql(
         conditions.append("NOT v.pinned")
     source = "memory_vitality v"
     if topics is not None:
-        conditions.append(f"v.topic_id = ANY({bound.bind(list(topics))}::uuid[])")
+        named = topics if isinstance(topics, str) else f"{bound.bind(list(topics))}::uuid[]"
+        conditions.append(f"v.topic_id = ANY({named})")
     elif not rules and judge.by_key and trusted:
         source = f"{_ranges_sql(judge)} JOIN memory_vitality v ON {_IN_RANGE}"
     held = judge.held()

@@ -217,12 +217,16 @@ def affected_page(
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
     # What is told of a topic is worked out for those of the page, after the others have been counted off.
+    told = candidates_sql(
+        draft, scope, event=event, now=now, topics="ARRAY(SELECT topic_id FROM page)", bound=bound, only=only
+    )
     statement = f"""
-        SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
-        FROM (
-            SELECT * FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}
+        WITH page AS MATERIALIZED (
+            SELECT c.topic_id, c.score FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}
             ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
-        ) c
+        )
+        SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
+        FROM ({told.text}) c
         JOIN memory_topic t ON t.id = c.topic_id
         JOIN memory_scope s ON s.id = t.scope_id
         ORDER BY c.score, c.topic_id"""
