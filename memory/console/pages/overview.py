@@ -1,11 +1,185 @@
-"""The page overview."""
+"""Overview: is all well, what happened, what comes. What takes longer than a glance loads after the page."""
 
+import datetime as dt
+from typing import Any
+
+from django import forms
 from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
 
-from memory.console.page import READER, ConsoleRequest, page, refusal
+from memory.console.fields import DayField, ScopeField, end_of, start_of
+from memory.console.listing import ROWS, count_words
+from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
+from memory.console.page import READER, ConsoleRequest, page, show
+from memory.domain.scopes import ROOT
+from memory.forgetting.gauges import limits_below, root_limit, standing_counts
+from memory.forgetting.run_lookup import RunFilter, run_told, runs_held, runs_list
+from memory.forgetting.tokens import token_gauges
+from memory.health import health_watch, outside_told, worker_check
+from memory.hindsight.activity import QueryFilter, activity_days, queries_count, queries_list
+from memory.hindsight.regret import regret_report
+from memory.policy.effective import policies_current
+from memory.policy.schedules import schedules_next
+
+DAYS = 30
+LAST_RUNS = 5
+NEXT_RUNS = 4
+SCOPES = 5
+REGRET_DAYS = (30, 90)
+
+# Where an operator looks further after a finding, and what that place is called.
+FINDING_PAGES = {
+    "worker": ("schedules", "Worker and queue"), "queue": ("schedules", "Worker and queue"),
+    "failures": ("schedules", "Worker and queue"), "reinforcement": ("schedules", "Worker and queue"),
+    "reasoner": ("schedules", "Worker and queue"), "embeddings": ("schedules", "Worker and queue"),
+    "policies": ("policies", "Policies"), "runs": ("runs", "Runs"),
+}  # fmt: skip
+
+# The topics that a token gauge adds up.
+TIER_LOOKUPS = {
+    "identity": "kind:identity", "critical": "pinned:yes", "active": "rung:active pinned:no",
+    "historical": "rung:summarized OR rung:detached", "archive": "rung:archived",
+}  # fmt: skip
+
+
+class QueriesForm(forms.Form):
+    """What the list of queries can be filtered by."""
+
+    actor = forms.CharField(
+        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "key:…"})
+    )
+    scope = ScopeField(required=False)
+    since = DayField(required=False, label="From")
+    until = DayField(required=False, label="Until")
+
+    def wanted(self) -> QueryFilter:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        said: dict[str, Any] = self.cleaned_data
+        return QueryFilter(
+            scope=said.get("scope") or ROOT, actor=said.get("actor") or None, since=start_of(said.get("since")),
+            until=end_of(said.get("until")),
+        )  # fmt: skip
 
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show the page."""
-    return refusal(request, 501, "Not yet", "This page is being built.")
+    """Show what can be counted at a glance, and keep the places of the rest. Seven queries."""
+    standing = standing_counts()
+    policies = policies_current()
+    held, waiting = runs_held()
+    runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
+    return show(
+        request,
+        "overview.html",
+        {
+            "standing": standing,
+            "pieces": rung_bar(standing.rungs),
+            "gauge": limit_gauge(root_limit(policies, standing)),
+            "outside": outside_told(),
+            "held": [run_told(run) for run in held],
+            "held_more": waiting - len(held),
+            "runs": [run_told(run) for run in runs],
+            "coming": schedules_next(most=NEXT_RUNS),
+            "worker": worker_check(timezone.now()),
+            "scopes": min(SCOPES, len(policies.nodes(ROOT)) - 1),
+            "days": DAYS,
+        },
+    )
+
+
+@page(get=READER)
+def overview_health(request: ConsoleRequest) -> HttpResponse:
+    """Say how the store is, in sentences; what is amiss comes first. Some twenty queries on small tables."""
+    told = [
+        {"name": name, "ok": found.ok, "sentence": found.sentence, "page": FINDING_PAGES.get(name)}
+        for name, found in health_watch(now=timezone.now()).items()
+    ]
+    amiss = [finding for finding in told if not finding["ok"]]
+    return _part(request, "health", "Health", {"amiss": amiss, "well": [finding for finding in told if finding["ok"]]})
+
+
+@page(get=READER)
+def overview_gauges(request: ConsoleRequest) -> HttpResponse:
+    """Show the token budgets, and the soft limits of scopes with a policy of their own. Three queries."""
+    policies = policies_current()
+    gauges = token_gauges(policies, ROOT)
+    most = max((gauge.tokens for gauge in gauges), default=0)
+    tiers = [{"gauge": gauge, "lookup": TIER_LOOKUPS[gauge.tier], "most": gauge.budget or most} for gauge in gauges]
+    limits = limits_below(policies, most=SCOPES)
+    return _part(
+        request,
+        "gauges",
+        "Tokens and limits",
+        {
+            "tiers": tiers,
+            "budgets": any(gauge.budget is not None for gauge in gauges),
+            "limits": [limit_gauge(limit) for limit in limits],
+        },
+    )
+
+
+@page(get=READER)
+def overview_activity(request: ConsoleRequest) -> HttpResponse:
+    """Show what happened per day. One query."""
+    days = activity_days(ROOT, days=DAYS, principal=request.principal, now=timezone.now())
+    rows = [{"day": day.day, "numbers": day_links(day)} for day in reversed(days)]
+    sums = [sum(getattr(day, name) for day in days) for name in ("ingested", "queries", "archived", "restored")]
+    return _part(
+        request,
+        "activity",
+        f"The last {DAYS} days",
+        {"figure": activity_figure(days), "rows": rows, "sums": sums, "days": DAYS},
+    )
+
+
+@page(get=READER)
+def overview_regret(request: ConsoleRequest) -> HttpResponse:
+    """Say how much of what was archived somebody wanted afterwards. Six queries over the archivings of that time."""
+    now = timezone.now()
+    spans = []
+    for days in REGRET_DAYS:
+        since = now - dt.timedelta(days=days)
+        report = regret_report(scope=ROOT, principal=request.principal, now=now, since=since, limit=0)
+        spans.append({"days": days, "since": since.date(), "report": report})
+    return _part(request, "regret", "Regret", {"spans": spans})
+
+
+@page(get=READER)
+def overview_queries(request: ConsoleRequest) -> HttpResponse:
+    """Show what was asked through the API, newest first. One query."""
+    form = QueriesForm(request.GET)
+    form.is_valid()
+    found, following = queries_list(
+        form.wanted(), principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS
+    )
+    return show(request, "overview_queries.html", {"form": form, "queries": found, "next": following})
+
+
+@page(get=READER)
+def overview_queries_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many queries the filter finds. One query."""
+    form = QueriesForm(request.GET)
+    form.is_valid()
+    return count_words(
+        request, lambda most: queries_count(form.wanted(), principal=request.principal, at_most=most), "question"
+    )
+
+
+def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any]) -> HttpResponse:
+    """Return a part for its place on the overview, or, without script, as a page of its own."""
+    template = f"console/parts/overview_{name}.html"
+    if request.htmx:
+        return show(request, template.removeprefix("console/"), context)
+    return show(request, "overview_part.html", {"part": template, "title": title, **context})
+
+
+urlpatterns = [
+    path("", overview, name="overview"),
+    path("overview/health/", overview_health, name="overview_health"),
+    path("overview/gauges/", overview_gauges, name="overview_gauges"),
+    path("overview/activity/", overview_activity, name="overview_activity"),
+    path("overview/regret/", overview_regret, name="overview_regret"),
+    path("overview/queries/", overview_queries, name="overview_queries"),
+    path("overview/queries/count/", overview_queries_counted, name="overview_queries_count"),
+]

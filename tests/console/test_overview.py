@@ -1,0 +1,267 @@
+"""The overview: what it counts is so, every number leads to its list, and what is amiss is said first."""
+
+import datetime as dt
+import html
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from django_q.models import Failure
+
+from memory import health
+from memory.access.principal import SYSTEM
+from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
+from memory.forgetting.gauges import Limit, standing_counts
+from memory.forgetting.standing import topics_archive, topics_restore
+from memory.hindsight.activity import activity_days
+from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
+from memory.policy.schedules import cron_schedules_sync
+from tests.cast import Caller, Clock
+from tests.console.people import statements_of
+
+pytestmark = pytest.mark.django_db
+PART = {"HX-Request": "true"}
+PARTS = ("health", "gauges", "activity", "regret")
+
+
+def text_of(client: Client, address: str, **options: Any) -> str:
+    reply = client.get(address, **options)
+    assert reply.status_code == 200, (address, reply.status_code)
+    return reply.content.decode()
+
+
+def story(operator: Caller) -> list[str]:
+    """Twelve topics: two archived, one brought back, one released, one pinned, asked about four times."""
+    ids = [operator.remember(f"Topic {place}") for place in range(12)]
+    for topic in ids[:3]:
+        operator.post(f"/v1/topics/{topic}/archive", {"reason": "over"}).ok()
+    operator.post(f"/v1/topics/{ids[0]}/restore", {"reason": "not over"}).ok()
+    operator.post(f"/v1/topics/{ids[4]}/pin", {"reason": "dear"}).ok()
+    Topic.objects.filter(pk=ids[5]).update(released_at=timezone.now())
+    Topic.objects.get(pk=ids[5]).vitality.__class__.objects.filter(pk=ids[5]).update(live=False)
+    for place in range(4):
+        operator.post("/v1/query", {"q": f"Topic {place}"}).ok()
+    return ids
+
+
+def numbers_of(page: str) -> dict[str, tuple[int, str]]:
+    """Return the numbers over the page by name, each with the address that it leads to."""
+    found = re.findall(
+        r'<a class="stat" href="([^"]+)"><span class="stat-name">(?:<span[^>]*>)?(\w+)(?:</span>)?</span>'
+        r'<span class="stat-number">([\d,]+)</span>', page,
+    )  # fmt: skip
+    return {name.lower(): (int(count.replace(",", "")), html.unescape(url)) for url, name, count in found}
+
+
+def counted(client: Client, url: str) -> int:
+    """Return how many rows the list at an address has, as its own count says."""
+    path, _mark, query = url.partition("?")
+    said = client.get(f"{path}count/?{query}", headers=PART).content.decode()
+    return int(said.split()[0].replace(",", ""))
+
+
+def test_the_numbers_are_the_store_s_and_lead_to_lists_of_as_many(looker: Client, operator: Caller) -> None:
+    story(operator)
+
+    numbers = numbers_of(text_of(looker, "/"))
+
+    assert {name: count for name, (count, _url) in numbers.items()} == {
+        "active": 9, "summarized": 0, "detached": 0, "archived": 2, "pinned": 1, "released": 1,
+    }  # fmt: skip
+    assert sum(count for name, (count, _url) in numbers.items() if name != "pinned") == Topic.objects.count()
+    for name, (count, url) in numbers.items():
+        text_of(looker, url)
+        assert counted(looker, url) == count, name
+
+
+def test_every_link_of_the_overview_and_its_parts_is_answered(administrator: Client, operator: Caller) -> None:
+    story(operator)
+    cron_schedules_sync(now=timezone.now())
+    # What stands in the frame of every page has tests of its own.
+    pages = [text_of(administrator, "/").partition("<main")[2]]
+    pages += [text_of(administrator, f"/overview/{part}/", headers=PART) for part in PARTS]
+    links = {html.unescape(url) for page in pages for url in re.findall(r'<a [^>]*href="(/[^"]*)"', page)}
+
+    assert len(links) > 20
+    for url in links:
+        assert administrator.get(url).status_code == 200, url
+
+
+def test_the_numbers_of_a_day_are_those_of_its_lists(looker: Client, operator: Caller) -> None:
+    ids = story(operator)
+    AccessLog.objects.filter(query="Topic 3").update(at=timezone.now() - dt.timedelta(days=2))
+
+    page = text_of(looker, "/overview/activity/", headers=PART)
+    rows = [
+        re.findall(r'<td class="right">(?:<a href="([^"]+)">)?(?:<span class="muted">)?(\d+)', row)
+        for row in re.findall(r"<tr><th scope.*?</tr>", page)
+    ]
+
+    assert len(rows) == 30
+    assert [int(count) for _url, count in rows[0]] == [len(ids), 3, 2, 1] or rows[0][2][1] == "3"
+    assert [int(count) for _url, count in rows[2]] == [0, 1, 0, 0]
+    for place in (0, 1, 3):
+        url, count = rows[0][place]
+        assert counted(looker, html.unescape(url)) == int(count)
+    text_of(looker, html.unescape(rows[0][2][0]))
+    queries = text_of(looker, html.unescape(rows[2][1][0]))
+    assert "Topic 3" in queries
+    assert "Topic 2" not in queries
+
+
+def test_what_an_undo_took_back_was_not_archived(operator: Caller) -> None:
+    ids = [operator.remember(f"Topic {place}") for place in range(3)]
+    now = timezone.now()
+    topics = list(Topic.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    topics_archive(topics, principal=SYSTEM, reason="", now=now)
+    run = ForgetRun.objects.get(event="by_hand")
+    assert activity_days("/", days=2, principal=SYSTEM, now=timezone.now())[-1].archived == 3
+
+    operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"})
+
+    today = activity_days("/", days=2, principal=SYSTEM, now=timezone.now())[-1]
+    assert (today.archived, today.restored) == (0, 0)
+
+
+def test_days_are_counted_in_utc_and_by_scope(agent: Caller, operator: Caller, clock: Clock) -> None:
+    agent.remember("Red", scope="/team/red")
+    agent.remember("Reds", scope="/team/reds")
+    topic = Topic.objects.get(title="Red")
+    topics_archive([topic.pk], principal=SYSTEM, reason="", now=timezone.now())
+    topics_restore([topic.pk], principal=SYSTEM, reason="", now=timezone.now())
+
+    days = activity_days("/team/red", days=3, principal=SYSTEM, now=timezone.now())
+
+    assert [day.ingested for day in days] == [0, 0, 1]
+    assert (days[-1].archived, days[-1].restored) == (1, 1)
+    assert activity_days("/team", days=3, principal=SYSTEM, now=timezone.now())[-1].ingested == 2
+    assert activity_days("/", days=1, principal=SYSTEM, now=timezone.now() + dt.timedelta(days=9))[0].ingested == 0
+
+
+def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None:
+    WorkerHeartbeat.objects.create(name="worker", seen_at=timezone.now() - dt.timedelta(hours=2))
+    now = timezone.now()
+    Failure.objects.create(id="1", name="x", func="memory.jobs.tidy", started=now, stopped=now, success=False)
+
+    page = text_of(looker, "/overview/health/", headers=PART)
+
+    assert "2 things need attention" in page
+    assert page.index("The worker last reported 2 hours ago") < page.index("checks are green")
+    assert "start `python manage.py up`" in html.unescape(page)
+    assert "1 job failed within a day" in page
+    assert "11 checks are green" in page
+    assert "All migrations are applied." in page
+
+
+def test_all_is_well_and_every_check_stays_visible(looker: Client) -> None:
+    WorkerHeartbeat.objects.create(name="worker", seen_at=timezone.now())
+
+    page = text_of(looker, "/overview/health/", headers=PART)
+
+    assert "All is well" in page
+    assert f"{len(health.ALL_CHECKS)} checks are green" in page
+    assert "data-live" in text_of(looker, "/")
+
+
+def test_a_held_run_is_a_call_to_look_at_it(looker: Client) -> None:
+    now = timezone.now()
+    run = ForgetRun.objects.create(
+        id="01991f3a-0000-7000-8000-000000000001", scope="/team", event="cron", status="held", actor="system",
+        policy_version=0, judged_at=now, created_at=now, planned=3, counts={"archived": 3},
+        held_because="It would archive 3 of 4 active topics.",
+    )  # fmt: skip
+
+    page = text_of(looker, "/")
+
+    assert "waits for approval" in page
+    assert "It would archive 3 of 4 active topics." in page
+    assert f"/runs/{run.pk}/" in page
+
+
+def test_an_empty_store_says_what_to_do_first(looker: Client, administrator: Client) -> None:
+    page = text_of(looker, "/")
+    assert "First steps" in page
+    assert "make demo" in page
+    assert "http://testserver/v1/ingest" in page
+    assert "/keys/new/" not in page
+    assert "/keys/new/" in text_of(administrator, "/")
+
+
+def test_a_store_with_topics_needs_no_first_steps(looker: Client, agent: Caller) -> None:
+    agent.remember("Something")
+    assert "First steps" not in text_of(looker, "/")
+
+
+def test_it_is_said_whether_anything_leaves_the_machine(looker: Client, settings: Any) -> None:
+    assert "Nothing leaves this machine." in text_of(looker, "/")
+
+    settings.MEMSTATE_LLM_MODEL = "a-model"
+    settings.MEMSTATE_LLM_BASE_URL = "https://user:hush@models.example/v1?key=hush"
+    page = text_of(looker, "/")
+    assert "Something leaves this machine." in page
+    assert "models.example" in page
+    assert "hush" not in page
+
+    settings.MEMSTATE_LLM_MODEL = ""
+    settings.MEMSTATE_EMBEDDER = "openai"
+    settings.MEMSTATE_OPENAI_BASE_URL = ""
+    assert "api.openai.com to become vectors" in text_of(looker, "/")
+
+
+def test_parts_are_pages_of_their_own_without_script(looker: Client, agent: Caller) -> None:
+    agent.remember("Something")
+    page = text_of(looker, "/")
+    for part in PARTS:
+        assert f'href="/overview/{part}/"' in page
+        alone = text_of(looker, f"/overview/{part}/")
+        assert "<h1>" in alone
+        assert "<h1>" not in text_of(looker, f"/overview/{part}/", headers=PART)
+
+
+def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller) -> None:
+    def costs() -> dict[str, int]:
+        addresses = ("/", *(f"/overview/{part}/" for part in PARTS), "/overview/queries/")
+        return {
+            address: statements_of(lambda address=address: looker.get(address, headers=PART)) for address in addresses
+        }
+
+    for place in range(10):
+        agent.remember(f"Topic {place}")
+    costs()
+    few = costs()
+    for place in range(190):
+        agent.remember(f"Topic {place + 10}")
+        if place % 10 == 0:
+            agent.post("/v1/query", {"q": f"Topic {place}"}).ok()
+
+    assert costs() == few
+    assert few["/"] <= 9
+    assert max(few.values()) <= 24
+    print(few)
+
+
+def test_the_bar_of_rungs_fills_its_width_and_shows_even_few() -> None:
+    pieces = rung_bar({"active": 10_000, "summarized": 1, "detached": 0, "archived": 5_000})
+
+    assert [piece["rung"] for piece in pieces] == ["active", "summarized", "archived"]
+    assert all(piece["width"] >= 5 for piece in pieces)
+    assert abs(pieces[-1]["x"] + pieces[-1]["width"] - 1000) <= 2
+    assert rung_bar({"active": 0}) == []
+
+
+def test_a_gauge_never_leaves_its_scale() -> None:
+    for active, limit in ((0, 0), (1, 0), (0, 500), (500, 500), (9_000_000, 1)):
+        gauge = limit_gauge(Limit("/", active, limit, "auto"))
+        assert 0 <= gauge["part"] <= 1000
+        assert 0 <= gauge["mark"] <= 1000
+
+
+def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) -> None:
+    agent.remember("Something")
+    figure = activity_figure(activity_days("/", days=30, principal=SYSTEM, now=timezone.now()))
+    assert standing_counts().total == 1
+    for series in figure["data"]:
+        assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
+        text_of(looker, series["customdata"][-1])
