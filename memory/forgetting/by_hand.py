@@ -65,6 +65,14 @@ def by_hand_sql(alias: str) -> str:
     return f"coalesce({alias}.why->>'by', '') = 'hand'"
 
 
+def taken_back_sql(event: str) -> str:
+    """Return the condition that an undo took back what the AuditEvent ``event`` tells, a change by hand."""
+    return f"""EXISTS (
+        SELECT 1 FROM memory_forgetaction u
+        WHERE u.topic_id = {event}.topic_id AND u.run_id = ({event}.after->>'run')::uuid AND u.state = 'undone'
+    )"""
+
+
 def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return what is cold and detached of the fields of locked topics, as JSON. One query."""
     cursor.execute(FIELDS, {"topics": list(topics)})

@@ -11,18 +11,12 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.forgetting.by_hand import by_hand_sql
+from memory.forgetting.by_hand import by_hand_sql, taken_back_sql
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import Rung
 
 SIGNALS = ("looked_up", "restored", "shadow")
-
-# What a person did and an undo has taken back; the audit names the run of a change by hand.
-_TAKEN_BACK = """EXISTS (
-    SELECT 1 FROM memory_forgetaction u
-    WHERE u.topic_id = {event}.topic_id AND u.run_id = ({event}.after->>'run')::uuid AND u.state = 'undone'
-)"""
 
 # Two windows over the same rows: an archiving lasts until the topic is restored or archived anew. What an undo took
 # back never counted, neither as archived nor as restored. The restore itself is the last signal that belongs to it.
@@ -174,8 +168,8 @@ def _regrets_sql(
         one += "action = 'archived'))"
     return _REGRETS.format(
         by_hand=by_hand_sql("a"),
-        archive_back=_TAKEN_BACK.format(event="e"),
-        restore_back=_TAKEN_BACK.format(event="r"),
+        archive_back=taken_back_sql("e"),
+        restore_back=taken_back_sql("r"),
         within=scope_sql("v.scope_id", scope, bound.bind),
         since="true" if since is None else f"a.at >= {bound.bind(since)}::timestamptz",
         until=f"a.at < {bound.bind(until)}::timestamptz + interval '1 microsecond'",

@@ -91,6 +91,10 @@ class ForgetAction(models.Model):
             models.Index(fields=["run", "place"], name="forgetaction_todo", condition=models.Q(state="planned")),
             # What forgetting did to one topic: its why-card and its page.
             models.Index(fields=["topic", "-id"], name="forgetaction_by_topic"),
+            # The archive, newest first.
+            models.Index(
+                fields=["-at", "-topic"], name="forgetaction_archivings", condition=models.Q(action="archived")
+            ),
         ]
 
 

@@ -1,0 +1,169 @@
+"""One change for many topics: a page says what will be touched, what not and why; then exactly that is done.
+
+Lists send the topics that were picked, or the filter itself with ``all=<list>``. The page that asks for the reason
+carries the topics as they were found, so that whatever begins to match meanwhile is not touched.
+"""
+
+import base64
+import binascii
+import datetime as dt
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse, QueryDict
+from django.urls import path
+from django.utils import timezone
+
+from memory.access.principal import Principal
+from memory.console.fields import ReasonField
+from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.console.pages.archived import archived_chosen
+from memory.console.undo import back_to, undo_offer
+from memory.domain.errors import ValueRefused
+from memory.forgetting.standing import MOST_AT_ONCE, Sorted, Standing, topics_move, topics_sort
+from memory.models import Rung
+
+# So many of each group are shown; the numbers are of all.
+SHOWN = 50
+MOST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A verb as the pages say it."""
+
+    title: str
+    done: str
+    means: str
+    tone: str = "primary"
+
+
+WORDS = {
+    "restore": Words(
+        "Restore", "restored",
+        "They become active: queries find them again with all their fields, and their salience starts as that of a new "
+        "topic. For what a run archived, this counts as regret.",
+    ),
+    "archive": Words(
+        "Archive", "archived",
+        "Queries and lists leave them out from then on. They are found by their id and in the archive, and can be "
+        "restored whole.", "danger",
+    ),
+    "release": Words(
+        "Release", "released",
+        "No query and no list shows them from then on, not even where archived topics are asked for. They stay in the "
+        "store and can be restored.", "danger",
+    ),
+    "pin": Words("Pin", "pinned", "No run touches them, whatever their score, until somebody unpins them."),
+    "unpin": Words("Unpin", "unpinned", "From then on the policy decides about them again, by their score."),
+}  # fmt: skip
+
+Chosen = Callable[..., list[uuid.UUID]]
+# Lists whose filter can stand for all that it finds.
+LISTS: dict[str, Chosen] = {"archived": archived_chosen}
+
+
+class ConfirmForm(forms.Form):
+    """The topics that the page has shown, and why they are changed."""
+
+    topics = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * 24)
+    seen_at = forms.DateTimeField(widget=forms.HiddenInput)
+    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
+    reason = ReasonField(max_length=MOST_REASON, required=False)
+
+    def clean_topics(self) -> list[uuid.UUID]:
+        """Return the ids. Raises ``ValidationError`` for anything else."""
+        try:
+            packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
+            return [uuid.UUID(bytes=packed[place : place + 16]) for place in range(0, len(packed), 16)]
+        except (binascii.Error, ValueError) as problem:
+            raise forms.ValidationError("These topics cannot be read; pick them anew.") from problem
+
+
+def ids_pack(ids: Sequence[uuid.UUID]) -> str:
+    """Return ids as one short text: ten thousand fields of a form would be refused."""
+    return base64.b64encode(b"".join(each.bytes for each in ids)).decode()
+
+
+def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
+    """Return the topics that an address names, or that its filter finds. At most one query. Raises ``ValueRefused``."""
+    source = LISTS.get(members.get("all", ""))
+    if source is not None:
+        found = source(members, principal=principal, at_most=MOST_AT_ONCE)
+        if len(found) > MOST_AT_ONCE:
+            raise ValueRefused(
+                f"More than {MOST_AT_ONCE:,} topics match, and at most {MOST_AT_ONCE:,} can be changed at once. "
+                "Go back and narrow the filter."
+            )
+        return found
+    try:
+        return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
+    except ValueError as problem:
+        raise ValueRefused("One of these is no id of a topic.") from problem
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
+    """Say what ``verb`` would touch and what not; then do it to exactly these. Two queries, about sixteen to do it."""
+    now = timezone.now()
+    if request.method == "POST":
+        form = ConfirmForm(request.POST)
+        if form.is_valid():
+            return _done(request, verb, form.cleaned_data, now)
+        ids: list[uuid.UUID] = form.cleaned_data.get("topics") or []
+    else:
+        ids = ids_chosen(request.GET, principal=request.principal)
+        form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
+    found = topics_sort(verb, ids, principal=request.principal)
+    form.initial["topics"] = ids_pack([row.id for row in found.touched])
+    return show(
+        request, "bulk.html",
+        {"verb": verb, "words": WORDS[verb], "form": form, "back": back_to(request, request.GET.get("next", "")),
+         **_told(found)},
+        status=422 if form.errors else 200,
+    )  # fmt: skip
+
+
+def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.datetime) -> HttpResponse:
+    moved = topics_move(
+        verb, said["topics"], seen_at=said["seen_at"], principal=request.principal, reason=said["reason"], now=now
+    )
+    if moved.run is not None:
+        undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
+    if moved.left:
+        why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for *_row, why in moved.left).items())
+        messages.warning(request, f"{topics_words(len(moved.left))} left out. {why}")
+    return go(request, back_to(request, said["next"]))
+
+
+def topics_words(count: int) -> str:
+    """Return `1 topic is`, `37 topics are`."""
+    return "1 topic is" if count == 1 else f"{count:,} topics are"
+
+
+def _told(found: Sorted) -> dict[str, Any]:
+    touched = [_row(row) for row in found.touched[:SHOWN]]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    counts = Counter(why for *_row, why in found.left)
+    for topic_id, row, why in found.left:
+        rows = groups.setdefault(why, [])
+        if len(rows) < SHOWN:
+            rows.append(_row(row) if row else {"id": topic_id, "title": str(topic_id)})
+    return {
+        "touched": touched, "count": len(found.touched), "released": sum(row.released for row in found.touched),
+        "pinned": sum(row.pinned for row in found.touched), "most": SHOWN,
+        "left": [{"why": why, "count": counts[why], "rows": rows} for why, rows in groups.items()],
+        "left_count": len(found.left),
+    }  # fmt: skip
+
+
+def _row(row: Standing) -> dict[str, Any]:
+    return {"id": row.id, "title": row.title, "scope": row.scope, "rung": Rung(row.rung).label}
+
+
+urlpatterns = [path(f"bulk/{verb}/", bulk, {"verb": verb}, name=f"bulk_{verb}") for verb in WORDS]
