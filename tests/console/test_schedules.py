@@ -28,6 +28,10 @@ def _noon(clock: Clock, operator: Caller) -> None:
     Schedule.objects.filter(schedule_type="I").update(next_run=NOON)
 
 
+# As the queue keeps it: the words of the exception, then its traceback.
+ERROR = "no luck : Traceback\n  File x\nValueError: no luck"
+
+
 def text_of(reply: Any) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", body_of(reply)).split())
 
@@ -47,7 +51,7 @@ def do(client: Client, name: str, verb: str, **said: Any) -> Any:
 def failure(**members: Any) -> Failure:
     return Failure.objects.create(
         id=uuid.uuid4().hex, name="quiet-owl", started=NOON, stopped=NOON, success=False, attempt_count=3,
-        **{"args": (), "func": "memory.jobs.tidy", "result": "no luck : Traceback\n  File x\nValueError: no luck", **members},
+        **{"args": (), "func": "memory.jobs.tidy", "result": ERROR, **members},
     )  # fmt: skip
 
 
