@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo doctor test lint format bench clean
+.PHONY: help run demo doctor test lint format bench pictures clean
 
 help: ## Say what can be made.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: $(VENV)/.installed-dev ## Put the code into its form.
 
 bench: $(VENV)/.installed-dev ## Measure speed against the floors.
 	@exec $(PY) -m pytest -m bench -s
+
+pictures: $(VENV)/.installed-dev ## Take the pictures of docs/pictures anew.
+	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && exec $(PY) -m tests.browser.pictures
 
 clean: ## Remove the environment and all caches; the data folder stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,8 +5,6 @@ complains about fails the test (``watch.py``); ``enter.expects(409)`` says what 
 """
 
 import contextlib
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,18 +18,13 @@ from django.test.testcases import LiveServerThread
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.store import HASHERS, demo_make, tables_are_kept, tables_keep, tables_put_back
-from tests.browser.watch import Watch
+from tests.browser.watch import Watch, executable
 from tests.console.people import client_of
 
 WIDE = {"width": 1360, "height": 850}
 NARROW = {"width": 390, "height": 800}
 # Milliseconds. A busy machine is slow, not wrong.
 PATIENCE = 30_000
-
-
-def executable() -> str | None:
-    """Return the path of the browser; None stands for Playwright's own."""
-    return os.environ.get("MEMSTATE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
 expect.set_options(timeout=PATIENCE)

@@ -1,7 +1,9 @@
 """What the browser complains about. A test that ends with a complaint has failed."""
 
 import contextlib
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +22,11 @@ new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!
   .observe({ type: 'layout-shift', buffered: true });
 """
 _STATUS = re.compile(r"(?:status of |Status Error Code )(\d{3})")
+
+
+def executable() -> str | None:
+    """Return the path of the browser; None stands for Playwright's own."""
+    return os.environ.get("MEMSTATE_TEST_BROWSER") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
 class Watch:

