@@ -10,7 +10,7 @@ from django.test import Client
 
 from memory.console.listing import cell_text
 from memory.hindsight.journal import AuditFilter, audit_list
-from memory.models import AuditEvent
+from memory.models import AuditEvent, PolicyVersion
 from tests.cast import Caller, principal_like
 
 
@@ -30,6 +30,19 @@ def test_the_page_tells_who_changed_what_and_why(looker: Client, operator: Calle
     assert "needed at the border" in page
     assert "key:operator" in page
     assert f"/topics/{topic}/" in page
+
+
+def test_saved_policies_are_in_the_journal_too(looker: Client, operator: Caller) -> None:
+    operator.put("/v1/policies/team/red", {"values": {"half_life_days": 7}, "reason": "shorter weeks"}).ok()
+    operator.post("/v1/policies/team/red/rollback", {"to": 0, "reason": "longer again"}).ok()
+
+    page = looker.get("/audit/", {"scope": "/team/red"}).content.decode()
+    assert rows_of(page) == 2
+    assert "shorter weeks" in page
+    assert "half_life_days" in page
+    assert page.index("policy rolled back") < page.index("policy saved")
+    assert rows_of(looker.get("/audit/", {"action": "policy_*"}).content.decode()) == 2
+    assert "2 changes" in looker.get("/audit/count/", {"scope": "/team"}).content.decode()
 
 
 def test_filters_leave_out_what_they_do_not_ask_for(looker: Client, agent: Caller, operator: Caller) -> None:
@@ -63,14 +76,19 @@ def test_a_foreign_cursor_is_refused_with_a_sentence(looker: Client, db: None) -
 def test_pages_follow_each_other_without_a_gap_or_a_repeat() -> None:
     for place in range(25):
         AuditEvent.objects.create(at="2026-01-01T00:00:00Z", actor="system", action=f"step {place}")
-    seen, cursor = [], None
+    for number in range(1, 8):
+        PolicyVersion.objects.create(
+            scope="/", number=number, author="system", reason=f"step {24 + number}", created_at="2026-01-01T00:00:00Z"
+        )
+    seen: list[str] = []
+    cursor = None
     while True:
         rows, cursor = audit_list(AuditFilter(), principal=principal_like("reader"), cursor=cursor, limit=10)
-        seen += [row["action"] for row in rows if row["action"].startswith("step")]
+        seen += [said for row in rows if (said := row["reason"] or row["action"]).startswith("step")]
         if cursor is None:
             break
 
-    assert seen == [f"step {place}" for place in reversed(range(25))]
+    assert seen == [f"step {place}" for place in reversed(range(32))]
 
 
 def test_the_count_is_of_what_the_filter_finds(looker: Client, agent: Caller) -> None:
