@@ -104,6 +104,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     page.get_by_role("link", name="Apply this plan").click()
     button = page.locator("section[aria-label=Confirm] button.primary")
     assert f"{run.planned:,} topic" in button.inner_text()
+    page.get_by_label("Reason").fill("as drafted")
     button.click()
     expect(page).to_have_url(RUN)
     settled(page)
@@ -111,6 +112,7 @@ def test_from_sign_in_to_undo(enter: Enter) -> None:
     assert run.status == "done"
     assert run.applied == run.planned
     page.get_by_role("link", name="Undo", exact=True).click()
+    page.get_by_label("Reason").fill("only a tour")
     page.locator("section[aria-label=Confirm] button.primary").click()
     expect(page).to_have_url(RUN)
     settled(page)

@@ -89,6 +89,7 @@ def test_a_run_is_planned_applied_and_undone(page: Page) -> None:
     assert run.planned > 0
     for link, status in (("Apply this plan", "done"), ("Undo", "undone")):
         page.get_by_role("link", name=link, exact=True).click()
+        page.get_by_label("Reason").fill("without script")
         page.locator("section[aria-label=Confirm] button.primary").click()
         expect(page).to_have_url(RUN)
         run.refresh_from_db()

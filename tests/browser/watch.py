@@ -21,6 +21,8 @@ new PerformanceObserver((list) => { for (const entry of list.getEntries()) if (!
   window.layoutShifts.push([entry.value, entry.sources.map((source) => source.node?.outerHTML?.slice(0, 160))]); })
   .observe({ type: 'layout-shift', buffered: true });
 """
+# A request that a newer one replaces is given up; htmx calls that an error.
+_GIVEN_UP = ("htmx:sendAbort", "htmx:afterRequest")
 _STATUS = re.compile(r"(?:status of |Status Error Code )(\d{3})")
 
 
@@ -53,7 +55,7 @@ class Watch:
         self.troubles.append(trouble)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type not in ("error", "warning"):
+        if message.type not in ("error", "warning") or message.text.startswith(_GIVEN_UP):
             return
         found = _STATUS.search(message.text)
         # That a status came back is told by `_response`, and by the browser and htmx once more each.
