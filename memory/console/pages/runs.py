@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -13,18 +12,13 @@ from django.urls import path
 from django.utils import timezone
 
 from memory import jobs
-from memory.console.fields import ReasonField, ScopeField
 from memory.console.listing import ROWS, count_words, export
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.run_forms import ActionsForm, ReasonForm, RunsForm, StartForm
 from memory.domain.errors import Conflict
-from memory.domain.rules import EVENTS
 from memory.domain.scopes import ROOT
-from memory.forgetting.by_hand import BY_HAND
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
 from memory.forgetting.run_lookup import (
-    ActionFilter,
-    RunFilter,
-    Tally,
     run_actions_count,
     run_actions_worded,
     run_tally,
@@ -33,7 +27,7 @@ from memory.forgetting.run_lookup import (
     runs_held,
     runs_list,
 )
-from memory.forgetting.run_words import event_words, run_sentence, state_words, undone_words
+from memory.forgetting.run_words import run_sentence, undone_words
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_take_back
 from memory.health import worker_check
 from memory.hindsight.regret import regret_of_run
@@ -51,79 +45,6 @@ ACTION_COLUMNS = (
 
 # A request works this long by itself, then the worker goes on and the page shows how far it is.
 WORK_SECONDS = 1.0
-
-_STATUSES = [
-    ("", "Any"), ("planned", "Planned"), ("held", "Waits for approval"), ("applying", "At work"), ("done", "Done"),
-    ("undone", "Taken back"), ("failed", "Failed"), ("replaced", "Replaced"),
-]  # fmt: skip
-
-
-def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
-    select = forms.Select(attrs={"data-submits": True})
-    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
-
-
-class RunsForm(forms.Form):
-    """What the list of runs can be filtered by."""
-
-    scope = ScopeField(required=False)
-    status = _choice("Status", _STATUSES)
-    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND))])
-    dry = _choice("Dry runs", [("", "With them"), ("no", "Without them"), ("yes", "Only them")])
-
-    def wanted(self) -> RunFilter:
-        """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
-        status, dry = said.get("status") or None, said.get("dry")
-        return RunFilter(
-            scope=said.get("scope") or ROOT,
-            status="failed" if status == "replaced" else status,
-            event=said.get("event") or None,
-            dry_run=None if not dry else dry == "yes",
-            replaced=status == "replaced" if status in ("failed", "replaced") else None,
-        )
-
-
-class StartForm(forms.Form):
-    """Where a run is planned."""
-
-    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
-
-
-class ReasonForm(forms.Form):
-    """Why somebody applies, approves or undoes a run."""
-
-    reason = ReasonField()
-
-
-class ActionsForm(forms.Form):
-    """What the actions of a run can be filtered by."""
-
-    action = _choice("Action", [])
-    state = _choice("What became of it", [])
-
-    def __init__(self, data: Any, *, tally: Tally | None = None) -> None:
-        super().__init__(data)
-        if tally is None:
-            # Exports and counts read the filter only.
-            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=20)
-            return
-        for name, counts, said in (
-            ("action", tally.by_action, lambda value: value),
-            ("state", tally.by_state, state_words),
-        ):
-            field = self.fields[name]
-            assert isinstance(field, forms.ChoiceField)
-            known = [(value, f"{said(value)} ({times:,})") for value, times in counts.items()]
-            asked = self.data.get(name, "")
-            # The last one of a kind may be gone since the address was written.
-            gone = [(asked, asked)] if asked and asked not in counts else []
-            field.choices = [("", "Any"), *known, *gone]
-
-    def wanted(self) -> ActionFilter:
-        """Return the filter."""
-        said: dict[str, Any] = self.cleaned_data
-        return ActionFilter(action=said.get("action") or None, state=said.get("state") or None)
 
 
 @page(get=READER)

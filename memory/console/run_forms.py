@@ -1,0 +1,85 @@
+"""The forms of the pages about runs: what their lists are filtered by, where a run is planned, and why one is taken."""
+
+from typing import Any
+
+from django import forms
+
+from memory.console.fields import ReasonField, ScopeField
+from memory.domain.rules import EVENTS
+from memory.domain.scopes import ROOT
+from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.run_lookup import ActionFilter, RunFilter, Tally
+from memory.forgetting.run_words import event_words, state_words
+
+_STATUSES = [
+    ("", "Any"), ("planned", "Planned"), ("held", "Waits for approval"), ("applying", "At work"), ("done", "Done"),
+    ("undone", "Taken back"), ("failed", "Failed"), ("replaced", "Replaced"),
+]  # fmt: skip
+
+
+def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
+    select = forms.Select(attrs={"data-submits": True})
+    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
+
+
+class RunsForm(forms.Form):
+    """What the list of runs can be filtered by."""
+
+    scope = ScopeField(required=False)
+    status = _choice("Status", _STATUSES)
+    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND))])
+    dry = _choice("Dry runs", [("", "With them"), ("no", "Without them"), ("yes", "Only them")])
+
+    def wanted(self) -> RunFilter:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        said: dict[str, Any] = self.cleaned_data
+        status, dry = said.get("status") or None, said.get("dry")
+        return RunFilter(
+            scope=said.get("scope") or ROOT,
+            status="failed" if status == "replaced" else status,
+            event=said.get("event") or None,
+            dry_run=None if not dry else dry == "yes",
+            replaced=status == "replaced" if status in ("failed", "replaced") else None,
+        )
+
+
+class StartForm(forms.Form):
+    """Where a run is planned."""
+
+    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
+
+
+class ReasonForm(forms.Form):
+    """Why somebody applies, approves or undoes a run."""
+
+    reason = ReasonField()
+
+
+class ActionsForm(forms.Form):
+    """What the actions of a run can be filtered by."""
+
+    action = _choice("Action", [])
+    state = _choice("What became of it", [])
+
+    def __init__(self, data: Any, *, tally: Tally | None = None) -> None:
+        super().__init__(data)
+        if tally is None:
+            # Exports and counts read the filter only.
+            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=20)
+            return
+        for name, counts, said in (
+            ("action", tally.by_action, lambda value: value),
+            ("state", tally.by_state, state_words),
+        ):
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            known = [(value, f"{said(value)} ({times:,})") for value, times in counts.items()]
+            asked = self.data.get(name, "")
+            # The last one of a kind may be gone since the address was written.
+            gone = [(asked, asked)] if asked and asked not in counts else []
+            field.choices = [("", "Any"), *known, *gone]
+
+    def wanted(self) -> ActionFilter:
+        """Return the filter."""
+        said: dict[str, Any] = self.cleaned_data
+        return ActionFilter(action=said.get("action") or None, state=said.get("state") or None)
