@@ -21,7 +21,6 @@ OTHER = "b"
 # A backtest is worked out while somebody waits.
 MOST_RUNS = 200
 BACKTEST_DAYS = 90
-_LEAST_SHOWN_STEP = 1
 
 _RUNGS = [("", "Any"), *((rung.label, rung.label) for rung in Rung)]
 _SCALES = [("log", "logarithmic"), ("linear", "linear")]
@@ -53,7 +52,8 @@ class WhereForm(forms.Form):
 class SaveForm(forms.Form):
     """Why a draft is saved. The draft itself comes as the address that says it."""
 
-    scope = forms.CharField(widget=forms.HiddenInput)
+    # The page has a field of this name to choose another scope, which has the id.
+    scope = forms.CharField(widget=forms.HiddenInput(attrs={"id": False}))
     draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
     reason = ReasonField(widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
@@ -61,11 +61,11 @@ class SaveForm(forms.Form):
 class BacktestForm(forms.Form):
     """Over which days a draft is replayed, with a run after each so many."""
 
-    scope = ScopeField(required=False, widget=forms.HiddenInput)
+    scope = ScopeField(required=False, widget=forms.HiddenInput(attrs={"id": False}))
     draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
     since = DayField(label="From")
     until = DayField(label="Until")
-    step = forms.IntegerField(label="A run every", min_value=_LEAST_SHOWN_STEP, max_value=365, help_text="days",
+    step = forms.IntegerField(label="A run every", min_value=1, max_value=365, help_text="days",
                               widget=forms.NumberInput(attrs={"size": 4}))  # fmt: skip
 
     @staticmethod

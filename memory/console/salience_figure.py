@@ -34,6 +34,7 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
         # All that is less than the least shown is one bin as wide as the others.
         edges[0] = edges[1] - (edges[2] - edges[1])
     spans = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(histogram.edges)]
+    spans[-1] = f"{histogram.edges[-2]:.3g} and more"
     thresholds = {name: float(getattr(knobs, name)) for name, _word, _colour in LINES}
     return {
         "data": [_bars(rung.label, histogram.rungs[rung.label], edges, spans) for rung in Rung],

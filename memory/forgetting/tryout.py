@@ -63,7 +63,7 @@ class Tryout:
         counts = zip(*(histogram.rungs[rung.label] for rung in Rung), strict=True)
         spans = itertools.pairwise(histogram.edges)
         return [
-            {"low": low, "high": high, "counts": each}
+            {"low": low, "high": high, "counts": each, "is_last": high == histogram.edges[-1]}
             for (low, high), each in zip(spans, counts, strict=True)
             if any(each)
         ]
@@ -89,7 +89,12 @@ def draft_try(
 ) -> Tryout:  # fmt: skip
     """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
     many policies there are. ``other`` is a second draft to count beside."""
-    found = whatif(scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only)
+    # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
+    highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
+    found = whatif(
+        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only,
+        highest=highest,
+    )  # fmt: skip
     affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
     return Tryout(
         scope=scope,

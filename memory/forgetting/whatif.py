@@ -93,21 +93,23 @@ def edges_make(*, scale: str, highest: float) -> list[float]:
 def whatif(
     scope: str, *, present: Policies, draft: Policies, now: dt.datetime, at: Sequence[dt.datetime] | None = None,
     event: str = "cron", scale: str = "log", other: Policies | None = None, only: Only = EVERYTHING,
+    highest: float | None = None,
 ) -> WhatIf:  # fmt: skip
     """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
 
     ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
     would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
     ``other`` is a second draft for ``scope`` to count beside; ``only`` narrows the topics that are looked at. Raises
-    ``ValueRefused`` for too many moments or another scale.
+    ``ValueRefused`` for too many moments or another scale. ``highest`` is where the histogram ends, if not at
+    the highest score there can be; its last bin holds what lies beyond.
     """
     moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
     if len(moments) > MOST_PROJECTIONS:
         raise ValueRefused(f"at holds {len(moments)} moments; at most {MOST_PROJECTIONS} are projected at once.")
     knobs = draft.knobs(scope)
     # The other two strategies score on a scale that ends at 1.
-    highest = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
-    edges = edges_make(scale=scale, highest=highest)
+    possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
+    edges = edges_make(scale=scale, highest=possible if highest is None else min(highest, possible))
     bound = Bound()
     # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
     # the same view twice costs nothing, as equal expressions are asked for once.

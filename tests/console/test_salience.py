@@ -350,3 +350,24 @@ def test_an_empty_store_says_what_the_page_will_show(looker: Client, db: None) -
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM memory_policyversion")
         assert cursor.fetchone() == (0,)
+
+
+def test_no_two_parts_of_the_page_go_by_the_same_id(op: Client, twelve: dict[float, list[str]]) -> None:
+    ids = re.findall(r'\sid="([^"]+)"', page_of(op, **DRAFT))
+
+    assert len(ids) == len(set(ids))
+
+
+def test_on_a_linear_scale_the_bars_end_where_thresholds_do_and_hold_every_topic(
+    looker: Client, operator: Caller
+) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 2, salience=9)
+    topics_make(operator, 3, salience=0.2)
+    part = looker.get("/salience/", {"scale": "linear"}, headers={"HX-Request": "true"}).content.decode()
+    figure = json.loads(re.findall(r'<script id="salience-figure" type="application/json">(.*?)</script>', part)[0])
+    (active,) = (bars for bars in figure["data"] if bars["name"] == "active")
+
+    assert sum(active["y"]) == 5
+    assert active["y"][-1] == 2
+    assert "and more" in active["customdata"][-1]
