@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import secrets
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -161,6 +162,29 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
     if key is None:
         raise NotVisible("There is no such key.")
     return key
+
+
+def callers_named(identities: Iterable[str]) -> dict[str, str]:
+    """Return the name that journals show for each caller of the access log, which knows keys by their ids: one
+    query."""
+    ids = {identity: found for identity in identities if (found := _key_id(identity)) is not None}
+    names = {key.pk: f"key:{key.name}" for key in ApiKey.objects.filter(pk__in=ids.values()).only("id", "name")}
+    return {identity: names[found] for identity, found in ids.items() if found in names}
+
+
+def caller_identities(said: str) -> list[str]:
+    """Return how the access log may know a caller that is named as journals name it. One query for a key."""
+    if not said.startswith("key:"):
+        return [said]
+    keys = ApiKey.objects.filter(name=said.removeprefix("key:")).values_list("pk", flat=True)
+    return [said, *(f"key:{key}" for key in keys)]
+
+
+def _key_id(identity: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(identity.removeprefix("key:")) if identity.startswith("key:") else None
+    except ValueError:
+        return None
 
 
 def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> ApiKey:

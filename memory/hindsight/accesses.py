@@ -2,10 +2,12 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from django.db import connection
 
+from memory.access.keys import callers_named
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.hindsight.subject import topic_row
@@ -43,7 +45,7 @@ def accesses_of(
 ) -> AccessPage:
     """Return who was given a topic, newest first: queries, counted or not, and lookups by id.
 
-    Two queries, three where little was found in much of the log; at most ``LOOKED_AT`` rows of the log are looked at.
+    Three queries, four where little was found in much of the log; at most ``LOOKED_AT`` rows of the log are looked at.
     Questions asked outside the caller's scope are told without who asked what. Raises ``NotVisible``, and
     ``ValueRefused`` for a foreign cursor.
     """
@@ -57,23 +59,26 @@ def accesses_of(
         database.execute(_HITS, wanted)
         found = database.fetchall()
         if len(found) > limit:
-            return AccessPage(
-                [_told(each, principal) for each in found[:limit]],
-                cursor_make(found[limit - 1][1], found[limit - 1][0]), None,
-            )  # fmt: skip
+            following = cursor_make(found[limit - 1][1], found[limit - 1][0])
+            return AccessPage(_all_told(found[:limit], principal), following, None)
         database.execute(_END, wanted)
         end = database.fetchone()
-    items = [_told(each, principal) for each in found]
+    items = _all_told(found, principal)
     return AccessPage(items, cursor_make(*end) if end else None, end[0] if end else None)
 
 
-def _told(found: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
+def _all_told(rows: list[tuple[Any, ...]], principal: Principal) -> list[dict[str, Any]]:
+    names = callers_named(row[3] for row in rows)
+    return [_told(row, principal, names) for row in rows]
+
+
+def _told(found: tuple[Any, ...], principal: Principal, names: Mapping[str, str]) -> dict[str, Any]:
     _id, at, kind, actor, scope, query, counted, folded, bump, place, among = found
     seen = principal.sees(scope)
     return {
         "at": at,
         "kind": kind,
-        "actor": actor if seen else None,
+        "actor": names.get(actor, actor) if seen else None,
         "scope": scope if seen else None,
         "query": query if seen else None,
         "counted": bool(counted),

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.forgetting.ground import scope_sql
@@ -86,7 +87,8 @@ class QueryFilter:
 def queries_list(
     wanted: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what was asked, newest first, and the cursor of the next page. One query, along the index of times.
+    """Return what was asked, newest first, and the cursor of the next page. Two queries, one along the index
+    of times and one for the names of keys.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
@@ -96,10 +98,14 @@ def queries_list(
         queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
     rows = list(queries[: limit + 1])
     following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
+    names = callers_named(row.actor for row in rows[:limit])
     return [
-        {"at": row.at, "actor": row.actor, "scope": row.scope, "query": row.query, "topics": len(row.topic_ids)}
+        {
+            "at": row.at, "actor": names.get(row.actor, row.actor), "scope": row.scope, "query": row.query,
+            "topics": len(row.topic_ids),
+        }
         for row in rows[:limit]
-    ], following
+    ], following  # fmt: skip
 
 
 def queries_count(wanted: QueryFilter, *, principal: Principal, at_most: int) -> int:
@@ -113,7 +119,7 @@ def _queries(wanted: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
     if scope != "/":
         queries = queries.filter(Q(scope=scope) | Q(scope__startswith=f"{scope}/"))
     if wanted.actor is not None:
-        queries = queries.filter(actor=wanted.actor)
+        queries = queries.filter(actor__in=caller_identities(wanted.actor))
     if wanted.since is not None:
         queries = queries.filter(at__gte=wanted.since)
     if wanted.until is not None:

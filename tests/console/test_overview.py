@@ -265,3 +265,18 @@ def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) 
     for series in figure["data"]:
         assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
         text_of(looker, series["customdata"][-1])
+
+
+def test_questions_are_told_with_the_names_of_keys_and_found_by_them(
+    looker: Client, agent: Caller, alice: Caller
+) -> None:
+    agent.query("Where are the skis?")
+    alice.query("Where is the sledge?")
+
+    page = looker.get("/overview/queries/").content.decode()
+    assert "key:agent" in page
+    assert "key:alice" in page
+
+    page = looker.get("/overview/queries/", {"actor": "key:alice"}).content.decode()
+    assert "Where is the sledge?" in page
+    assert "Where are the skis?" not in page

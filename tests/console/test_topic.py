@@ -381,3 +381,11 @@ def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Call
     told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)
     assert told["exact_since"] is None
     assert [turn["what"] for turn in told["turns"]] == ["created", "archived", "undone"]
+
+
+def test_uses_name_the_key_that_asked(looker: Client, agent: Caller) -> None:
+    topic = agent.remember("The skis are in the attic")
+    agent.query("skis in the attic")
+
+    page = looker.get(f"/topics/{topic}/uses/").content.decode()
+    assert "key:agent" in page
