@@ -65,7 +65,8 @@ LATERAL (
 
 _BY_TIME = """
 (
-    SELECT l.topic_id, l.at FROM memory_forgetaction l WHERE l.action = 'archived' AND {range}
+    SELECT l.topic_id, l.at FROM memory_forgetaction l
+    WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
     UNION ALL
     SELECT l.topic_id, l.at FROM memory_auditevent l
     WHERE l.action = 'archived' AND NOT l.after ? 'run' AND {range}
@@ -73,13 +74,16 @@ _BY_TIME = """
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
+# As one value that is searched for each row: a join would be planned as a loop over all lookups, for the LIMIT's sake.
 _LOOKUPS = """
 looked AS MATERIALIZED (
-    SELECT x.id, max(l.at) AS at FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
-    WHERE l.kind = 'lookup' GROUP BY x.id
+    SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
+        SELECT x.id, max(l.at) AS at FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
+        WHERE l.kind = 'lookup' GROUP BY x.id
+    ) each_last
 )
 """
-_LOOKED = "EXISTS (SELECT 1 FROM looked k WHERE k.id = v.topic_id AND k.at > a.at)"
+_LOOKED = "coalesce(((SELECT last FROM looked)->>v.topic_id::text)::numeric > extract(epoch from a.at), false)"
 # Somebody brought it back, and nobody took that back.
 _RESTORED = f"b.action = 'restored' AND NOT {taken_back_sql('b')}"
 _MISSED = f"""(
@@ -127,7 +131,7 @@ def archived_list(
                 last=_LAST.format(topic="d.id"),
                 restored=_RESTORED,
                 salience=salience_effective_sql("v", "%(now)s::timestamptz"),
-            ),  # fmt: skip
+            ),
             {"ids": ids, "now": now},
         )
         rows: list[tuple[Any, ...]] = ask.fetchall()
@@ -233,14 +237,16 @@ class _Query:
         source = "memory_vitality v"
         if sort == "archived":
             source = _BY_TIME.format(range=" AND ".join(self.range) or "true")
-            where.append("a.at = i.at")
+            # None is later than the last one. Asked as a range, since the planner takes equality for rare, and would
+            # read all archivings to find the few.
+            where.append("a.at <= i.at")
         # The archiving is not looked for unless something is asked about it.
         needed = self.about_archiving or sort in ("archived", "score")
         last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
         return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        lookups = f"WITH {_LOOKUPS} " if "looked k" in sql else ""
+        lookups = f"WITH {_LOOKUPS} " if "FROM looked" in sql else ""
         with connection.cursor() as cursor:
             cursor.execute(lookups + sql, self.bound.values)
             return cursor.fetchall()
@@ -286,5 +292,5 @@ def _reason(why: dict[str, Any]) -> str:
     if why.get("rule"):
         return f"Rule “{why['rule']}” asked for it."
     if why.get("threshold"):
-        return f"Its score was below the threshold of {why['theta']:g}."
+        return f"Below the threshold of {why['theta']:g}."
     return "The policy asked for it."

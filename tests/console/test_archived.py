@@ -58,7 +58,7 @@ def test_each_row_tells_why_in_words(looker: Client, operator: Caller) -> None:
     page = looker.get("/archived/").content.decode()
 
     assert titles(page) == ["A crowd", "The bakery", "The harbor"]
-    assert "Its score was below the threshold of 0.05." in page
+    assert "Below the threshold of 0.05." in page
     assert "Rule “no crowds” asked for it." in page
     assert "By key:operator: it closed in May" in page
     assert 'policies/version/?scope=%2F&amp;number=2"' in page
