@@ -6,6 +6,7 @@ import importlib.resources
 from typing import Any
 
 import pytest
+from django_q.models import Schedule
 from playwright.sync_api import Page
 
 from memory.models import ApiKey, ForgetRun, Topic
@@ -15,18 +16,30 @@ from tests.console.table import Address, pages
 
 # A page that refuses in a sentence is a page too: there is nothing to apply in a run that is done.
 ANSWERS = (200, 409)
+QUESTIONS = {"q": "Mara"}
+# Topics that a step can be taken with; everything else is shown of an archived one.
+_ACTIVE = {"rung": 0, "vitality__pinned": False}
+STANDING: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("topic_edit", "topic_pin", "topic_archive", "topic_release"), _ACTIVE),
+    "topic_unpin": {"vitality__pinned": True},
+}
 
 
 def url_of(address: Address) -> str:
-    """Return an address with something to see: a topic that was archived, the last run that did something."""
-    given: dict[str, Any] = {}
-    if "topic_id" in address.arguments:
-        given["topic_id"] = Topic.objects.filter(rung=3).order_by("created_at")[0].pk
-    if "run_id" in address.arguments:
-        given["run_id"] = ForgetRun.objects.filter(status="done", applied__gt=0).latest("created_at").pk
-    if "key_id" in address.arguments:
-        given["key_id"] = ApiKey.objects.order_by("created_at")[0].pk
-    return address.url(**given)
+    """Return an address with something to see: a topic that the step can be taken with, the last run that did
+    something."""
+    topics = Topic.objects.filter(**STANDING.get(address.name, {"rung": 3})).order_by("created_at")
+    topic = topics.filter(fields__isnull=False)[0]
+    query = dict(QUESTIONS) if address.name.startswith("lookup") else {}
+    if address.name == "topic_field":
+        query = {"name": topic.fields.all()[0].name}
+    known = {
+        "topic_id": topic.pk,
+        "run_id": ForgetRun.objects.filter(status="done", event="cron", applied__gt=0).latest("created_at").pk,
+        "key_id": ApiKey.objects.order_by("created_at")[0].pk,
+        "schedule_id": Schedule.objects.get(func="memory.jobs.upkeep").pk,
+    }
+    return address.url(query=query, **{name: value for name, value in known.items() if name in address.arguments})
 
 
 @functools.cache

@@ -25,6 +25,7 @@ class Crowd:
     topic_id: uuid.UUID
     run_id: uuid.UUID
     key_id: uuid.UUID
+    schedule_id: int
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Return those of ``arguments`` that stand for a row."""
@@ -76,7 +77,8 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         account_make("operator", name=f"person {place}")
     worker_turn()
     _jobs_make(n, now)
-    return Crowd(topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk)
+    schedule = Schedule.objects.get(func="memory.jobs.upkeep").pk
+    return Crowd(topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule)
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:
@@ -118,4 +120,3 @@ def _jobs_make(n: int, now: dt.datetime) -> None:
         for place in range(n)
     )  # fmt: skip
     jobs.schedules_ensure()
-    assert Schedule.objects.exists()
