@@ -27,6 +27,8 @@ bind = (
 worker_class = "gthread"
 workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
 threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
+# A draft of a policy, its rules included, stands in the address, so that it can be shared.
+limit_request_line = 8190
 # Agents send many small requests; a connection is worth keeping for a while.
 keepalive = 75
 timeout = 60
