@@ -1,8 +1,8 @@
 """The archive, page by page: which topics are archived, since when and why, and whether anybody has missed them.
 
-The last archiving of a topic is found by the index of its actions. The list by time goes along an index of archivings
-(``forgetaction_archivings``) and ends with the page; the others sort what matches, a short row each. Nothing here
-changes anything.
+The last archiving of a topic is found by the index of its actions: for the list by time only that of the rows shown,
+since the archivings come sorted; for the list by score that of every topic that matches, since scores are in the
+journal alone. Nothing here changes anything.
 """
 
 import datetime as dt
@@ -249,7 +249,8 @@ class _Query:
         lookups = f"WITH {_LOOKUPS} " if "FROM looked" in sql else ""
         with connection.cursor() as cursor:
             cursor.execute(lookups + sql, self.bound.values)
-            return cursor.fetchall()
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
 
 
 # What was archived by hand had no score; it comes after everything that had one.
