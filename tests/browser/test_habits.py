@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from memory.models import PolicyVersion
+from memory.models import PolicyVersion, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
 
@@ -205,6 +205,34 @@ def test_a_draft_survives_reload_and_back(enter: Enter) -> None:
     page.go_back()
     settled(page)
     expect(number).to_have_value("0.1")
+
+
+# --- Lists whose rows can be picked ---
+
+
+def test_rows_are_picked_counted_and_restored(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/archived/")
+    settled(page)
+    picked = page.locator("[data-picked]")
+    boxes = page.locator("input[data-pick]")
+    page.locator("input[data-pick-all]").check()
+    expect(picked).to_have_text(str(boxes.count()))
+    page.locator("input[data-pick-all]").uncheck()
+    expect(picked).to_have_text("0")
+    boxes.nth(0).check()
+    boxes.nth(2).check()
+    expect(picked).to_have_text("2")
+    chosen = [boxes.nth(place).get_attribute("value") for place in (0, 2)]
+    page.get_by_role("button", name="Restore…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Restore 2 topics")
+    page.get_by_label("Reason").fill("two of them")
+    page.get_by_role("button", name="Restore 2 topics").click()
+    notice = page.locator("#notices .notice.success")
+    expect(notice.get_by_role("button", name="Undo")).to_be_visible()
+    expect(page).to_have_url(re.compile("/archived/$"))
+    assert Topic.objects.filter(pk__in=chosen, rung=0).count() == 2
+    settled(page)
 
 
 # --- Live parts ---

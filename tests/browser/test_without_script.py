@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from memory.models import ForgetRun, PolicyVersion
+from memory.models import ForgetRun, PolicyVersion, Topic
 from memory.policy.save import policy_save
 from tests.browser.conftest import Enter
 from tests.browser.test_tour import RUN, sign_in
@@ -94,3 +94,21 @@ def test_a_run_is_planned_applied_and_undone(page: Page) -> None:
         expect(page).to_have_url(RUN)
         run.refresh_from_db()
         assert run.status == status
+
+
+def test_all_that_match_are_restored_after_a_confirmation_and_put_back(page: Page) -> None:
+    archived = set(Topic.objects.filter(rung=3).values_list("pk", flat=True))
+    assert len(archived) > 50, "more than one page"
+    page.goto("/archived/")
+    page.get_by_role("checkbox", name="on every page").check()
+    page.get_by_role("button", name="Restore…").click()
+    words = f"Restore {len(archived):,} topics"
+    expect(page.get_by_role("heading", level=1)).to_have_text(words)
+    page.get_by_label("Reason").fill("all of them")
+    page.get_by_role("button", name=words).click()
+    notice = page.locator("#notices .notice.success")
+    expect(notice).to_contain_text(f"{len(archived):,}")
+    assert not Topic.objects.filter(rung=3).exists()
+    notice.get_by_role("button", name="Undo").click()
+    expect(page.locator("#notices .notice").first).to_be_visible()
+    assert set(Topic.objects.filter(rung=3).values_list("pk", flat=True)) == archived
