@@ -174,7 +174,9 @@ def runs_check(now: dt.datetime) -> Finding:
     held = ForgetRun.objects.filter(status=ForgetRun.Status.HELD).count()
     waiting = f" {_number(held, 'run')} {'waits' if held == 1 else 'wait'} for approval." if held else ""
     if failed:
-        return Finding(False, f"{_number(failed, 'forget run')} failed within a day; its page says why.{waiting}")
+        return Finding(
+            False, f"{_number(failed, 'forget run')} failed within a day; Runs in the console says why.{waiting}"
+        )
     return Finding(True, f"No forget run failed within a day.{waiting}")
 
 
@@ -209,7 +211,9 @@ def failure_check(now: dt.datetime) -> Finding:
     )
     if failures:
         names = ", ".join(sorted(set(map(str, failures)))[:3])
-        return Finding(False, f"{_number(len(failures), 'job')} failed within a day ({names}); the admin shows why.")
+        return Finding(
+            False, f"{_number(len(failures), 'job')} failed within a day ({names}); Schedules in the console shows why."
+        )
     return Finding(True, "No job failed within a day.")
 
 

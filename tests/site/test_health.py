@@ -110,7 +110,7 @@ def test_a_failed_job_is_unhealthy_for_a_day() -> None:
     failure_at(NOW - dt.timedelta(hours=3))
     assert finding("failures") == (
         False,
-        "1 job failed within a day (memory.jobs.something); the admin shows why.",
+        "1 job failed within a day (memory.jobs.something); Schedules in the console shows why.",
     )
     assert health.failure_check(NOW + dt.timedelta(days=1)).ok
 
