@@ -2,8 +2,8 @@
 
 What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
 whether it was left alone long enough. However many policies and moments are asked about, there are few different such
-classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes of
-its own; all of them are counted by one statement.
+classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes
+of its own; all of them are counted by one statement.
 """
 
 import datetime as dt
@@ -139,10 +139,7 @@ class _Count:
         self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
         keys: dict[str, _Key] = {}
         for view in views:
-            knobs = view.judge.policy.knobs
-            thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
-            thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
-            keys.setdefault(view.judge.key(), _Key(view.judge.key())).add([view.judge.bound(theta) for theta in thetas])
+            keys.setdefault(view.judge.key(), _Key(view.judge.key())).add(list(_thetas(view.judge)))
         first = views[0].judge
         keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
         key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
@@ -203,7 +200,9 @@ class _Reader:
         rules = judge.rules()
         self.needs_topic = rules.needs_topic
         self.key_at = key_at[judge.key()]
-        self.scores = [judge.score_of(middle) for middle in keys[judge.key()].representatives()]
+        # A key that is exactly a threshold's is neither below nor above it, whatever the way back to a score rounds to.
+        exact = _thetas(judge)
+        self.scores = [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
         pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
         spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
         self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
@@ -236,6 +235,14 @@ class _Reader:
 
     def _unused(self, values: Sequence[int]) -> bool:
         return self.gate_at is None or values[self.gate_at] <= self.gate_place
+
+
+def _thetas(judge: Judge) -> dict[float, float]:
+    """Return the scores that a topic's way on the ladder turns at, by the value of the key at which each is reached."""
+    knobs = judge.policy.knobs
+    thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
+    thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
+    return {judge.bound(theta): theta for theta in thetas}
 
 
 def _unpack(numbers: Sequence[Any], held: list[list[int]], sizes: list[int]) -> list[int]:

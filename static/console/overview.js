@@ -1,4 +1,4 @@
-// A bar of the last days leads to its list, and what was unfolded in the health stays so when it refreshes.
+// A bar of the last days leads to its list, and what was folded away in the health stays so when it refreshes.
 "use strict";
 
 document.addEventListener("chart:drawn", (event) => {
@@ -16,10 +16,10 @@ document.addEventListener("chart:drawn", (event) => {
   });
 });
 
-let unfolded = false;
+let folded = false;
 document.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.target.id === "health") unfolded = document.getElementById("health-well")?.open ?? false;
+  if (event.detail.target.id === "health") folded = document.getElementById("health-well")?.open === false;
 });
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "health" && unfolded) document.getElementById("health-well")?.setAttribute("open", "");
+  if (event.detail.target.id === "health" && folded) document.getElementById("health-well")?.removeAttribute("open");
 });

@@ -200,3 +200,16 @@ def test_pages_meet_every_topic_once_where_all_scores_are_the_same(operator: Cal
     made = topics_make(operator, 23, salience=0.01)
     found = affected(operator, limit=5)
     assert [topic["topic_id"] for topic in found] == sorted(made)
+
+
+def test_a_topic_whose_score_is_a_threshold_is_counted_as_it_is_listed(operator: Caller, clock: Clock) -> None:
+    clock.set(dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
+    # One digit more than the threshold, which the fade key cannot tell from it: a sum of 0.2 and 0.1.
+    for salience in (0.30000000000000004, 0.3, 0.29):
+        operator.remember(f"Skis {salience}", salience=salience)
+    values = {"theta_summary": 0.3, "theta_detach": 0.0, "forget_salience_threshold": 0.0}
+
+    told = operator.post("/v1/policies/preview", {"scope": "/", "values": values, "event": "manual"}).ok()
+
+    assert [topic["title"] for topic in told["affected"]] == ["Skis 0.29"]
+    assert told["rungs"]["summarize"]["draft"] == 1
