@@ -20,6 +20,7 @@ from memory.domain.knobs import Knobs
 from memory.embedding import EmbeddingFailed
 from memory.embedding.base import Vectors
 from memory.embedding.instant import InstantEmbedder
+from memory.forgetting.by_hand import BY_HAND
 from memory.models import (
     AccessLog,
     AuditEvent,
@@ -64,7 +65,7 @@ def archived_at_the_end(story: Story) -> set[str]:
 
 
 def archived_by_runs() -> set[Any]:
-    applied = ForgetAction.objects.filter(state="applied", to_rung=3)
+    applied = ForgetAction.objects.filter(state="applied", to_rung=3).exclude(run__event=BY_HAND)
     back = AuditEvent.objects.filter(action="restored", reason="needed again").values_list("topic_id", flat=True)
     return set(applied.values_list("topic_id", flat=True)) - set(back)
 
