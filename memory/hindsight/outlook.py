@@ -1,7 +1,7 @@
 """Outlook: what a run would do to one topic at any moment; what follows from that, and what would have saved it.
 
 ``verdict`` is the candidate query for a single topic, made of the formulas of the domain. It explains; what is done is
-always done by the query. ``tests/forgetting/test_why_outlook.py`` compares the two. Moments are epochs in seconds.
+always done by the query. ``tests/hindsight/test_why_outlook.py`` compares the two. Moments are epochs in seconds.
 """
 
 import dataclasses

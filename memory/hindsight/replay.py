@@ -1,7 +1,7 @@
 """Replay: topics as arrays, and what use and a run do to all of them at once. No database, nothing is written.
 
 The third form of the formulas, beside ``memory.domain`` and SQL: a backtest makes hundreds of runs over each topic of a
-store. ``tests/forgetting/test_backtest_formulas.py`` proves it equal to the Python of the domain, and
+store. ``tests/hindsight/test_backtest_formulas.py`` proves it equal to the Python of the domain, and
 ``test_backtest_agrees.py`` to the runs of the engine. Moments are epochs in seconds.
 """
 

@@ -639,3 +639,13 @@ def test_keys_that_do_not_open_anything_cannot_be_looked_through(looker: Client,
 def test_the_addresses_are_where_they_are_said_to_be():
     assert reverse("console:lookup_agent") == "/lookup/agent/"
     assert reverse("console:lookup_export", args=["csv"]) == "/lookup/export.csv"
+
+
+def test_hits_can_be_picked_for_one_change_of_all(op: Client, looker: Client, agent: Caller) -> None:
+    topics = [agent.remember(f"Skis {name}") for name in ("long", "short")]
+
+    page = op.get("/lookup/", {"q": "skis"}).content.decode()
+    assert all(f'name="topic" value="{topic}"' in page for topic in topics)
+    asked = op.get("/bulk/archive/", {"topic": topics, "next": "/lookup/?q=skis"}).content.decode()
+    assert "Archive 2 topics" in asked
+    assert 'type="checkbox"' not in looker.get("/lookup/", {"q": "skis"}).content.decode()
