@@ -6,17 +6,18 @@ page without one does not pass.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render, resolve_url
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
@@ -72,7 +73,7 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
             request.role = role  # type: ignore[attr-defined]
             request.principal = principal_of(request.user, role)  # type: ignore[attr-defined]
             if request.method not in needed:
-                return HttpResponseNotAllowed(needed)
+                return _not_this_way(request, needed)
             least = needed[request.method]
             if not may(role, least):
                 return refusal(request, 403, "Not allowed", f"This needs {_role_words(least)}; you are signed in as "
@@ -105,6 +106,8 @@ def show(
         "is_part": bool(getattr(request, "htmx", False)),
     }
     reply = render(request, f"console/{template}", {**common, **(context or {})}, status=status)
+    # What is the console's own may take the place of a part of a page, an error too.
+    reply.headers["X-Console"] = "1"
     # One address gives a page or a part of it.
     reply.headers["Vary"] = ", ".join(filter(None, [reply.headers.get("Vary"), "HX-Request"]))
     return reply
@@ -127,14 +130,34 @@ def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse
     return HttpResponseClientRedirect(address) if getattr(request, "htmx", False) else HttpResponseRedirect(address)
 
 
+def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
+    reply = refusal(
+        request, 405, "Not this way", "This address takes forms only. Go back to the page that it belongs to."
+    )
+    reply.headers["Allow"] = ", ".join(needed)
+    return reply
+
+
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
     # After signing in, a partial update or a form leads back to the page it stood on.
-    wanted = request.get_full_path() if request.method == "GET" else "/"
     details: HtmxDetails | None = getattr(request, "htmx", None)
     if details:
         wanted = details.current_url_abs_path or "/"
+    elif request.method == "GET":
+        wanted = request.get_full_path()
+    else:
+        wanted = _page_of(request)
     address = f"{reverse(settings.LOGIN_URL)}?{urlencode({'next': wanted})}"
     return go(request, address)
+
+
+def _page_of(request: HttpRequest) -> str:
+    """Return the page that a form was sent from, if it is one of this site."""
+    came_from = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(came_from, allowed_hosts={request.get_host()}):
+        return "/"
+    parts = urlsplit(came_from)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
 
 def _role_words(role: str) -> str:

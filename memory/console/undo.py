@@ -14,7 +14,9 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
-from memory.forgetting.runs import run_take_back
+from memory.domain.errors import Conflict
+from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.runs import run_get, run_take_back
 from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
@@ -43,9 +45,11 @@ def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:a
 
 @page(post=OPERATOR)
 def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Put back what was done by hand, and say what could not be. Fifteen statements, for each 500 topics again."""
+    """Put back what was done by hand, and say what could not be. Sixteen statements, for each 500 topics again."""
     form = UndoForm(request.POST)
     form.is_valid()
+    if run_get(run_id, principal=request.principal).event != BY_HAND:
+        raise Conflict("This is a run of forgetting; its own page says what taking it back would touch.")
     undone = run_take_back(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
     topics = "1 topic is as it was" if undone.restored == 1 else f"{undone.restored:,} topics are as they were"
     if not undone.conflict_count:

@@ -29,6 +29,11 @@ SELECT created_at AS at, 1 AS kind, id, author AS actor,
        jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
 FROM memory_policyversion
 """
+# What was purged since has no title any more.
+_TITLED = """
+SELECT f.*, t.title FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
+ORDER BY f.at DESC, f.kind DESC, f.id DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ def audit_list(
         conditions.append("at <= %(at)s")
     values["limit"] = limit + 1
     with connection.cursor() as database:
-        database.execute(_joined(conditions, "*", "ORDER BY at DESC, kind DESC, id DESC LIMIT %(limit)s"), values)
+        found = _joined(conditions, "*", "ORDER BY at DESC, kind DESC, id DESC LIMIT %(limit)s")
+        database.execute(_TITLED.format(found=found), values)
         rows = database.fetchall()
     following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
     return [_told(row) for row in rows[:limit]], following
@@ -112,13 +118,14 @@ def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], d
 
 
 def _told(row: tuple[Any, ...]) -> dict[str, Any]:
-    at, kind, number, actor, action, topic_id, scope, reason, before, after = row
+    at, kind, number, actor, action, topic_id, scope, reason, before, after, title = row
     return {
         "id": f"policy {number}" if kind else number,
         "at": at,
         "actor": actor,
         "action": action,
         "topic_id": str(topic_id) if topic_id else None,
+        "title": title,
         "scope": scope,
         "reason": reason,
         "before": json.loads(before),

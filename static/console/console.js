@@ -47,6 +47,8 @@ document.addEventListener("submit", (event) => { delete event.target.dataset.dir
 document.addEventListener("htmx:beforeRequest", (event) => {
   const part = event.detail.elt;
   if (!part.hasAttribute("data-live") || event.detail.requestConfig.triggeringEvent?.type === "click") return;
+  // What has not come yet is fetched wherever the tab is.
+  if (part.dataset.live === "first") { part.dataset.live = ""; return; }
   const target = event.detail.target;
   const edited = [...target.querySelectorAll("form")].some(dirty) || (target.contains(document.activeElement) && typing(document.activeElement));
   const ticked = target.querySelector("input[type=checkbox][data-pick]:checked") !== null;
@@ -56,6 +58,28 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 document.addEventListener("htmx:beforeSwap", (event) => {
   const part = event.detail.requestConfig?.elt;
   if (part?.hasAttribute?.("data-live") && [...event.detail.target.querySelectorAll("form")].some(dirty)) event.detail.shouldSwap = false;
+});
+
+// An answer that is not the console's own, a proxy's error page say, never takes the place of a part of the page.
+const noticeAdd = (sentence) => {
+  const notice = document.createElement("div");
+  notice.className = "notice error";
+  notice.setAttribute("role", "alert");
+  const words = document.createElement("div");
+  words.textContent = sentence;
+  const close = document.createElement("button");
+  close.className = "close";
+  close.dataset.closes = ".notice";
+  close.setAttribute("aria-label", "Close");
+  close.textContent = "×";
+  notice.append(words, close);
+  document.getElementById("notices").append(notice);
+};
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr } = event.detail;
+  if (xhr.status < 400 || xhr.getResponseHeader("X-Console")) return;
+  event.detail.shouldSwap = false;
+  if (!event.detail.requestConfig?.elt?.hasAttribute?.("data-live")) noticeAdd(`That was not answered (${xhr.status}). Load the page again to see what is true now.`);
 });
 
 // Tables whose rows can be picked: one box for all on the page, and the number of those that are.

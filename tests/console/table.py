@@ -35,7 +35,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "policies": {"counts": "1"},
     **{f"bulk_{verb}": {"all": "archived"} for verb in ("restore", "archive", "release", "pin", "unpin")},
     "policy_version": {"scope": "/", "number": "1"},
-    "policy_rollback": {"scope": "/", "number": "1"},
+    "policy_rollback": {"scope": "/", "to": "1"},
 }
 
 

@@ -12,7 +12,7 @@ from memory.console.listing import ROWS, count_words, export
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.hindsight.journal import AuditFilter, audit_count, audit_list
 
-COLUMNS = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "after")
+COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 
 
 class AuditForm(forms.Form):
