@@ -247,8 +247,12 @@ def test_live_parts_refresh_pause_on_a_hidden_tab_and_leave_forms_alone(enter: E
     page.clock.run_for(1000)
     asked.clear()
 
+    page.evaluate("document.getElementById('schedule-pulse').dataset.old = 'yes'")
     with page.expect_response("**/schedules/pulse/"):
         page.clock.run_for(11_000)
+    # The answer takes its place a moment after it has come.
+    page.clock.run_for(500)
+    expect(page.locator("#schedule-pulse[data-old]")).to_have_count(0)
     assert len(asked) == 1
 
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")

@@ -229,6 +229,7 @@ def test_it_costs_the_same_for_few_topics_and_many(looker: Client, agent: Caller
 
     for place in range(10):
         agent.remember(f"Topic {place}")
+    agent.query("Topic 1")
     costs()
     few = costs()
     for place in range(190):

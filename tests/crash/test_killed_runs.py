@@ -379,7 +379,8 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
         reached = DUE * turn // (KILLS + 2)
         eventually(lambda reached=reached: undone.count() >= reached, 60)
         pause(chance)
-        assert workers.kill(chance, replace=False)
+        # On a busy machine the undo may be through before it is noticed to be under way; what counts is below.
+        assert workers.kill(chance, replace=False) or undone.count() == DUE
         hits += undone.count() < DUE
     assert hits > KILLS // 2
     workers.start(f"undo {run.pk}", 2)

@@ -89,12 +89,12 @@ def test_who_guesses_passwords_is_locked_out(settings: Any) -> None:
     User.objects.create_superuser("admin", password="the right one")
     client = Client()
     for _ in range(settings.AXES_FAILURE_LIMIT):
-        client.post("/admin/login/", {"username": "admin", "password": "wrong"})
-    answer = client.post("/admin/login/", {"username": "admin", "password": "the right one"})
+        client.post("/sign-in/", {"username": "admin", "password": "wrong"})
+    answer = client.post("/sign-in/", {"username": "admin", "password": "the right one"})
     assert answer.status_code == 429
     # Somebody else at the same address still gets in.
     User.objects.create_superuser("other", password="another one")
-    assert client.post("/admin/login/", {"username": "other", "password": "another one"}).status_code == 302
+    assert client.post("/sign-in/", {"username": "other", "password": "another one"}).status_code == 302
 
 
 def test_log_lines_are_json_when_a_program_reads_them() -> None:

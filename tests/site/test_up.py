@@ -79,7 +79,8 @@ def test_the_keys_of_the_first_start_open_the_api(first: Installation) -> None:
 def test_pages_and_static_files_are_served(first: Installation) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", first.port, timeout=10)
     for path, kind in {
-        "/admin/login/": "text/html",
+        "/sign-in/": "text/html",
+        "/static/console/console.css": "text/css",
         "/static/admin/css/base.css": "text/css",
         "/static/plotly/plotly.min.js": "text/javascript",
         "/static/django_htmx/htmx-2.min.js": "text/javascript",
