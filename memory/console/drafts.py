@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.urls import reverse
 
-from memory.console.fields import DayField, ReasonField, ScopeField, end_of, start_of
+from memory.console.fields import MOST_ADDRESS, DayField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import ROOT
@@ -21,6 +21,9 @@ OTHER = "b"
 # A backtest is worked out while somebody waits.
 MOST_RUNS = 200
 BACKTEST_DAYS = 90
+MOST_REASON = 1000
+# The form of the page that everything which speaks of the draft belongs to, wherever it stands.
+DRAFT_FORM = "salience-form"
 
 _RUNGS = [("", "Any"), *((rung.label, rung.label) for rung in Rung)]
 _SCALES = [("log", "logarithmic"), ("linear", "linear")]
@@ -50,12 +53,14 @@ class WhereForm(forms.Form):
 
 
 class SaveForm(forms.Form):
-    """Why a draft is saved. The draft itself comes as the address that says it."""
+    """Why a draft is saved. The draft itself comes in its own fields, which are of the same form on the page."""
 
-    # The page has a field of this name to choose another scope, which has the id.
-    scope = forms.CharField(widget=forms.HiddenInput(attrs={"id": False}))
-    draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
-    reason = ReasonField(widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    # A preview needs no reason, so that only a save asks for it.
+    use_required_attribute = False
+    reason = ReasonField(
+        max_length=MOST_REASON,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "form": DRAFT_FORM, "aria-required": "true"}),
+    )
 
 
 class BacktestForm(forms.Form):
@@ -67,6 +72,14 @@ class BacktestForm(forms.Form):
     until = DayField(label="Until")
     step = forms.IntegerField(label="A run every", min_value=1, max_value=365, help_text="days",
                               widget=forms.NumberInput(attrs={"size": 4}))  # fmt: skip
+
+    @classmethod
+    def beside(cls, now: dt.datetime) -> "BacktestForm":
+        """Return the form as it stands on the page of the draft: its fields are of the form of the draft."""
+        form = cls(initial=cls.opening(now), use_required_attribute=False)
+        for name in ("since", "until", "step"):
+            form.fields[name].widget.attrs["form"] = DRAFT_FORM
+        return form
 
     @staticmethod
     def opening(now: dt.datetime) -> dict[str, Any]:
@@ -100,6 +113,7 @@ class Draft:
         self.scope: str = self.where.cleaned_data.get("scope") or ROOT
         self.scale = self.where.chosen_scale
         self.only = self.where.only
+        self.reason = str(data.get("reason", ""))[:MOST_REASON]
         # A draft is about the scope it was made for: where another is opened, one begins anew.
         mine = data if data.get("at", self.scope) == self.scope else {}
         self.form = DraftForm(mine, policies=policies, scope=self.scope)
@@ -146,34 +160,53 @@ class Draft:
         return urlencode([*self.filters, *draft_query(self.form), *self.others])
 
     @property
-    def address(self) -> str:
-        """The address of the page that says all of it."""
-        return f"{reverse('console:salience')}?{self.query}"
+    def is_long(self) -> bool:
+        """Whether no address can hold it."""
+        return len(self.address) > MOST_ADDRESS
 
-    def step_address(self, step: str) -> str | None:
-        """Return the address after a step that changes the draft itself, None if ``step`` is none of them."""
+    @property
+    def address(self) -> str:
+        """The address of the page that says all of it, with the reason as far as it is written."""
+        return f"{reverse('console:salience')}?{self.query}{self._why}"
+
+    @property
+    def held_query(self) -> str:
+        """The query string of that address, without the draft if no address can hold it."""
+        return urlencode(self.filters) if self.is_long else self.query + self._why
+
+    @property
+    def _why(self) -> str:
+        return f"&{urlencode({'reason': self.reason})}" if self.reason else ""
+
+    def stepped(self, step: str) -> "Draft | None":
+        """Return the draft after a step that changes the draft itself, None if ``step`` is none of them."""
+        members = self._step_members(step)
+        if members is None:
+            return None
+        return Draft({**dict(members), "reason": self.reason}, policies=self.policies)
+
+    def _step_members(self, step: str) -> list[tuple[str, str]] | None:
         form, lead = self.form, f"{OTHER}-"
         match step:
             case "load":
-                members = [*self.filters, *preset_taken(form).items(), *self.others]
+                return [*self.filters, *preset_taken(form).items(), *self.others]
             case "aside":
-                members = [*self.filters, *draft_query(form), *draft_query(form, prefix=OTHER)]
+                return [*self.filters, *draft_query(form), *draft_query(form, prefix=OTHER)]
             case "swap" if self.others:
                 swapped = [(name.removeprefix(lead), value) for name, value in self.others]
-                members = [*self.filters, *swapped, *draft_query(form, prefix=OTHER)]
+                return [*self.filters, *swapped, *draft_query(form, prefix=OTHER)]
             case "drop":
-                members = [*self.filters, *draft_query(form)]
+                return [*self.filters, *draft_query(form)]
             case "again":
-                members = [*self.filters, *self.others]
+                return [*self.filters, *self.others]
             case _:
                 return None
-        return f"{reverse('console:salience')}?{urlencode(members)}"
 
 
-def draft_sent(scope: str, draft: str, *, policies: Policies, more: Mapping[str, str] | None = None) -> Draft:
+def draft_sent(scope: str, draft: str, *, policies: Policies) -> Draft:
     """Return the draft that a hidden field holds as a query string. Raises ``ValueRefused`` for one too long."""
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
         raise ValueRefused("The draft cannot be read; open the page again.") from problem
-    return Draft({**members, **(more or {}), "scope": scope}, policies=policies)
+    return Draft({**members, "scope": scope}, policies=policies)

@@ -10,6 +10,9 @@ from django.urls import register_converter
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
+# How long an address may be: what every browser and server takes.
+MOST_ADDRESS = 6000
+
 
 class ScopeField(forms.CharField):
     """A scope path, returned in its canonical form; nothing stands for the whole store."""

@@ -13,7 +13,11 @@ from memory.forgetting.whatif import LEAST_SHOWN, Histogram
 from memory.hindsight.backtest import Backtest
 from memory.models import Rung
 
-# From the lowest; so the words of each line stand in a row of their own where lines are close.
+# Words of a line that stands further right than this share of the axis are to the left of it.
+TURNS_AT = 0.55
+# The share of the height that a row of words takes.
+ROW = 0.08
+# From the lowest.
 LINES = (
     ("forget_salience_threshold", "archive", "--rung-archived"),
     ("theta_detach", "detach", "--rung-detached"),
@@ -36,6 +40,8 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
     spans = [f"{low:.3g} to {high:.3g}" for low, high in itertools.pairwise(histogram.edges)]
     spans[-1] = f"{histogram.edges[-2]:.3g} and more"
     thresholds = {name: float(getattr(knobs, name)) for name, _word, _colour in LINES}
+    ends = [edges[0], _right_end(histogram, edges, thresholds, scale=scale)]
+    lines = _lines(thresholds, ends, scale=scale)
     return {
         "data": [_bars(rung.label, histogram.rungs[rung.label], edges, spans) for rung in Rung],
         "layout": {
@@ -46,19 +52,19 @@ def salience_figure(histogram: Histogram, knobs: Knobs, *, scale: str) -> dict[s
             "margin": {"l": 48, "r": 16, "t": 8, "b": 40},
             "xaxis": {
                 "title": {"text": "effective salience"},
-                "range": [edges[0], _right_end(histogram, edges, thresholds, scale=scale)],
+                "range": ends,
                 "fixedrange": True,
                 **(_ticks(edges) if scale == "log" else {}),
             },
             "yaxis": {"title": {"text": "topics"}, "fixedrange": True, "range": [0, _top(histogram)]},
-            "shapes": [
-                _line(place, word, colour, place_of(thresholds[name], scale=scale), thresholds[name])
-                for place, (name, word, colour) in enumerate(LINES)
-            ],
+            "shapes": [line for line, _words in lines],
+            "annotations": [words for _line, words in lines],
         },
         "config": {"edits": {"shapePosition": True}},
         "scale": scale,
         "least": LEAST_SHOWN,
+        "turns": TURNS_AT,
+        "row": ROW,
         "lines": [{"name": name, "word": word, "value": thresholds[name]} for name, word, _colour in LINES],
     }
 
@@ -99,25 +105,30 @@ def _top(histogram: Histogram) -> float:
     return max(map(sum, zip(*histogram.rungs.values(), strict=True)), default=0) * 1.35 or 1
 
 
-def _line(place: int, word: str, colour: str, at: float, value: float) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "x0": at,
-        "x1": at,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": colour, "width": 3},
-        "label": {
-            "text": "<br>" * place + f"{word} {value:.3g}",
-            "textposition": "end",
-            "textangle": 0,
-            "xanchor": "left",
-            "yanchor": "top",
-            "padding": 5,
-            "font": {"color": "--ink", "size": 12},
-        },
-    }
+def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> list[tuple[dict[str, Any], ...]]:
+    """Return each line with its words, as the browser places them too when a line is moved.
+
+    Words have a row of their own, where their line ends. They look away from the nearer end of the axis; of those that
+    look to the right the lowest line is the highest, of the others the lowest, so that they pass above its neighbours.
+    """
+    places = [place_of(thresholds[name], scale=scale) for name, _word, _colour in LINES]
+    left = [place - ends[0] > TURNS_AT * (ends[1] - ends[0]) for place in places]
+    rows = sorted(range(len(LINES)), key=lambda at: (left[at], -at if left[at] else at))
+    return [
+        (
+            {
+                "type": "line", "x0": places[at], "x1": places[at], "y0": 0, "y1": 1 - ROW * rows.index(at),
+                "yref": "paper", "line": {"color": colour, "width": 3},
+            },
+            {
+                "x": places[at], "y": 1 - ROW * rows.index(at), "yref": "paper", "yanchor": "top",
+                "xanchor": "right" if left[at] else "left", "xshift": -3 if left[at] else 3,
+                "text": f"{word} {thresholds[name]:.3g}", "showarrow": False, "bgcolor": "--surface", "borderpad": 1,
+                "font": {"color": "--ink", "size": 12},
+            },
+        )
+        for at, (name, word, colour) in enumerate(LINES)
+    ]  # fmt: skip
 
 
 def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:

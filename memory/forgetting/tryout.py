@@ -8,7 +8,7 @@ from typing import Any
 
 from memory.forgetting.ground import EVERYTHING, Only
 from memory.forgetting.run_words import why_words
-from memory.forgetting.whatif import STEPS, Affected, WhatIf, affected_count, affected_page, whatif
+from memory.forgetting.whatif import STEPS, Affected, Step, WhatIf, affected_count, affected_page, whatif
 from memory.models import Rung
 from memory.policy.diff import diff_lines
 from memory.policy.shown import diff_told
@@ -16,6 +16,14 @@ from memory.policy.snapshot import Policies, SetPolicy
 
 # What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
 EVENT = "manual"
+CLIMB = "climb"
+# How each step is told: of a run, of a draft, and what comes after the number.
+_WORDS = {
+    "archive": ("archive", "archives", ""),
+    "detach": ("detach", "detaches", ""),
+    "summarize": ("summarize", "summarizes", ""),
+    CLIMB: ("bring", "brings", " back up"),
+}
 
 AFFECTED_COLUMNS = (
     "topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why",
@@ -24,7 +32,8 @@ AFFECTED_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One rung that runs move topics to: today's counts, and those of each projection."""
+    """One rung that runs move topics to: today's counts, and those of each projection. The last line is of ``CLIMB``:
+    topics that regain a rung, whichever, so it names none."""
 
     step: str
     rung: str
@@ -71,16 +80,16 @@ class Tryout:
     @property
     def sentence(self) -> str:
         """The outcome in one short sentence, to be read aloud when it changes."""
-        counts = {line.step: line for line in reversed(self.lines)}
+        lines = {line.step: line for line in self.lines}
         if self.mode == "off":
             return "The mode is off: nothing is forgotten here."
         if not self.diff:
-            said = [f"{step} {line.now:,}" for step, line in counts.items() if line.now]
+            said = [(step, lines[step].now) for step in _WORDS if lines[step].now]
             return f"A run now would {_listed(said)}." if said else "A run now would do nothing: no topic is due."
-        changed = [(step, line.difference) for step, line in counts.items() if line.difference]
+        changed = [(step, lines[step].difference) for step in _WORDS if lines[step].difference]
         if not changed:
             return "The draft moves as many topics as now." if self.newly else "The draft does the same as now."
-        return f"The draft {_listed([_compared(step, difference) for step, difference in changed])} than now."
+        return f"The draft {_listed(changed, compared=True)} than now."
 
 
 def draft_try(
@@ -152,16 +161,10 @@ def _told(row: Affected) -> dict[str, Any]:
 
 
 def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
-    return [
-        Line(
-            step=name,
-            rung=Rung(rung).label,
-            now=found.steps[name].now,
-            draft=found.steps[name].draft,
-            other=found.other[name],
-            gained=found.steps[name].gained,
-            lost=found.steps[name].lost,
-            later=[
+    down = [
+        _line(
+            name, Rung(rung).label, found.steps[name], found.other[name],
+            [
                 {"days": (each.at - now).days, "now": each.now[name], "draft": each.draft[name],
                  "other": each.other[name]}
                 for each in found.projections
@@ -169,16 +172,27 @@ def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
         )
         for name, rung in STEPS.items()
     ]  # fmt: skip
+    later = [{"days": (each.at - now).days, **each.climbs} for each in found.projections]
+    return [*down, _line(CLIMB, "", found.climbs, found.other_climbs, later)]
 
 
-def _compared(step: str, difference: int) -> str:
-    verb = {"archive": "archives", "detach": "detaches", "summarize": "summarizes"}[step]
-    return f"{verb} {abs(difference):,} {'more' if difference > 0 else 'fewer'}"
+def _line(name: str, rung: str, step: Step, other: int, later: list[dict[str, int]]) -> Line:
+    return Line(
+        step=name, rung=rung, now=step.now, draft=step.draft, other=other, gained=step.gained, lost=step.lost,
+        later=later,
+    )  # fmt: skip
 
 
-def _listed(parts: Sequence[str]) -> str:
-    first, *rest = parts
-    first += " topic" if " 1 " in first else " topics"
-    if not rest:
-        return first
-    return ", ".join([first, *rest[:-1]]) + f" and {rest[-1]}"
+def _listed(counts: Sequence[tuple[str, int]], *, compared: bool = False) -> str:
+    """Return steps with their counts as a list in words; ``compared`` counts are more, or below nothing fewer."""
+    parts = []
+    for place, (step, count) in enumerate(counts):
+        of_run, of_draft, after = _WORDS[step]
+        number = f"{abs(count):,}"
+        if compared:
+            number += " more" if count > 0 else " fewer"
+        # What is counted is said once.
+        noun = "" if place else " topic" if abs(count) == 1 else " topics"
+        parts.append(f"{of_draft if compared else of_run} {number}{noun}{after}")
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

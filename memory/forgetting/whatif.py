@@ -44,7 +44,8 @@ class Histogram:
 
 @dataclass(slots=True)
 class Step:
-    """How many topics a run would move to one rung: under the policy in force, under the draft, and the difference."""
+    """How many topics a run would move to one rung, or back up: under the policy in force, under the draft, and the
+    difference."""
 
     now: int = 0
     draft: int = 0
@@ -54,19 +55,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What a run at ``at`` would do if nothing were used until then."""
+    """What a run at ``at`` would do if nothing were used until then; ``climbs`` is how many topics it would move back
+    up, under the policy in force, the draft, and the other draft."""
 
     at: dt.datetime
     now: dict[str, int]
     draft: dict[str, int]
     other: dict[str, int] = field(default_factory=dict)
+    climbs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("now", "draft", "other"), 0))
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """The outcome of a draft. ``standing`` is how many topics stand on each rung as it is, ``other`` what ``steps`` are
-    under another draft. ``newly`` topics would be moved otherwise than now, down or up; what rules do beside moving a
-    topic is not counted in."""
+    under another draft. ``climbs`` counts the topics that regain a rung, whichever; ``other_climbs`` those under the
+    other draft. ``newly`` topics would be moved otherwise than now, down or up; what rules do beside moving a topic is
+    not counted in."""
 
     active: int
     steps: dict[str, Step]
@@ -75,6 +79,8 @@ class WhatIf:
     standing: dict[str, int]
     other: dict[str, int]
     newly: int
+    climbs: Step
+    other_climbs: int
 
 
 def edges_make(*, scale: str, highest: float) -> list[float]:
@@ -144,7 +150,8 @@ def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float
     bins = {rung.label: [0] * BINS for rung in Rung}
     standing = {rung.label: 0 for rung in Rung}
     beside = _steps_empty()
-    active = newly = 0
+    climbs = Step()
+    active = newly = other_climbs = 0
     for each in classes:
         standing[Rung(each.rung).label] += each.count
         bins[Rung(each.rung).label][each.bin] += each.count
@@ -154,18 +161,26 @@ def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float
         newly += each.count * _moved_otherwise(each.rung, *each.targets[:2])
         for name, rung in STEPS.items():
             draft, now, other = (target == rung > each.rung for target in each.targets[:3])
-            step = steps[name]
-            step.now += each.count * now
-            step.draft += each.count * draft
-            step.gained += each.count * (draft and not now)
-            step.lost += each.count * (now and not draft)
+            _step_count(steps[name], each.count, now=now, draft=draft)
             beside[name] += each.count * other
+        draft, now, other = (target < each.rung for target in each.targets[:3])
+        _step_count(climbs, each.count, now=now, draft=draft)
+        other_climbs += each.count * other
         for place, projection in enumerate(later, start=1):
             targets = each.targets[3 * place : 3 * place + 3]
-            for target, said in zip(targets, (projection.draft, projection.now, projection.other), strict=True):
+            for target, whose in zip(targets, ("draft", "now", "other"), strict=True):
                 if target > each.rung:
-                    said[_NAMES[target]] += each.count
-    return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly)
+                    getattr(projection, whose)[_NAMES[target]] += each.count
+                elif target < each.rung:
+                    projection.climbs[whose] += each.count
+    return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
+
+
+def _step_count(step: Step, count: int, *, now: bool, draft: bool) -> None:
+    step.now += count * now
+    step.draft += count * draft
+    step.gained += count * (draft and not now)
+    step.lost += count * (now and not draft)
 
 
 def _moved_otherwise(rung: int, draft: int, present: int) -> bool:

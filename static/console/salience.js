@@ -29,11 +29,23 @@ const ask = () => {
 };
 
 // --- Lines --------------------------------------------------------------------------------------------------------
+// Where all lines and their words are after one has moved, placed as the server places them.
 const lineMove = (at, value) => {
   figure.lines[at].value = value;
-  const place = placeOf(value);
-  const words = "<br>".repeat(at) + `${figure.lines[at].word} ${rounded(value)}`;
-  return { [`shapes[${at}].x0`]: place, [`shapes[${at}].x1`]: place, [`shapes[${at}].y0`]: 0, [`shapes[${at}].y1`]: 1, [`shapes[${at}].label.text`]: words };
+  const [low, high] = figure.layout.xaxis.range;
+  const places = figure.lines.map((line) => placeOf(line.value));
+  const left = places.map((place) => place - low > figure.turns * (high - low));
+  const all = [...places.keys()];
+  const rows = [...all.filter((each) => !left[each]), ...all.filter((each) => left[each]).reverse()];
+  const update = {};
+  all.forEach((each) => {
+    const x = places[each];
+    const y = 1 - figure.row * rows.indexOf(each);
+    const words = { x, y, text: `${figure.lines[each].word} ${rounded(figure.lines[each].value)}`, xanchor: left[each] ? "right" : "left", xshift: left[each] ? -3 : 3 };
+    for (const [name, to] of Object.entries({ x0: x, x1: x, y0: 0, y1: y })) update[`shapes[${each}].${name}`] = to;
+    for (const [name, to] of Object.entries(words)) update[`annotations[${each}].${name}`] = to;
+  });
+  return update;
 };
 
 // A line stops at its neighbours: summarizing starts no lower than detaching, and that no lower than archiving.
@@ -103,9 +115,28 @@ draftForm.addEventListener("input", (event) => {
 draftForm.addEventListener("formdata", (event) => {
   for (const [name, value] of [...event.formData.entries()]) if (value === "") event.formData.delete(name);
 });
+// A question about the draft is the draft alone; one that no address can hold is sent as a form.
+const ELSEWHERE = ["csrfmiddlewaretoken", "load", "aside", "swap", "drop", "again", "since", "until", "step"];
+const fits = (members) => members.toString().length <= Number(draftForm.dataset.mostAddress);
 draftForm.addEventListener("htmx:configRequest", (event) => {
   const asked = event.detail.parameters;
-  for (const name of Object.keys(asked)) if (asked[name] === "") delete asked[name];
+  for (const name of Object.keys(asked)) if (asked[name] === "" || ELSEWHERE.includes(name)) delete asked[name];
+  if (!fits(new URLSearchParams(Object.entries(asked)))) {
+    event.detail.verb = "post";
+    event.detail.useUrlParams = false;
+  }
+});
+
+// What is sent is what the fields say now: nothing is asked about it any more. Whoever comes back to the address that a
+// save leads to finds the draft there.
+draftForm.addEventListener("submit", (event) => {
+  clearTimeout(timer);
+  timer = 0;
+  const button = event.submitter;
+  if (button?.dataset.keeps === undefined) return;
+  const members = new URLSearchParams(new FormData(draftForm));
+  for (const name of ELSEWHERE) members.delete(name);
+  if (fits(members)) button.formAction = `${button.dataset.keeps}?${members}`;
 });
 
 // --- Answers ------------------------------------------------------------------------------------------------------

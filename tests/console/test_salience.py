@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -48,11 +49,20 @@ def counts_of(page: str) -> dict[str, list[int]]:
     return found
 
 
-def draft_of_page(page: str) -> str:
-    """Return the draft that the save form sends along."""
-    found = re.search(r'name="draft" id="save-draft" value="([^"]*)"', page)
-    assert found
-    return found[1].replace("&amp;", "&")
+def fields_of(page: str, **more: str) -> dict[str, str]:
+    """Return what the form of the draft sends, whichever button is pressed: its fields, wherever they stand."""
+    form = page.partition('id="salience-form"')[2].partition("</form>")[0]
+    said = {}
+    for tag in re.findall(r"<input[^>]*>", form) + re.findall(r'<input[^>]*form="salience-form"[^>]*>', page):
+        name, value = re.search(r'name="([^"]*)"', tag), re.search(r'value="([^"]*)"', tag)
+        if name:
+            said[name[1]] = unescape(value[1]) if value else ""
+    for name, options in re.findall(r'<select name="([^"]*)".*?>(.*?)</select>', form, re.DOTALL):
+        chosen = re.search(r'value="([^"]*)" selected', options)
+        said[name] = unescape(chosen[1]) if chosen else ""
+    for name, text in re.findall(r'<textarea name="([^"]*)".*?>(.*?)</textarea>', form, re.DOTALL):
+        said[name] = unescape(text).removeprefix("\n")
+    return {**said, **more}
 
 
 DRAFT = {"theta_summary": "0.15", "theta_detach": "0.12", "forget_salience_threshold": "0.11"}
@@ -63,7 +73,9 @@ def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
 ) -> None:
     page = page_of(looker, **DRAFT)
 
-    assert counts_of(page) == {"summarize": [3, 0, -3, 0, 3], "detach": [3, 0, -3, 0, 3], "archive": [3, 6, 3, 3, 0]}
+    assert counts_of(page) == {
+        "summarize": [3, 0, -3, 0, 3], "detach": [3, 0, -3, 0, 3], "archive": [3, 6, 3, 3, 0], "climb": [0] * 5,
+    }  # fmt: skip
     assert "The draft archives 3 more topics, detaches 3 fewer and summarizes 3 fewer than now." in page
     assert "12 topics in retrieval" in page
 
@@ -71,7 +83,7 @@ def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
 def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: dict[float, list[str]]) -> None:
     page = page_of(op, **DRAFT)
     foretold = {step: counts[1] for step, counts in counts_of(page).items()}
-    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "tidier"})
+    reply = op.post("/salience/save/", fields_of(page, reason="tidier"))
     assert reply.status_code == 302
     after = page_of(op)
     assert {step: counts[:3] for step, counts in counts_of(after).items()} == {
@@ -82,7 +94,7 @@ def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: di
     (planned,) = ForgetRun.objects.all()
     assert reply.headers["Location"] == f"/runs/{planned.pk}/"
     assert planned.dry_run
-    names = {"summarize": "summarized", "detach": "detached", "archive": "archived"}
+    names = {"summarize": "summarized", "detach": "detached", "archive": "archived", "climb": "restored"}
     assert {step: planned.counts.get(name, 0) for step, name in names.items()} == foretold
 
 
@@ -152,7 +164,7 @@ def test_newly_affected_topics_are_listed_with_why_and_the_rest_is_a_link_away(
     page = page_of(looker, forget_salience_threshold="0.1001", theta_detach="0.11", scope="/team")
 
     assert "Newly affected: 14" in page
-    assert page.count('class="affected-head"') == 8
+    assert page.count('class="affected-head"') == 5
     assert "threshold of the archive" in page
     link = re.findall(r'href="(/salience/affected/[^"]*)"', page)[0].replace("&amp;", "&")
     listed = looker.get(link).content.decode()
@@ -224,7 +236,7 @@ def test_a_draft_of_another_scope_is_left_behind_when_the_scope_is_changed(looke
 
 def test_saving_needs_a_reason_and_keeps_the_draft(op: Client, twelve: dict[float, list[str]]) -> None:
     page = page_of(op, **DRAFT)
-    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": ""})
+    reply = op.post("/salience/save/", fields_of(page, reason=""))
 
     assert reply.status_code == 422
     assert "This field is required." in reply.content.decode()
@@ -236,7 +248,7 @@ def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
     op: Client, twelve: dict[float, list[str]]
 ) -> None:
     page = page_of(op, **DRAFT)
-    reply = op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "tidier"}, follow=True)
+    reply = op.post("/salience/save/", fields_of(page, reason="tidier"), follow=True)
 
     version = PolicyVersion.objects.order_by("-number")[0]
     assert version.values == {**PLAIN, **{name: float(text) for name, text in DRAFT.items()}}
@@ -248,11 +260,11 @@ def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
 def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_nothing(
     op: Client, administrator: Client, twelve: dict[float, list[str]]
 ) -> None:
-    draft = draft_of_page(page_of(op, **DRAFT))
-    theirs = draft_of_page(page_of(administrator, half_life_days="44"))
-    assert administrator.post("/salience/save/", {"scope": "/", "draft": theirs, "reason": "slower"}).status_code == 302
+    draft = fields_of(page_of(op, **DRAFT), reason="tidier")
+    theirs = fields_of(page_of(administrator, half_life_days="44"), reason="slower")
+    assert administrator.post("/salience/save/", theirs).status_code == 302
 
-    reply = op.post("/salience/save/", {"scope": "/", "draft": draft, "reason": "tidier"})
+    reply = op.post("/salience/save/", draft)
     page = reply.content.decode()
 
     assert reply.status_code == 409
@@ -262,9 +274,7 @@ def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_not
     assert 'value="tidier"' in page
     assert PolicyVersion.objects.count() == 2
     # Who has seen it may put the draft in its place.
-    assert (
-        op.post("/salience/save/", {"scope": "/", "draft": draft_of_page(page), "reason": "still"}).status_code == 302
-    )
+    assert op.post("/salience/save/", fields_of(page, reason="still")).status_code == 302
     assert "half_life_days" not in PolicyVersion.objects.order_by("-number")[0].values
 
 
@@ -274,7 +284,7 @@ def test_a_reader_tries_everything_and_saves_nothing(looker: Client, twelve: dic
 
     assert "/salience/save/" not in page
     assert "Dry run now" not in page
-    assert looker.post("/salience/save/", {"scope": "/", "draft": "", "reason": "x"}).status_code == 403
+    assert looker.post("/salience/save/", {"scope": "/", "at": "/", "reason": "x"}).status_code == 403
     assert looker.post("/salience/dry-run/", {"scope": "/"}).status_code == 403
     asked = {"scope": "/", "since": "2026-02-01", "until": "2026-02-20", "step": 1}
     assert looker.get("/salience/backtest/", asked).status_code == 200
@@ -371,3 +381,151 @@ def test_on_a_linear_scale_the_bars_end_where_thresholds_do_and_hold_every_topic
     assert sum(active["y"]) == 5
     assert active["y"][-1] == 2
     assert "and more" in active["customdata"][-1]
+
+
+# --- Back up the ladder ---
+
+
+def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 5, salience=0.2)
+    topics_make(operator, 2, salience=0.1)
+    run(operator, dry_run=False, event="manual")
+
+    page = page_of(op, theta_summary="0.15", theta_detach="0.05")
+
+    # Five active again, two from detached to summarized.
+    assert counts_of(page)["climb"] == [0, 7, 7, 7, 0]
+    assert "Newly affected: 7" in page
+    assert "The draft brings 7 more topics back up than now." in page
+    projected = page.partition('aria-label="Projections"')[2].partition("</table>")[0]
+    assert re.findall(r">(\d+)<", projected.partition("back up")[2]) == ["0", "7", "0", "7"]
+
+    assert op.post("/salience/save/", fields_of(page, reason="kinder")).status_code == 302
+    assert "A run now would bring 7 topics back up." in page_of(op)
+    op.post("/salience/dry-run/", {"scope": "/"})
+    assert ForgetRun.objects.latest("created_at").counts["restored"] == 7
+
+
+def test_two_drafts_are_also_compared_by_whom_they_bring_back_up(looker: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 5, salience=0.2)
+    run(operator, dry_run=False, event="manual")
+
+    page = page_of(looker, **{"b-base_version": "1", **{f"b-{name}": str(value) for name, value in PLAIN.items()},
+                              "b-theta_summary": "0.15", "b-theta_detach": "0.1"})  # fmt: skip
+
+    compared = page.partition('aria-label="Draft A, draft B and the policy in force"')[2].partition("</table>")[0]
+    assert re.findall(r">(\d+)<", compared.partition("back up")[2]) == ["0", "0", "5"] * 3
+
+
+def test_a_single_topic_is_one_topic(looker: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 1, salience=0.1)
+
+    assert "A run now would detach 1 topic." in page_of(looker)
+    assert "The draft archives 1 more topic and detaches 1 fewer than now." in page_of(
+        looker, forget_salience_threshold="0.11"
+    )
+
+
+# --- What stands in the fields is the draft ---
+
+
+def test_what_the_fields_say_is_saved_whatever_the_page_was_opened_with(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(op, **DRAFT)
+
+    reply = op.post("/salience/save/", fields_of(page, reason="typed", forget_salience_threshold="0.1"))
+
+    assert reply.status_code == 302
+    assert PolicyVersion.objects.latest("number").values["forget_salience_threshold"] == 0.1
+
+
+def test_the_draft_on_the_page_is_saved_also_while_another_scope_is_being_typed(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(op, **DRAFT)
+
+    assert op.post("/salience/save/", fields_of(page, reason="typed", scope="/elsewhere")).status_code == 302
+
+    assert PolicyVersion.objects.latest("number").scope == "/"
+
+
+def test_a_form_leads_to_the_address_of_its_draft_and_keeps_the_reason(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    said = fields_of(page_of(op), theta_summary="0.15", reason="half written", preset="memstate")
+
+    for step in ({}, {"load": "1"}, {"aside": "1"}, {"again": "1"}):
+        reply = op.post("/salience/", {**said, **step})
+        assert reply.status_code == 302
+        page = op.get(reply.headers["Location"]).content.decode()
+        assert 'value="half written"' in page, step
+        assert ("theta_summary=0.15" in reply.headers["Location"]) == (step in ({}, {"aside": "1"}))
+    assert "csrf" not in reply.headers["Location"]
+    assert PolicyVersion.objects.count() == 1
+
+
+def test_a_backtest_is_of_what_the_fields_say(looker: Client, operator: Caller) -> None:
+    policy_put(operator, **PLAIN)
+    topics_make(operator, 4, salience=0.1, days=20)
+    page = page_of(looker)
+    said = fields_of(page, **DRAFT, since="2026-02-01", until="2026-02-28", step="1")
+
+    led = looker.post("/salience/backtest/", said)
+    part = looker.post("/salience/backtest/", said, headers={"HX-Request": "true"}).content.decode()
+
+    assert "forget_salience_threshold%3D0.11" in led.headers["Location"]
+    assert looker.get(led.headers["Location"]).status_code == 200
+    assert "Of 4 topics it would have archived 4 (100%)" in part
+
+
+# --- Drafts too long for an address ---
+
+RULES = json.dumps([
+    {"name": f"rule {place}", "action": "archive", "condition": {"all": [
+        {"field": "kind", "op": "is", "value": f"kind_{place}"}, {"field": "age", "op": ">=", "value": "30d"},
+    ]}}
+    for place in range(50)
+])  # fmt: skip
+
+
+def test_a_draft_too_long_for_an_address_is_shown_and_saved_all_the_same(
+    op: Client, twelve: dict[float, list[str]]
+) -> None:
+    said = fields_of(page_of(op), rules=RULES, **DRAFT)
+    part = op.post("/salience/", said, headers={"HX-Request": "true"})
+    whole = op.post("/salience/", said)
+
+    assert part.status_code == whole.status_code == 200
+    assert part.headers["HX-Replace-Url"] == "/salience/?scope=%2F"
+    page = whole.content.decode()
+    for each in (page, part.content.decode()):
+        assert "This draft is too long for an address." in each
+        assert "cannot be tried" not in each
+        assert all(len(address) < 7000 for address in re.findall(r'(?:href|formaction|action)="([^"]*)"', each))
+    assert fields_of(page)["forget_salience_threshold"] == "0.11"
+    beside = op.post("/salience/", {**said, "aside": "1"})
+    assert "Two drafts beside each other" in beside.content.decode()
+
+    assert op.post("/salience/save/", fields_of(page, reason="many rules")).status_code == 302
+    assert len(PolicyVersion.objects.latest("number").rules) == 50
+
+
+# --- Back at an address that a form had led to ---
+
+
+def test_who_comes_back_to_the_address_of_a_form_is_led_to_the_page_with_the_draft(
+    op: Client, looker: Client, twelve: dict[float, list[str]]
+) -> None:
+    page = page_of(op, **DRAFT)
+    save = re.findall(r'formaction="(/salience/save/[^"]*)"', page)[0].replace("&amp;", "&")
+    dry_run = re.findall(r'action="(/salience/dry-run/[^"]*)"', page)[0].replace("&amp;", "&")
+
+    for address in (save, dry_run):
+        for client in (op, looker):
+            led = client.get(address)
+            assert led.status_code == 302
+            assert 'value="0.11"' in client.get(led.headers["Location"]).content.decode()

@@ -10,7 +10,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import MOST_ADDRESS, ReasonField, ScopeField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
@@ -30,8 +30,6 @@ from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
 EMPTIED = 20
-# What every browser and server takes.
-MOST_ADDRESS = 6000
 
 
 class OpenForm(forms.Form):

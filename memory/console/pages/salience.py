@@ -5,10 +5,12 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.urls import path
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 
 from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
+from memory.console.fields import MOST_ADDRESS
 from memory.console.listing import ROWS, count_words, export
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import draft_of, field_named
@@ -29,30 +31,39 @@ from memory.policy.save import policy_save
 from memory.policy.shown import diff_told, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
-SHOWN = 8
+SHOWN = 5
 STEPS = ("load", "aside", "swap", "drop", "again")
+_STRETCH = ("since", "until", "step")
 
 
-@page(get=READER)
+@page(get=READER, post=READER)
 def salience(request: ConsoleRequest) -> HttpResponse:
     """Show the page, or after a threshold was moved what it comes to. Three queries, however many policies there are.
 
-    A step that changes the draft itself, such as loading a preset, leads to the address of the draft that it makes.
+    A form leads to the address of its draft, also after a step that changes the draft itself, such as loading a preset.
+    A draft that no address can hold is shown at once.
     """
-    draft = Draft(request.GET, policies=policies_current())
-    taken = next((step for step in STEPS if step in request.GET), None)
+    sent = request.method == "POST"
+    draft = Draft(request.POST if sent else request.GET, policies=policies_current())
+    taken = next((step for step in STEPS if step in (request.POST if sent else request.GET)), None)
     if taken and not (taken == "aside" and draft.refused):
-        address = draft.step_address(taken)
-        if address is not None:
-            return HttpResponseRedirect(address)
-    return _shown(request, draft)
+        stepped = draft.stepped(taken)
+        draft, sent = (draft, sent) if stepped is None else (stepped, True)
+    if sent and not request.htmx and not draft.is_long:
+        return HttpResponseRedirect(draft.address)
+    return _shown(request, draft, part=bool(request.htmx))
 
 
-@page(post=OPERATOR)
+@page(get=READER, post=OPERATOR)
 def salience_save(request: ConsoleRequest) -> HttpResponse:
     """Save a draft as the next version. One that is refused, or that somebody has overtaken, comes back as it was."""
+    if request.method != "POST":
+        return _back(request)
+    # What is saved is the draft on the page, also where another scope is being typed.
+    said = request.POST.dict()
+    said["scope"] = said["at"] = said.get("at") or said.get("scope", "")
     form, policies = SaveForm(request.POST), policies_current()
-    draft = _draft_in(request, policies)
+    draft = Draft(said, policies=policies)
     if not form.is_valid() or draft.refused:
         return _shown(request, draft, save=form, status=422)
     preset, values, rules = draft_of(draft.form)
@@ -63,7 +74,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
             reason=form.cleaned_data["reason"], now=timezone.now(), base_version=base,
         )  # fmt: skip
     except Conflict as problem:
-        return _overtaken(request, draft, form, problem)
+        return _overtaken(request, said, form, problem)
     except MemoryProblem as problem:
         draft.form.add_error(field_named(problem.sentence), problem.sentence)
         draft.refused = True
@@ -75,9 +86,11 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     return go(request, Draft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
 
 
-@page(post=OPERATOR)
+@page(get=READER, post=OPERATOR)
 def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
     """Plan a run under what is in force, which changes nothing, and lead to it."""
+    if request.method != "POST":
+        return _back(request)
     scope = scope_normalize(request.POST.get("scope") or "/")
     run = run_start(scope, event=EVENT, dry_run=True, principal=request.principal, now=timezone.now())
     return go(request, "console:run", run_id=run.pk)
@@ -120,15 +133,28 @@ def salience_affected_export(request: ConsoleRequest, form: str) -> HttpResponse
     )  # fmt: skip
 
 
-@page(get=READER)
+@page(get=READER, post=READER)
 def salience_backtest(request: ConsoleRequest) -> HttpResponse:
-    """Replay a draft and what is in force over the recorded past. Two queries for each, read in parts."""
-    now = timezone.now()
-    form = BacktestForm(request.GET if "since" in request.GET else {**request.GET.dict(), **BacktestForm.opening(now)})
-    policies = policies_current()
-    draft = draft_sent(request.GET.get("scope", ""), request.GET.get("draft", ""), policies=policies)
+    """Replay a draft and what is in force over the recorded past. Two queries for each, read in parts.
+
+    The draft comes as one member of an address, or in the fields of its own form; a form leads to that address.
+    """
+    now, sent = timezone.now(), request.method == "POST"
+    said = (request.POST if sent else request.GET).dict()
+    if "since" not in said:
+        said |= {name: str(value) for name, value in BacktestForm.opening(now).items()}
+    form, policies = BacktestForm(said), policies_current()
+    if "at" in said:
+        draft = Draft({**said, "scope": said["at"]}, policies=policies)
+    else:
+        draft = draft_sent(said.get("scope", ""), said.get("draft", ""), policies=policies)
+    if sent and not request.htmx:
+        members = {"scope": draft.scope, "draft": draft.own, **{name: said.get(name, "") for name in _STRETCH}}
+        address = f"{reverse('console:salience_backtest')}?{urlencode(members)}"
+        if len(address) <= MOST_ADDRESS:
+            return HttpResponseRedirect(address)
     context: dict[str, Any] = {"form": form, "draft": draft, "backtest_form": form}
-    if form.is_valid() and not draft.refused and "since" in request.GET:
+    if form.is_valid() and not draft.refused and (sent or "since" in request.GET):
         try:
             found = [backtest(each, draft.scope, now=now, **form.stretch) for each in (draft.drafted, draft.policies)]
         except ValueRefused as problem:
@@ -139,6 +165,11 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     return show(request, template, context, status=422 if form.errors or draft.refused else 200)
 
 
+def _back(request: ConsoleRequest) -> HttpResponse:
+    """Lead to the page: somebody came back to an address that a form had led to."""
+    return go(request, f"{reverse('console:salience')}?{request.GET.urlencode()}")
+
+
 def _valid(request: ConsoleRequest) -> Draft:
     """Return the draft of an address. Raises ``ValueRefused`` with the first sentence if it cannot be tried."""
     draft = Draft(request.GET, policies=policies_current())
@@ -147,20 +178,15 @@ def _valid(request: ConsoleRequest) -> Draft:
     return draft
 
 
-def _draft_in(request: ConsoleRequest, policies: Any) -> Draft:
-    return draft_sent(request.POST.get("scope", ""), request.POST.get("draft", ""), policies=policies)
-
-
-def _overtaken(request: ConsoleRequest, draft: Draft, form: SaveForm, problem: Conflict) -> HttpResponse:
+def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, problem: Conflict) -> HttpResponse:
     """Show the page again with what was typed, and what somebody else saved meanwhile beside it.
 
     The draft then stands on that version: who has seen it and saves again, means it.
     """
     policies = policies_current()
+    draft = Draft(said, policies=policies)
     newest = policies.numbers.get(draft.scope, 0)
-    again = draft_sent(
-        draft.scope, request.POST.get("draft", ""), policies=policies, more={"base_version": str(newest)}
-    )
+    again = Draft({**said, "base_version": str(newest)}, policies=policies)
     versions = policy_versions(draft.scope, limit=1).items
     conflict = {
         "sentence": problem.sentence,
@@ -172,7 +198,7 @@ def _overtaken(request: ConsoleRequest, draft: Draft, form: SaveForm, problem: C
 
 def _shown(
     request: ConsoleRequest, draft: Draft, *, save: SaveForm | None = None, conflict: dict[str, Any] | None = None,
-    status: int = 200,
+    part: bool = False, status: int = 200,
 ) -> HttpResponse:  # fmt: skip
     now = timezone.now()
     tried = draft_try(
@@ -180,8 +206,6 @@ def _shown(
         only=draft.only, limit=SHOWN,
     )  # fmt: skip
     knobs = draft.drafted.knobs(draft.scope)
-    sent = {"scope": draft.scope, "draft": draft.own}
-    part = bool(request.htmx) and request.method == "GET"
     reply = show(
         request,
         "parts/salience_effect.html" if part else "salience.html",
@@ -191,8 +215,9 @@ def _shown(
             "knobs": knobs,
             "figure": salience_figure(tried.found.histogram, knobs, scale=draft.scale),
             "held": {name: draft.form.fields[name].widget.attrs.get("placeholder", "") for name in _typed(draft)},
-            "save": _with_draft(save, sent) if save else SaveForm(initial=sent),
-            "backtest_form": BacktestForm(initial={**sent, **BacktestForm.opening(now)}),
+            "save": save or SaveForm(initial={"reason": draft.reason}),
+            "backtest_form": BacktestForm.beside(now),
+            "most_address": MOST_ADDRESS,
             "conflict": conflict,
             "saved": "saved" in request.GET,
         },
@@ -200,19 +225,12 @@ def _shown(
         status=422 if draft.refused and status == 200 and not part else status,
     )
     if part:
-        reply.headers["HX-Replace-Url"] = draft.address
+        reply.headers["HX-Replace-Url"] = f"{reverse('console:salience')}?{draft.held_query}"
     return reply
 
 
 def _typed(draft: Draft) -> list[str]:
     return [name for name, field in draft.form.fields.items() if "placeholder" in field.widget.attrs]
-
-
-def _with_draft(save: SaveForm, sent: dict[str, str]) -> SaveForm:
-    """Return ``save`` with the draft as it stands now: after a conflict it stands on another version."""
-    again = SaveForm({**sent, "reason": save["reason"].value() or ""})
-    again.is_valid()
-    return again
 
 
 urlpatterns = [
