@@ -1,0 +1,144 @@
+"""The Salience page in a browser: what is saved is what stands in the fields, however quickly the button is pressed."""
+
+import itertools
+import json
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from memory.models import PolicyVersion
+from tests.browser.conftest import NARROW, Enter
+from tests.browser.watch import overflow, settled
+
+THRESHOLD = "#salience-form input[name=forget_salience_threshold]"
+RULES = json.dumps([
+    {"name": f"rule {place}", "action": "archive", "condition": {"all": [
+        {"field": "kind", "op": "is", "value": f"kind_{place}"}, {"field": "age", "op": ">=", "value": "30d"},
+    ]}}
+    for place in range(50)
+])  # fmt: skip
+
+
+def newest() -> Any:
+    return PolicyVersion.objects.filter(scope="/").latest("number")
+
+
+def typed_and_saved(page: Page, *, threshold: str, reason: str) -> None:
+    page.locator("#save").get_by_label("Reason").fill(reason)
+    page.locator(THRESHOLD).fill(threshold)
+    page.get_by_role("button", name="Save as new version").click()
+    expect(page.locator("#notices .notice.success").first).to_be_visible()
+
+
+def test_what_was_typed_a_moment_ago_is_what_is_saved(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    typed_and_saved(page, threshold="0.11", reason="in a hurry")
+    assert (newest().values["forget_salience_threshold"], newest().reason) == (0.11, "in a hurry")
+    settled(page)
+
+
+def test_what_was_typed_is_saved_also_when_the_effect_never_comes(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    # No answer to what the lines come to.
+    waiting: list[Route] = []
+    page.route(re.compile(r"/salience/\?.*forget_salience_threshold"), lambda route: waiting.append(route))
+    with page.expect_request(re.compile(r"forget_salience_threshold=0\.09")):
+        page.locator(THRESHOLD).fill("0.09")
+    typed_and_saved(page, threshold="0.11", reason="in a hurry")
+    assert newest().values["forget_salience_threshold"] == 0.11
+
+
+def test_without_script_the_saved_version_has_what_was_typed(enter: Enter) -> None:
+    page = enter("operator", java_script_enabled=False)
+    page.goto("/salience/")
+    typed_and_saved(page, threshold="0.11", reason="without script")
+    assert (newest().values["forget_salience_threshold"], newest().reason) == (0.11, "without script")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+def test_a_reason_is_not_lost_by_what_is_done_with_the_draft(enter: Enter, script: bool) -> None:
+    page = enter("operator", java_script_enabled=script)
+    page.goto("/salience/")
+    settled(page)
+    reason = page.locator("#save").get_by_label("Reason")
+    reason.fill("half written")
+    page.locator(THRESHOLD).fill("0.11")
+    for name in ("Put aside as draft B", "Swap A and B", "Load as draft", "Drop draft B"):
+        page.get_by_role("button", name=name).click()
+        page.wait_for_load_state()
+        expect(page.locator(THRESHOLD)).to_have_value("" if name in ("Load as draft", "Drop draft B") else "0.11")
+        expect(reason).to_have_value("half written")
+        settled(page)
+    assert "csrf" not in page.url
+
+
+def test_a_save_that_is_refused_leaves_the_draft_and_an_address_that_leads_back_to_it(enter: Enter) -> None:
+    page = enter("operator")
+    page.goto("/salience/")
+    settled(page)
+    page.locator(THRESHOLD).fill("0.11")
+    with enter.expects(422):
+        page.get_by_role("button", name="Save as new version").click()
+        expect(page.locator("#save .errorlist")).to_contain_text("required")
+    expect(page.locator(THRESHOLD)).to_have_value("0.11")
+    page.goto(page.url)
+    expect(page).to_have_url(re.compile(r"/salience/\?"))
+    expect(page.locator(THRESHOLD)).to_have_value("0.11")
+
+
+def test_a_draft_with_many_rules_is_tried_without_an_address_of_that_length(enter: Enter) -> None:
+    page = enter("operator")
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    page.goto("/salience/")
+    settled(page)
+    page.locator(".values > summary").click()
+    page.locator(".knob-group:has([name=rules]) > summary").click()
+    page.locator("[name=rules]").fill(RULES)
+    expect(page.locator("#salience-effect")).to_contain_text("too long for an address")
+    settled(page)
+    assert parse_qs(urlsplit(page.url).query) == {"scope": ["/"]}
+    page.locator("#save").get_by_label("Reason").fill("many rules")
+    page.get_by_role("button", name="Save as new version").click()
+    expect(page.locator("#notices .notice.success").first).to_be_visible()
+    assert len(newest().rules) == 50
+    assert max(len(each.url) for each in asked) < 8000
+    settled(page)
+
+
+def test_a_backtest_is_of_what_was_just_typed(enter: Enter) -> None:
+    page = enter("reader")
+    page.goto("/salience/")
+    settled(page)
+    page.locator(THRESHOLD).fill("0.11")
+    with page.expect_request("**/salience/backtest/") as sent:
+        page.get_by_role("button", name="Replay the past").click()
+    assert "forget_salience_threshold=0.11&" in (sent.value.post_data or "")
+    expect(page.locator("#backtest-found table")).to_be_visible()
+    settled(page)
+
+
+def test_the_words_of_the_lines_stay_in_the_plot_and_off_each_other(enter: Enter) -> None:
+    page = enter("reader", viewport=NARROW)
+    for query in ("", "?scale=linear", "?theta_summary=5&theta_detach=4.9&forget_salience_threshold=4.8"):
+        page.goto(f"/salience/{query}")
+        settled(page)
+        plot = page.locator("#salience-form .plot .main-svg").first.bounding_box()
+        words = [each.bounding_box() for each in page.locator("#salience-form .annotation .bg").all()]
+        assert plot
+        assert len(words) == 3
+        rows = []
+        for each in words:
+            assert each
+            assert plot["x"] <= each["x"]
+            assert each["x"] + each["width"] <= plot["x"] + plot["width"]
+            rows.append((each["y"], each["y"] + each["height"]))
+        assert all(above[1] <= below[0] + 1 for above, below in itertools.pairwise(sorted(rows)))
+        assert not overflow(page)
