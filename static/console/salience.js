@@ -124,6 +124,7 @@ draftForm.addEventListener("htmx:configRequest", (event) => {
   if (!fits(new URLSearchParams(Object.entries(asked)))) {
     event.detail.verb = "post";
     event.detail.useUrlParams = false;
+    event.detail.headers["Content-Type"] = "application/x-www-form-urlencoded";
   }
 });
 
