@@ -15,6 +15,7 @@ from django_q.models import Failure, OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
 from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
 from memory.forgetting.run_lookup import runs_scheduled_last
@@ -28,6 +29,8 @@ from memory.policy.schedules import FUNCTION
 NEXT_TIMES = 3
 # What a page lists of the queue; the numbers beside it are of all.
 LISTED = 20
+# A second click comes soon after the first, so the job it asks for again is among the last ones queued.
+LAST_QUEUED = 100
 FAILURES_LISTED = 10
 FAILURES_WITHIN = dt.timedelta(days=7)
 MOST_MINUTES = 24 * 60
@@ -87,10 +90,14 @@ def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleTold]:
 def schedules_policies(
     *, now: dt.datetime, cursor: str | None, limit: int
 ) -> tuple[list[ScheduleTold], str | None]:  # fmt: skip
-    """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many."""
+    """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many.
+
+    Raises ``ValueRefused`` for a foreign cursor.
+    """
     rows = Schedule.objects.filter(func=FUNCTION).order_by("args")
     if cursor is not None:
-        rows = rows.filter(args__gt=cursor)
+        (after,) = cursor_parse(cursor, str)
+        rows = rows.filter(args__gt=after)
     found = list(rows[: limit + 1])
     shown = found[:limit]
     runs = runs_scheduled_last([_scope(row) for row in shown])
@@ -104,7 +111,7 @@ def schedules_policies(
         if failure is not None and (last is None or failure["at"] > last["at"]):
             last = failure
         told.append(_told(row, last, now))
-    return told, shown[-1].args if len(found) > limit else None
+    return told, cursor_make(shown[-1].args) if len(found) > limit else None
 
 
 def queue_told(*, now: dt.datetime) -> QueueTold:
@@ -151,10 +158,10 @@ def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
 
 
 def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Queue the job of a schedule now, beside its times, and return what it is called. Four queries.
+    """Queue the job of a schedule now, beside its times, and return what it is called. Five queries.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` for the run of a policy whose mode is off: it would do
-    nothing.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` for a job that waits in the queue already, and for the run
+    of a policy whose mode is off: it would do nothing.
     """
     with transaction.atomic():
         row = _taken(schedule_id, principal)
@@ -162,6 +169,7 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
             raise Conflict(f"The mode of the policy of {_scope(row)} is off, so its run would do nothing.")
         if row.func not in _JOBS:
             raise Conflict(f"The job {row.func} is not one of MemState's.")
+        _waiting_refuse(row.func, _args(row), now)
         row.task = async_task(row.func, *_args(row), group=row.name or str(row.pk))
         row.save(update_fields=["task"])
         _audit(row, "schedule_run", principal, reason, now, {}, {"task": row.task})
@@ -202,21 +210,31 @@ def schedule_change(
 
 
 def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.datetime) -> str:
-    """Queue a job again that failed, and return what it is called. The failure stays on record. Three queries.
+    """Queue a job again that failed, and return what it is called. The failure stays on record. Four queries.
 
-    Raises ``NotAllowed``, and ``NotVisible`` for a job that did not fail or is not one of MemState's.
+    Raises ``NotAllowed``, ``NotVisible`` for a job that did not fail or is not one of MemState's, and ``Conflict`` for
+    one that waits in the queue already.
     """
     principal.require("operator")
     with transaction.atomic():
-        row = Failure.objects.filter(pk=task_id).first()
+        # Of two clicks, the second waits for the first.
+        row = Failure.objects.select_for_update().filter(pk=task_id).first()
         if row is None or row.func not in _JOBS:
             raise NotVisible("There is no such failed job; it may have gone through by now.")
+        _waiting_refuse(row.func, tuple(row.args or ()), now)
         task = async_task(row.func, *(row.args or ()), group=row.group)
         AuditEvent.objects.create(
             at=now, actor=principal.actor, action="job_retried", scope=ROOT, reason=reason,
             before={"task": row.id, "error": _last_line(row.result)}, after={"job": row.func, "task": task},
         )  # fmt: skip
     return _JOBS[row.func][0]
+
+
+def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
+    # What is in hand has its lock in the future: it may have passed by what the second one is wanted for.
+    for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
+        if job.task.get("func") == func and tuple(job.task.get("args") or ()) == args:
+            raise Conflict(f"{_JOBS[func][0]} waits in the queue already, so it is not queued twice.")
 
 
 def _repeats_set(

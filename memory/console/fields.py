@@ -12,6 +12,8 @@ from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
 # How long an address may be: what every browser and server takes.
 MOST_ADDRESS = 6000
+# Days that filters take.
+FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1), dt.date(2200, 12, 31)
 
 
 class ScopeField(forms.CharField):
@@ -32,10 +34,18 @@ class ScopeField(forms.CharField):
 
 
 class DayField(forms.DateField):
-    """A day in UTC."""
+    """A day in UTC, of years in which there was or will be a store: the days beside it are days too."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(widget=forms.DateInput(attrs={"type": "date"}), **options)
+        bounds = {"min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
+        super().__init__(widget=forms.DateInput(attrs={"type": "date", **bounds}), **options)
+
+    def clean(self, value: Any) -> dt.date | None:
+        """Return the day, None for none. Raises ``ValidationError``."""
+        day: dt.date | None = super().clean(value)
+        if day is not None and not FIRST_DAY <= day <= LAST_DAY:
+            raise ValidationError(f"A day lies between {FIRST_DAY} and {LAST_DAY}.")
+        return day
 
 
 class ReasonField(forms.CharField):
@@ -44,6 +54,12 @@ class ReasonField(forms.CharField):
     def __init__(self, **options: Any) -> None:
         options = {"label": "Reason", "max_length": 1000, "help_text": "Journals show it.", **options}
         super().__init__(**options)
+
+
+class ReasonForm(forms.Form):
+    """Why somebody does something; it has to be said."""
+
+    reason = ReasonField()
 
 
 def start_of(day: dt.date | None) -> dt.datetime | None:

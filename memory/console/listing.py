@@ -6,12 +6,14 @@ A list is a page of rows and the cursor of the next; how many there are in all i
 import csv
 import datetime as dt
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from django import forms
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
-from memory.console.page import show
+from memory.console.page import refusal, show
 
 ROWS = 50
 # A count stops here: the exact number beyond it is worth less than the time it takes.
@@ -25,19 +27,30 @@ Fetch = Callable[[str | None, int], tuple[Sequence[Row], str | None]]
 # What a spreadsheet would take for a formula at the beginning of a cell (OWASP, "CSV Injection"). Full-width forms are
 # read as the plain ones by some.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_WITHIN = re.compile(r'[;\t\r\n]"*(?=[=+\-@＝＋－＠])')
 
 
 def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "row") -> HttpResponse:
     """Return how many rows a list has, as words that replace the place kept for them. ``count(most)`` stops counting
     after ``most`` and then returns one more."""
     found = count(COUNT_AT_MOST)
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     if found > COUNT_AT_MOST:
-        said = f"More than {COUNT_AT_MOST:,} {noun}s"
+        said = f"More than {COUNT_AT_MOST:,} {many}"
     else:
-        said = f"{found:,} {noun}{'' if found == 1 else 's'}"
+        said = f"{found:,} {noun if found == 1 else many}"
     if getattr(request, "htmx", False):
         return HttpResponse(said, content_type="text/plain; charset=utf-8")
     return show(request, "count.html", {"said": said, "query": request.GET.urlencode()})
+
+
+def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
+    """Return the page that says why nothing is exported: who asks for a part must not be sent the whole."""
+    wrong = [
+        str(error) if name == "__all__" else f"{form[name].label}: {error}"
+        for name, errors in form.errors.items() for error in errors
+    ]  # fmt: skip
+    return refusal(request, 422, "Nothing exported", " ".join(["The filter cannot be read.", *wrong]))
 
 
 def export(name: str, *, form: str, columns: Sequence[str], fetch: Fetch) -> StreamingHttpResponse:
@@ -75,13 +88,20 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Return the lines of a CSV file that opens in a spreadsheet as what it is: text that looks like a formula gets an
     apostrophe in front, numbers and moments stay as they are."""
     line = _Line()
-    writer = csv.writer(line)
+    # Every text in quotes: one with a semicolon is one cell where lists are parted by semicolons, too.
+    writer = csv.writer(line, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(columns)
     # The mark tells spreadsheets that this is UTF-8.
     yield "\ufeff" + line.text
     for row in rows:
-        writer.writerow([cell_text(row[column]) for column in columns])
+        writer.writerow([cell(row[column]) for column in columns])
         yield line.text
+
+
+def cell(value: Any) -> str | float:
+    """Return a value as the csv module takes it: numbers are the only cells without quotes."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if plain else cell_text(value)
 
 
 def cell_text(value: Any) -> str:
@@ -96,6 +116,9 @@ def cell_text(value: Any) -> str:
         return value.isoformat()
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else str(value)
     text = text.replace("\x00", "")
+    # Where lists are parted by something else than commas, a quote that is not the first thing of a line protects
+    # nothing, so within a text no cell or line may begin with a formula either.
+    text = _WITHIN.sub(r"\g<0>'", text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

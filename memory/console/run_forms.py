@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import ScopeField
 from memory.domain.rules import EVENTS
 from memory.domain.scopes import ROOT
 from memory.forgetting.by_hand import BY_HAND
@@ -47,12 +47,6 @@ class StartForm(forms.Form):
     """Where a run is planned."""
 
     scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
-
-
-class ReasonForm(forms.Form):
-    """Why somebody applies, approves or undoes a run."""
-
-    reason = ReasonField()
 
 
 class ActionsForm(forms.Form):

@@ -9,28 +9,49 @@ from typing import Any
 
 from memory.domain.errors import ValueRefused
 
+# No cursor is longer: the longest hold a title and an id.
+MOST_CURSOR = 8000
 _FOREIGN = "This cursor was not handed out here; start again without one."
 
 
 def cursor_make(*parts: object) -> str:
     """Return the cursor for a place in a list; moments become ISO 8601, numbers their exact text."""
     said = [part.isoformat() if isinstance(part, dt.datetime) else str(part) for part in parts]
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode()
+    # Letters as they are: as escapes, a long title would make an address that servers refuse.
+    return base64.urlsafe_b64encode(json.dumps(said, ensure_ascii=False).encode()).decode()
 
 
 def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
     """Return the parts of a cursor, each read by its reader. Raises ``ValueRefused`` for one from elsewhere."""
+    if len(cursor) > MOST_CURSOR:
+        raise ValueRefused(_FOREIGN)
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        if not isinstance(parts, list) or not all(_storable(part) for part in parts):
+            raise ValueRefused(_FOREIGN)
         return [reader(part) for reader, part in zip(readers, parts, strict=True)]
-    except (ValueError, TypeError, AttributeError, binascii.Error) as problem:
+    except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, binascii.Error) as problem:
         raise ValueRefused(_FOREIGN) from problem
 
 
+def _storable(part: object) -> bool:
+    # Neither NUL nor half a pair of surrogates can be in the store, so the database is not asked about them.
+    return isinstance(part, str) and "\x00" not in part and not any("\ud800" <= letter <= "\udfff" for letter in part)
+
+
 def moment_read(text: str) -> dt.datetime:
-    """Return a moment that a cursor holds; without an offset it is in UTC."""
+    """Return a moment that a cursor holds, in UTC, as it is where it has no offset. Raises ``ValueError`` and
+    ``OverflowError``."""
     moment = dt.datetime.fromisoformat(text)
-    return moment.replace(tzinfo=moment.tzinfo or dt.UTC)
+    return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
+
+
+def number_read(text: str) -> int:
+    """Return a whole number that a cursor holds, as far as the database counts. Raises ``ValueError``."""
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError
+    return number
 
 
 def place_read(cursor: str) -> int:

@@ -8,7 +8,7 @@ import datetime as dt
 import itertools
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -144,12 +144,14 @@ def topics_sort(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) ->
 
 
 def topics_move(
-    verb: str, ids: Sequence[uuid.UUID], *, seen_at: dt.datetime, principal: Principal, reason: str, now: dt.datetime
-) -> Moved:
+    verb: str, ids: Sequence[uuid.UUID], *, seen_at: dt.datetime, principal: Principal, reason: str, now: dt.datetime,
+    pinned: Collection[uuid.UUID] | None = None,
+) -> Moved:  # fmt: skip
     """Do ``verb``, one of ``VERBS``, to as many of these topics as it can be done to, in one transaction.
 
     Left alone, and told with the reason, are those where it is in vain and those that changed after ``seen_at``, when
-    somebody looked at them and decided. As many statements as the verb by itself. Raises ``NotAllowed`` and
+    somebody looked at them and decided. A pin is no change of the topic, so ``pinned`` names those that were pinned
+    then; with None, pins are not asked about. As many statements as the verb by itself. Raises ``NotAllowed`` and
     ``ValueRefused``.
     """
     principal.require("operator")
@@ -157,9 +159,15 @@ def topics_move(
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, [list(ids)])
         found = _sort(verb, ids, cursor.fetchall(), principal=principal)
-        late = [row for row in found.touched if row.updated_at > seen_at]
-        rows = [row for row in found.touched if row.updated_at <= seen_at]
-        left = found.left + [(row.id, row, "It was changed while you looked.") for row in late]
+        rows, late = [], []
+        for row in found.touched:
+            if row.updated_at > seen_at:
+                late.append((row.id, row, "It was changed while you looked."))
+            elif pinned is not None and row.pinned != (row.id in pinned):
+                late.append((row.id, row, f"It was {'pinned' if row.pinned else 'unpinned'} while you looked."))
+            else:
+                rows.append(row)
+        left = [*found.left, *late]
         if not rows:
             return Moved(None, left)
         return Moved(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)

@@ -9,7 +9,7 @@ from django.db import connection
 
 from memory.access.keys import callers_named
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.hindsight.subject import topic_row
 
 # The log has no index by topic: an index over its lists of topics would slow down every query's one INSERT. So a page
@@ -51,7 +51,7 @@ def accesses_of(
     """
     with connection.cursor() as database:
         row = topic_row(database, topic_id, principal)
-        before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, moment_read, int)
+        before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, moment_read, number_read)
         wanted = {
             "id": topic_id, "first": min(row.created_at, row.last_retrieved_at or row.created_at), "at": before[0],
             "before": before[1], "most": LOOKED_AT, "limit": limit + 1,

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import AccessLog
@@ -94,7 +94,7 @@ def queries_list(
     """
     queries = _queries(wanted, principal).order_by("-at", "-id")
     if cursor is not None:
-        at, number = cursor_parse(cursor, moment_read, int)
+        at, number = cursor_parse(cursor, moment_read, number_read)
         queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
     rows = list(queries[: limit + 1])
     following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None

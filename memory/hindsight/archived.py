@@ -19,6 +19,7 @@ from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.forgetting.by_hand import taken_back_sql
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
+from memory.forgetting.run_words import event_words
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 
@@ -215,7 +216,7 @@ class _Query:
                 score, topic_id = cursor_parse(cursor, float, uuid.UUID)
                 self.where.append(f"({_SCORE}, v.topic_id) < ({bind(score)}::float8, {bind(topic_id)}::uuid)")
             case "title":
-                title, topic_id = cursor_parse(cursor, _text_read, uuid.UUID)
+                title, topic_id = cursor_parse(cursor, str, uuid.UUID)
                 self.where.append(f"(t.title, v.topic_id) > ({bind(title)}::text, {bind(topic_id)}::uuid)")
 
     def rows(self, limit: int) -> list[tuple[Any, ...]]:
@@ -261,12 +262,6 @@ def _like_plain(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _text_read(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError
-    return text
-
-
 def _told(row: tuple[Any, ...], looked_up: int, looked_up_at: dt.datetime | None) -> dict[str, Any]:
     (topic_id, title, scope, kind, at, from_rung, why, run_id, actor, event, salience, pinned, shadow, rank,
      restored) = row  # fmt: skip
@@ -277,7 +272,7 @@ def _told(row: tuple[Any, ...], looked_up: int, looked_up_at: dt.datetime | None
         "topic_id": str(topic_id), "title": title, "scope": scope, "kind": kind, "archived_at": at,
         "from_rung": Rung(from_rung).label if from_rung is not None else None,
         "because": by if told else None, "reason": _reason(told), "by": actor,
-        "run_id": str(run_id) if run_id else None, "run_event": event,
+        "run_id": str(run_id) if run_id else None, "run_words": event_words(event) if event else "Run",
         "policy": told.get("policy"), "version": told.get("version"),
         "score": score if score is None or math.isfinite(score) else None, "salience": salience, "pinned": pinned,
         "looked_up": looked_up, "looked_up_at": looked_up_at, "shadow_hits": shadow, "shadow_rank": rank,

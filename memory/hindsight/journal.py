@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.models.expressions import path_within_sql
 
 # What the journal calls the two ways in which a policy gets a new version.
@@ -58,7 +58,7 @@ def audit_list(
     """
     conditions, values = _conditions(wanted, principal)
     if cursor is not None:
-        values["at"], values["kind"], values["id"] = cursor_parse(cursor, moment_read, int, int)
+        values["at"], values["kind"], values["id"] = cursor_parse(cursor, moment_read, number_read, number_read)
         conditions.append("(at, kind, id) < (%(at)s, %(kind)s, %(id)s)")
         # Of a row comparison with a constant in the middle, the index of times serves the first member.
         conditions.append("at <= %(at)s")

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.forgetting.by_hand import by_hand_sql, taken_back_sql
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
@@ -80,9 +81,15 @@ _TOPICS = """
 SELECT r.topic_id, t.title, t.kind, sc.path, t.rung, r.at, r.source, r.run_id, r.policy, r.version, r.from_rung,
        r.looked_up, r.looked_up_at, r.back_at, r.shadow, r.shadow_at, r.shadow_rank
 FROM regrets r JOIN memory_topic t ON t.id = r.topic_id JOIN memory_scope sc ON sc.id = t.scope_id
-WHERE r.regretted
-ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id LIMIT {limit:d}
+WHERE r.regretted AND {after}
+ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id DESC, r.at DESC LIMIT {limit:d}
 """
+_AFTER = """
+(greatest(r.looked_up_at, r.back_at, r.shadow_at), r.topic_id, r.at)
+< ({last}::timestamptz, {id}::uuid, {at}::timestamptz)
+"""
+
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM regrets WHERE regretted LIMIT {most:d}) x"
 
 _REASONS = """
 SELECT p.scope, p.number, p.author, p.reason FROM memory_policyversion p
@@ -106,7 +113,7 @@ def regret_report(
     with connection.cursor() as cursor:
         cursor.execute(regrets + _COUNTS, bound.values)
         counted: list[tuple[Any, ...]] = cursor.fetchall()
-        cursor.execute(regrets + _TOPICS.format(limit=limit), bound.values)
+        cursor.execute(regrets + _TOPICS.format(after="true", limit=limit), bound.values)
         topics = [_topic(row) for row in cursor.fetchall()]
         versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
         cursor.execute(
@@ -133,6 +140,43 @@ def regret_report(
     return report
 
 
+def regretted_list(
+    *, scope: str, principal: Principal, now: dt.datetime, cursor: str | None, limit: int,
+    since: dt.datetime | None = None, until: dt.datetime | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+    """Return the archivings that were regretted, those regretted last first, and the cursor of the next page.
+
+    As many as ``regret_report`` counts: a topic that was regretted twice is there twice. One query over the archivings
+    of that time. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    bound, after = Bound(), "true"
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
+    if cursor is not None:
+        signal_at, topic_id, at = cursor_parse(cursor, moment_read, uuid.UUID, moment_read)
+        after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
+    with connection.cursor() as ask:
+        ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)
+        told = [_topic(row) for row in ask.fetchall()]
+    for row in told:
+        signals = (row["looked_up_at"], row["restored_at"], row["shadow_at"])
+        row["regretted_at"] = max(at for at in signals if at is not None)
+    last = told[limit - 1] if len(told) > limit else None
+    following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
+    return told[:limit], following
+
+
+def regretted_count(
+    *, scope: str, principal: Principal, now: dt.datetime, at_most: int, since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+) -> int:  # fmt: skip
+    """Return how many archivings were regretted, ``at_most`` + 1 if there are more than that. One query."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
+    with connection.cursor() as ask:
+        ask.execute(regrets + _COUNT.format(most=at_most + 1), bound.values)
+        return int(ask.fetchone()[0])
+
+
 def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, Any]]:
     """Return the archivings of one topic that were regretted, the last first, each with its signals. One query.
 
@@ -141,7 +185,7 @@ def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, 
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _TOPICS.format(limit=50), bound.values)
+        cursor.execute(regrets + _TOPICS.format(after="true", limit=50), bound.values)
         return [_topic(row) for row in cursor.fetchall()]
 
 

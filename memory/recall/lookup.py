@@ -156,6 +156,9 @@ def field_history(
     Raises ``NotVisible`` if the caller sees no such topic or it has no such field, ``ValueRefused`` for a bad cursor.
     """
     topic_get(topic_id, principal=principal, now=now)
+    if "\x00" in name:
+        # No name has one, and the database takes none.
+        raise NotVisible(f"Topic {topic_id} has no field {name!r}.")
     before = 2**31 - 1 if cursor is None else place_read(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})

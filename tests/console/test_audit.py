@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory.console.listing import cell_text
+from memory.console.listing import cell_text, csv_lines
 from memory.hindsight.journal import AuditFilter, audit_list
 from memory.models import AuditEvent, PolicyVersion
 from tests.cast import Caller, principal_like
@@ -134,6 +134,33 @@ def test_an_export_of_more_than_one_statement_is_whole(
     assert [line["action"] for line in lines] == [f"step {place}" for place in reversed(range(30))]
 
 
+def test_texts_are_in_quotes_and_numbers_are_not() -> None:
+    rows = [{"text": "a;b", "number": -1.5, "whole": 7, "none": None, "yes": True}]
+    lines = list(csv_lines(["text", "number", "whole", "none", "yes"], rows))
+    assert lines == ['\ufeff"text","number","whole","none","yes"\r\n', '"a;b",-1.5,7,"","true"\r\n']
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/audit/export.csv?since=yesterday", "/audit/export.jsonl?until=9999-12-31",
+        "/archived/export.csv?scope=no%20scope",
+        "/archived/export.csv?regret=maybe", "/runs/export.csv?status=odd", "/lookup/export.csv?q=rung:nowhere",
+    ],
+)  # fmt: skip
+def test_nothing_is_exported_for_a_filter_that_cannot_be_read(looker: Client, url: str) -> None:
+    reply = looker.get(url)
+    assert reply.status_code == 422
+    assert "Nothing exported" in reply.content.decode()
+    assert "Content-Disposition" not in reply.headers
+
+
+def test_the_last_of_all_days_is_refused_with_a_sentence(looker: Client) -> None:
+    page = looker.get("/audit/", {"until": "9999-12-31"}).content.decode()
+    assert "A day lies between 1970-01-01 and 2200-12-31." in page
+    assert looker.get("/audit/", {"until": "2200-12-31", "since": "1970-01-01"}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("value", "cell"),
     [
@@ -141,8 +168,8 @@ def test_an_export_of_more_than_one_statement_is_whole(
         ("+1", "'+1"),
         ("-1", "'-1"),
         ("@SUM(A1)", "'@SUM(A1)"),
-        ("\t=1", "'\t=1"),
-        ("\r=1", "'\r=1"),
+        ("\t=1", "'\t'=1"),
+        ("\r=1", "'\r'=1"),
         ("＝1", "'＝1"),
         (-1, "-1"),
         (-0.5, "-0.5"),
@@ -151,6 +178,10 @@ def test_an_export_of_more_than_one_statement_is_whole(
         ("plain, with a comma", "plain, with a comma"),
         (["=1"], '["=1"]'),
         ("nul\x00", "nul"),
+        ("x;=1+1", "x;'=1+1"),
+        ("x\t=1\n-2", "x\t'=1\n'-2"),
+        ('x;"=1"', 'x;"\'=1"'),
+        ("a-b; c=d", "a-b; c=d"),
     ],
 )
 def test_no_cell_is_a_formula_and_no_number_becomes_a_text(value: Any, cell: str) -> None:

@@ -175,3 +175,21 @@ def test_a_change_costs_the_same_for_10_and_for_200_topics(op: Client, operator:
         costs.append((look, do))
     print(costs)
     assert costs[0] == costs[1]
+
+
+def test_what_was_pinned_or_unpinned_after_the_page_was_shown_is_left_out_of_an_archiving(
+    op: Client, operator: Caller
+) -> None:
+    one, pinned, unpinned, kept = (operator.remember(title) for title in ("one", "pinned", "unpinned", "kept"))
+    for topic in (unpinned, kept):
+        operator.post(f"/v1/topics/{topic}/pin", {}).ok()
+    page = op.get(f"/bulk/archive/?topic={one}&topic={pinned}&topic={unpinned}&topic={kept}").content.decode()
+    assert "Archive 4 topics" in page
+    operator.post(f"/v1/topics/{pinned}/pin", {}).ok()
+    operator.post(f"/v1/topics/{unpinned}/unpin", {}).ok()
+
+    done = html.unescape(confirm(op, "archive", page).content.decode())
+
+    assert "2 topics are archived." in done
+    assert "It was pinned while you looked: 1. It was unpinned while you looked: 1." in done
+    assert {str(topic) for topic in Topic.objects.filter(rung=3).values_list("id", flat=True)} == {one, kept}

@@ -3,6 +3,7 @@
 import datetime as dt
 import html
 import re
+import uuid
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
 from memory.forgetting.gauges import Limit, standing_counts
 from memory.forgetting.standing import topics_archive, topics_restore
 from memory.hindsight.activity import activity_days
+from memory.hindsight.regret import regretted_list
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock
@@ -281,3 +283,35 @@ def test_questions_are_told_with_the_names_of_keys_and_found_by_them(
     page = looker.get("/overview/queries/", {"actor": "key:alice"}).content.decode()
     assert "Where is the sledge?" in page
     assert "Where are the skis?" not in page
+
+
+def test_the_share_of_regret_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:
+    ids = [operator.remember(f"Topic {place}") for place in range(5)]
+    for _again in range(2):
+        topics_archive([uuid.UUID(each) for each in ids], principal=SYSTEM, reason="", now=timezone.now())
+        operator.get(f"/v1/topics/{ids[0]}").ok()
+        topics_restore([uuid.UUID(each) for each in ids[:2]], principal=SYSTEM, reason="", now=timezone.now())
+        topics_restore([uuid.UUID(each) for each in ids[2:]], principal=SYSTEM, reason="", now=timezone.now())
+    topics_archive([uuid.UUID(ids[4])], principal=SYSTEM, reason="", now=timezone.now())
+
+    part = text_of(looker, "/overview/regret/", headers=PART)
+    url = html.unescape(re.findall(r'href="(/overview/regretted/[^"]+)"', part)[0])
+
+    assert "10 of 11 archivings were regretted" in part
+    assert counted(looker, url) == 10
+    assert text_of(looker, url).count('<td class="title">') == 10
+
+
+def test_regretted_archivings_follow_each_other_without_a_gap_or_a_repeat(operator: Caller) -> None:
+    ids = [uuid.UUID(operator.remember(f"Topic {place}")) for place in range(3)]
+    for _again in range(3):
+        topics_archive(ids, principal=SYSTEM, reason="", now=timezone.now())
+        topics_restore(ids, principal=SYSTEM, reason="", now=timezone.now())
+    now, seen, cursor = timezone.now(), [], None
+    while True:
+        rows, cursor = regretted_list(scope="/", principal=SYSTEM, now=now, cursor=cursor, limit=2)
+        seen += [(row["regretted_at"], row["topic_id"], row["archived_at"]) for row in rows]
+        if cursor is None:
+            break
+    assert len(seen) == 9
+    assert seen == sorted(set(seen), reverse=True)

@@ -514,3 +514,15 @@ def test_the_editor_costs_as_many_statements_for_200_versions_as_for_10(op: Clie
     versions_made(["/"] * 190)
     draft = {**opened(op), "half_life_days": "3"}
     assert statements_of(lambda: op.post(f"{EFFECT}/", draft, headers=TYPING)) == few
+
+
+@pytest.mark.parametrize("base", ["x", "NaN", "1.0", "-1", "9" * 40])
+def test_a_draft_on_no_version_is_refused_with_a_sentence(op: Client, base: str) -> None:
+    replies = [
+        op.get("/policies/edit/", {"base_version": base}),
+        op.post("/policies/edit/", {"base_version": base, "reason": "x"}),
+        op.post("/policies/edit/effect/", {"base_version": base, "merge": "1"}),
+    ]
+    for reply in replies:
+        assert reply.status_code == 400
+        assert "base_version has to be the number of a version." in reply.content.decode()

@@ -4,6 +4,7 @@ import datetime as dt
 import re
 import uuid
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.test import Client
@@ -245,3 +246,35 @@ def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(
     following = re.search(r'rel="next" href="(\?[^"]+)"', page)
     assert following is not None
     assert "/049" in body_of(looker.get(f"/schedules/{following[1]}"))
+
+
+def test_a_second_click_on_run_now_queues_nothing(op: Client) -> None:
+    assert "Tidying is queued." in text_of(do(op, "tidy", "run"))
+    again = do(op, "tidy", "run")
+    assert again.status_code == 409
+    assert "Tidying waits in the queue already, so it is not queued twice." in text_of(again)
+    assert queued() == [("memory.jobs.tidy", ())]
+    # Once the worker has it in hand, another one may be wanted.
+    OrmQ.objects.update(lock=NOON + dt.timedelta(hours=1))
+    assert "Tidying is queued." in text_of(do(op, "tidy", "run"))
+
+
+def test_a_second_click_on_again_queues_nothing(op: Client) -> None:
+    row = failure()
+    for status in (302, 409):
+        assert op.post(f"/schedules/failed/{row.pk}/again/").status_code == status
+    assert len(queued()) == 1
+
+
+def test_the_list_of_policies_goes_on_where_it_left_off(looker: Client, operator: Caller, monkeypatch: Any) -> None:
+    monkeypatch.setattr("memory.console.pages.schedules.ROWS", 1)
+    scopes = ["/", "/a", "/b"]
+    for scope in scopes:
+        policy_put(operator, scope, cron="30 4 * * 1")
+    seen, query = [], ""
+    for _page in scopes:
+        page = body_of(looker.get(f"/schedules/{query}"))
+        seen += re.findall(r"/policies/at/\?scope=([^\"&]+)", page.partition("<main")[2])
+        query = "".join(re.findall(r'rel="next" href="([^"]+)"', page))
+    assert ([unquote(scope) for scope in dict.fromkeys(seen)], query) == (scopes, "")
+    assert looker.get("/schedules/?cursor=/a").status_code == 400

@@ -37,7 +37,7 @@ def sends(topic: str, **changes: Any) -> dict[str, Any]:
     """Return the form of an edit as a browser sends it, with members changed."""
     row = Topic.objects.get(pk=topic)
     return {
-        "title": row.title, "summary": row.summary, "kind": row.kind, "categories": ", ".join(row.categories),
+        "title": row.title, "summary": row.summary, "kind": row.kind, "categories": "\r\n".join(row.categories),
         "salience": "", "reason": "", "seen_at": row.updated_at.isoformat(), **changes,
     }  # fmt: skip
 
@@ -281,8 +281,8 @@ def test_a_released_topic_says_so_and_can_be_restored(op: Client, agent: Caller)
 def test_an_edit_changes_what_the_topic_says_and_keeps_what_it_said(op: Client, agent: Caller):
     topic = agent.remember("Tea", summary="Black", categories=["kitchen"], topic_kind="preference")
     reply = op.post(f"/topics/{topic}/edit/", sends(
-        topic, title="Tea at home", summary="Green\r\nand cold", categories="kitchen,  habits , ", salience="2.5",
-        reason="asked again",
+        topic, title="Tea at home", summary="Green\r\nand cold", categories="kitchen\r\n  habits \r\n\r\n",
+        salience="2.5", reason="asked again",
     ))  # fmt: skip
     assert reply.status_code == 302
     row = Topic.objects.get(pk=topic)
@@ -298,6 +298,26 @@ def test_a_form_sent_unchanged_changes_nothing(op: Client, agent: Caller):
     assert op.post(f"/topics/{topic}/edit/", sends(topic)).status_code == 302
     assert not TopicEdit.objects.exists()
     assert last_event(topic).action == "ingest_new_topic"
+
+
+def test_what_somebody_leaves_alone_stays_as_it_is_whatever_browsers_make_of_it(op: Client, agent: Caller):
+    names = ["tea, black", " with blanks ", "Zoo", "a"]
+    topic = agent.remember("Tea", summary="\n Black\r\nor green \n", categories=names, topic_kind="a\nb")
+    Topic.objects.filter(pk=topic).update(categories=names)
+    page = read(op, topic, "edit/")
+    assert "tea, black\n with blanks \nZoo\na</textarea>" in page
+    unchanged = sends(topic, summary="\r\n Black\r\nor green \r\n", kind="ab")
+    told = op.post(f"/topics/{topic}/edit/", unchanged, follow=True)
+    assert "nothing was changed" in told.content.decode()
+    assert not TopicEdit.objects.exists()
+    op.post(f"/topics/{topic}/edit/", {**unchanged, "title": "Green tea"})
+    edit = TopicEdit.objects.get(topic_id=topic)
+    row = Topic.objects.get(pk=topic)
+    assert (edit.before, row.title, row.categories) == ({"title": "Tea"}, "Green tea", names)
+    assert (row.summary, row.kind) == ("\n Black\r\nor green \n", "a\nb")
+    more = "\r\n".join([*names, "cold, too"])
+    op.post(f"/topics/{topic}/edit/", sends(topic, categories=more, summary=unchanged["summary"], kind="ab"))
+    assert Topic.objects.get(pk=topic).categories == sorted([*names, "cold, too"])
 
 
 def test_of_two_editors_the_second_keeps_the_text_and_sees_the_other_one(op: Client, agent: Caller):
@@ -320,7 +340,7 @@ def test_of_two_editors_the_second_keeps_the_text_and_sees_the_other_one(op: Cli
 def test_what_is_wrong_with_a_form_stands_beside_it_and_nothing_is_changed(op: Client, agent: Caller):
     topic = agent.remember("Tea")
     reply = op.post(f"/topics/{topic}/edit/", sends(
-        topic, title="", summary="kept words", salience="11", categories=",".join(str(n) for n in range(60))
+        topic, title="", summary="kept words", salience="11", categories="\n".join(str(n) for n in range(60))
     ))  # fmt: skip
     page = reply.content.decode()
     assert reply.status_code == 422

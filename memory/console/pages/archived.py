@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.listing import ROWS, count_words, export
+from memory.console.listing import ROWS, count_words, export, filter_refused
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.hindsight.archived import ArchiveFilter, archived_count, archived_ids, archived_list
 
@@ -103,7 +103,8 @@ def archived_counted(request: ConsoleRequest) -> HttpResponse:
 def archived_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
     """Stream exactly what the filter finds."""
     filters = ArchivedForm(request.GET)
-    filters.is_valid()
+    if not filters.is_valid():
+        return filter_refused(request, filters)
     wanted, principal, now = filters.wanted(), request.principal, timezone.now()
     return export(
         "archived", form=form, columns=COLUMNS,

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.listing import ROWS, count_words, export
+from memory.console.listing import ROWS, count_words, export, filter_refused
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.hindsight.journal import AuditFilter, audit_count, audit_list
 
@@ -70,7 +70,8 @@ def audit_counted(request: ConsoleRequest) -> HttpResponse:
 def audit_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
     """Stream exactly what the filter finds."""
     filters = AuditForm(request.GET)
-    filters.is_valid()
+    if not filters.is_valid():
+        return filter_refused(request, filters)
     wanted, principal = filters.wanted(), request.principal
     return export(
         "audit", form=form, columns=COLUMNS,

@@ -31,6 +31,8 @@ from memory.models import Rung
 # So many of each group are shown; the numbers are of all.
 SHOWN = 50
 MOST_REASON = 500
+# An id, and whether it was pinned.
+PACKED = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +78,20 @@ class ConfirmForm(forms.Form):
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
-    def clean_topics(self) -> list[uuid.UUID]:
-        """Return the ids. Raises ``ValidationError`` for anything else."""
+    def clean_topics(self) -> dict[uuid.UUID, bool]:
+        """Return the ids, each with whether it was pinned. Raises ``ValidationError`` for anything else."""
         try:
             packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
-            return [uuid.UUID(bytes=packed[place : place + 16]) for place in range(0, len(packed), 16)]
+            pieces = [packed[place : place + PACKED] for place in range(0, len(packed), PACKED)]
+            return {uuid.UUID(bytes=piece[:-1]): bool(piece[-1]) for piece in pieces}
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError("These topics cannot be read; pick them anew.") from problem
 
 
-def ids_pack(ids: Sequence[uuid.UUID]) -> str:
-    """Return ids as one short text: ten thousand fields of a form would be refused."""
-    return base64.b64encode(b"".join(each.bytes for each in ids)).decode()
+def topics_pack(rows: Sequence[Standing]) -> str:
+    """Return topics as one short text, each with whether it is pinned: ten thousand fields of a form would be
+    refused."""
+    return base64.b64encode(b"".join(row.id.bytes + bytes([row.pinned]) for row in rows)).decode()
 
 
 def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
@@ -115,12 +119,12 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
         form = ConfirmForm(request.POST)
         if form.is_valid():
             return _done(request, verb, form.cleaned_data, now)
-        ids: list[uuid.UUID] = form.cleaned_data.get("topics") or []
+        ids: list[uuid.UUID] = list(form.cleaned_data.get("topics") or {})
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
     found = topics_sort(verb, ids, principal=request.principal)
-    form.initial["topics"] = ids_pack([row.id for row in found.touched])
+    form.initial["topics"] = topics_pack(found.touched)
     return show(
         request, "bulk.html",
         {"verb": verb, "words": WORDS[verb], "form": form, "back": back_to(request, request.GET.get("next", "")),
@@ -131,8 +135,9 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
 
 def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.datetime) -> HttpResponse:
     moved = topics_move(
-        verb, said["topics"], seen_at=said["seen_at"], principal=request.principal, reason=said["reason"], now=now
-    )
+        verb, list(said["topics"]), seen_at=said["seen_at"], principal=request.principal, reason=said["reason"],
+        now=now, pinned={topic_id for topic_id, pinned in said["topics"].items() if pinned},
+    )  # fmt: skip
     if moved.run is not None:
         undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
     if moved.left:

@@ -14,7 +14,7 @@ from memory.access.principal import Principal
 from memory.api.replies import json_text
 from memory.console.fields import ScopeField
 from memory.console.listing import ROWS, count_words, export
-from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.page import READER, ConsoleRequest, page, refusal, show
 from memory.domain.errors import MemoryProblem
 from memory.domain.lookup_language import MAX_LENGTH, LookupFlaw
 from memory.ingest.items import EARLIEST, LATEST
@@ -130,7 +130,10 @@ def lookup_counted(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def lookup_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
     """Stream exactly the topics that meet every part of the lookup."""
-    search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
+    try:
+        search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
+    except LookupFlaw as flaw:
+        return refusal(request, 422, "Nothing exported", flaw.sentence)
     now = timezone.now()
     return export(
         "lookup", form=form, columns=COLUMNS,

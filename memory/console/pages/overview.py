@@ -18,7 +18,7 @@ from memory.forgetting.run_lookup import RunFilter, run_told, runs_held, runs_li
 from memory.forgetting.tokens import token_gauges
 from memory.health import health_watch, outside_told, worker_check
 from memory.hindsight.activity import QueryFilter, activity_days, queries_count, queries_list
-from memory.hindsight.regret import regret_report
+from memory.hindsight.regret import regret_report, regretted_count, regretted_list
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -60,6 +60,20 @@ class QueriesForm(forms.Form):
             scope=said.get("scope") or ROOT, actor=said.get("actor") or None, since=start_of(said.get("since")),
             until=end_of(said.get("until")),
         )  # fmt: skip
+
+
+class RegrettedForm(forms.Form):
+    """What the list of regretted archivings can be filtered by."""
+
+    scope = ScopeField(required=False)
+    since = DayField(required=False, label="Archived from")
+    until = DayField(required=False, label="Until")
+
+    def wanted(self) -> dict[str, Any]:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        said: dict[str, Any] = self.cleaned_data
+        return {"scope": said.get("scope") or ROOT, "since": start_of(said.get("since")),
+                "until": end_of(said.get("until"))}  # fmt: skip
 
 
 @page(get=READER)
@@ -139,10 +153,34 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
     now = timezone.now()
     spans = []
     for days in REGRET_DAYS:
-        since = now - dt.timedelta(days=days)
-        report = regret_report(scope=ROOT, principal=request.principal, now=now, since=since, limit=0)
-        spans.append({"days": days, "since": since.date(), "report": report})
+        # From the beginning of a day, since that is what the address of the list says.
+        day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
+        report = regret_report(scope=ROOT, principal=request.principal, now=now, since=start_of(day), limit=0)
+        spans.append({"days": days, "since": day, "report": report})
     return _part(request, "regret", "Regret", {"spans": spans})
+
+
+@page(get=READER)
+def overview_regretted(request: ConsoleRequest) -> HttpResponse:
+    """Show the archivings that somebody regretted, the last first. One query over the archivings of that time."""
+    form = RegrettedForm(request.GET)
+    form.is_valid()
+    found, following = regretted_list(
+        **form.wanted(), principal=request.principal, now=timezone.now(), cursor=request.GET.get("cursor"), limit=ROWS
+    )
+    return show(request, "overview_regretted.html", {"form": form, "archivings": found, "next": following})
+
+
+@page(get=READER)
+def overview_regretted_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many archivings the filter finds. One query."""
+    form = RegrettedForm(request.GET)
+    form.is_valid()
+    now, principal = timezone.now(), request.principal
+    return count_words(
+        request, lambda most: regretted_count(**form.wanted(), principal=principal, now=now, at_most=most),
+        "archiving",
+    )  # fmt: skip
 
 
 @page(get=READER)
@@ -162,7 +200,7 @@ def overview_queries_counted(request: ConsoleRequest) -> HttpResponse:
     form = QueriesForm(request.GET)
     form.is_valid()
     return count_words(
-        request, lambda most: queries_count(form.wanted(), principal=request.principal, at_most=most), "question"
+        request, lambda most: queries_count(form.wanted(), principal=request.principal, at_most=most), "query"
     )
 
 
@@ -180,6 +218,8 @@ urlpatterns = [
     path("overview/gauges/", overview_gauges, name="overview_gauges"),
     path("overview/activity/", overview_activity, name="overview_activity"),
     path("overview/regret/", overview_regret, name="overview_regret"),
+    path("overview/regretted/", overview_regretted, name="overview_regretted"),
+    path("overview/regretted/count/", overview_regretted_counted, name="overview_regretted_count"),
     path("overview/queries/", overview_queries, name="overview_queries"),
     path("overview/queries/count/", overview_queries_counted, name="overview_queries_count"),
 ]

@@ -10,13 +10,13 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from memory.console.fields import MOST_ADDRESS, ReasonField, ScopeField
+from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_stepped
 from memory.domain.cursors import place_read
-from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.forgetting.effect import Effect, rollback_effect
@@ -38,17 +38,10 @@ class OpenForm(forms.Form):
     scope = ScopeField(required=False, label="Open the policy of", widget=forms.TextInput(attrs={"size": 32}))
 
 
-class SaveForm(forms.Form):
-    """Why somebody saves a policy."""
-
-    reason = ReasonField()
-
-
-class RollbackForm(forms.Form):
+class RollbackForm(ReasonForm):
     """Why somebody goes back, and on which version they decided it."""
 
     base_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
-    reason = ReasonField()
 
 
 def address(name: str, scope: str, **more: Any) -> str:
@@ -62,8 +55,12 @@ def scope_of(request: ConsoleRequest) -> str:
 
 
 def number_of(request: ConsoleRequest, name: str) -> int:
-    """Return the number of a version in the address, 0 if it is left out. Raises ``ValueRefused``."""
-    return place_read(request.GET.get(name) or "0")
+    """Return the number of a version in the form or the address, 0 if it is left out. Raises ``ValueRefused``."""
+    members = request.POST if request.method == "POST" and name in request.POST else request.GET
+    try:
+        return place_read(members.get(name) or "0")
+    except ValueRefused as problem:
+        raise ValueRefused(f"{name} has to be the number of a version.") from problem
 
 
 @page(get=READER)
@@ -150,12 +147,14 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
     A draft that is refused, and one made on a version that is no longer the newest, comes back as it was typed.
     """
     scope = scope_of(request)
+    # Whatever is made of the draft, it is compared with a version.
+    number_of(request, "base_version")
     policies = policies_current()
     if request.method != "POST":
         texts = draft_opened(request.GET.dict(), policies=policies, scope=scope)
         form = DraftForm(texts, policies=policies, scope=scope)
-        return _editor(request, form, SaveForm(), tried=request.GET.keys() > {"scope"})
-    form, save = DraftForm(request.POST, policies=policies, scope=scope), SaveForm(request.POST)
+        return _editor(request, form, ReasonForm(), tried=request.GET.keys() > {"scope"})
+    form, save = DraftForm(request.POST, policies=policies, scope=scope), ReasonForm(request.POST)
     # Both are read, so that one answer has all there is to say.
     if not (form.is_valid() & save.is_valid()):
         return _editor(request, form, save, tried=True, status=422)
@@ -185,9 +184,10 @@ def policy_effect(request: ConsoleRequest) -> HttpResponse:
     if request.method != "POST":
         # Somebody came back to an address that a form had led to.
         return go(request, address("policy_edit", scope))
+    number_of(request, "base_version")
     policies = policies_current()
     form = DraftForm(request.POST, policies=policies, scope=scope)
-    save = SaveForm(initial={"reason": request.POST.get("reason", "")})
+    save = ReasonForm(initial={"reason": request.POST.get("reason", "")})
     try:
         texts, clashes = draft_stepped(form, request.POST)
     except MemoryProblem as problem:
@@ -199,7 +199,7 @@ def policy_effect(request: ConsoleRequest) -> HttpResponse:
 
 
 def _editor(
-    request: ConsoleRequest, form: DraftForm, save: SaveForm, *, tried: bool, status: int = 200,
+    request: ConsoleRequest, form: DraftForm, save: ReasonForm, *, tried: bool, status: int = 200,
     conflict: Conflict | None = None, clashes: Sequence[str] | None = None,
 ) -> HttpResponse:  # fmt: skip
     """Render the editor, or the part of it that tells the effect while somebody types."""

@@ -12,9 +12,10 @@ from django.urls import path
 from django.utils import timezone
 
 from memory import jobs
-from memory.console.listing import ROWS, count_words, export
+from memory.console.fields import ReasonForm
+from memory.console.listing import ROWS, count_words, export, filter_refused
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.run_forms import ActionsForm, ReasonForm, RunsForm, StartForm
+from memory.console.run_forms import ActionsForm, RunsForm, StartForm
 from memory.domain.errors import Conflict
 from memory.domain.scopes import ROOT
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
@@ -80,7 +81,8 @@ def runs_counted(request: ConsoleRequest) -> HttpResponse:
 def runs_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
     """Stream exactly the runs that the filter finds."""
     filters = RunsForm(request.GET)
-    filters.is_valid()
+    if not filters.is_valid():
+        return filter_refused(request, filters)
     wanted = filters.wanted()
 
     def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
@@ -152,7 +154,8 @@ def run_counted(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 def run_export(request: ConsoleRequest, run_id: uuid.UUID, form: str) -> HttpResponseBase:
     """Stream exactly the actions of a run that the filter finds."""
     filters = ActionsForm(request.GET)
-    filters.is_valid()
+    if not filters.is_valid():
+        return filter_refused(request, filters)
     wanted, principal = filters.wanted(), request.principal
     # A run that is not there is refused before the file begins.
     run_get(run_id, principal=principal)

@@ -28,13 +28,13 @@ from memory.scheduling import (
 )
 
 
-class ReasonForm(forms.Form):
-    """Why somebody does something with a schedule."""
+class WhyForm(forms.Form):
+    """Why somebody does something with a schedule, if they care to say."""
 
     reason = ReasonField(required=False)
 
 
-class ChangeForm(ReasonForm):
+class ChangeForm(WhyForm):
     """How often a job runs."""
 
     minutes = forms.IntegerField(label="Minutes between two times", min_value=1)
@@ -99,7 +99,7 @@ _RESUME = _Act("Resume", "Resume it", "It goes on from now.", schedule_resume, "
 
 def _confirm(request: ConsoleRequest, schedule_id: int, act: _Act) -> HttpResponse:
     now = timezone.now()
-    form = ReasonForm(request.POST if request.method == "POST" else None)
+    form = WhyForm(request.POST if request.method == "POST" else None)
     refused, status = "", 200
     if form.is_valid():
         try:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +24,41 @@ from memory.recall.lookup import topic_get
 
 # As the API takes them.
 MOST_TEXT, MOST_NAME, MOST_CATEGORIES, MOST_REASON = 20_000, 200, 50, 500
+MEMBERS = ("title", "summary", "kind", "categories", "salience")
+
+
+def lines_plain(text: str | None) -> str:
+    """Return a text with the line ends that everybody else writes; browsers send those of old teletypes."""
+    return (text or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+class LineField(forms.CharField):
+    """A text in one line. Browsers leave out line ends, and somebody who leaves it alone has not changed it."""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether somebody typed something else."""
+        return lines_plain(initial).replace("\n", "") != lines_plain(data).replace("\n", "")
+
+
+class LinesField(forms.CharField):
+    """A text of several lines, with blanks as they are."""
+
+    def __init__(self, *, rows: int, **options: Any) -> None:
+        widget = forms.Textarea(attrs={"rows": rows})
+        super().__init__(max_length=MOST_TEXT, required=False, strip=False, widget=widget, **options)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Return whether somebody typed something else."""
+        return lines_plain(initial) != lines_plain(data)
 
 
 class TopicForm(forms.Form):
-    """What a topic says about itself."""
+    """What a topic says about itself. ``told`` is what it says now, as ``topic_get`` returns it."""
 
-    title = forms.CharField(max_length=1000)
-    summary = forms.CharField(
-        max_length=MOST_TEXT, required=False, strip=False, widget=forms.Textarea(attrs={"rows": 6})
-    )
-    kind = forms.CharField(max_length=MOST_NAME, required=False)
-    categories = forms.CharField(
-        max_length=MOST_TEXT, required=False, help_text="Separated by commas."
-    )  # fmt: skip
+    title = LineField(max_length=1000)
+    summary = LinesField(rows=6)
+    kind = LineField(max_length=MOST_NAME, required=False)
+    categories = LinesField(rows=3, help_text="One on each line.")
     salience = forms.FloatField(
         min_value=0, max_value=10, required=False, help_text="Empty leaves it as it is.",
         widget=forms.NumberInput(attrs={"step": "any"}),
@@ -44,14 +66,20 @@ class TopicForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
 
+    def __init__(self, data: Any, *, told: Mapping[str, Any]) -> None:
+        self.known = list(told["categories"])
+        shown = {**told, "kind": told["topic_kind"], "categories": "\n".join(self.known), "salience": None}
+        super().__init__(data, initial={name: shown[name] for name in MEMBERS})
+
     def clean_summary(self) -> str:
-        """Return the text with the line ends that everybody else writes; browsers send those of old teletypes."""
-        text: str = self.cleaned_data["summary"]
-        return text.replace("\r\n", "\n")
+        """Return the text with plain line ends."""
+        return lines_plain(self.cleaned_data["summary"])
 
     def clean_categories(self) -> list[str]:
-        """Return the names. Raises ``ValidationError`` for too many, or one that is too long."""
-        names = [name.strip() for name in self.cleaned_data["categories"].split(",") if name.strip()]
+        """Return the names, without blanks around those that are new. Raises ``ValidationError`` for too many, or one
+        that is too long."""
+        lines = lines_plain(self.cleaned_data["categories"]).split("\n")
+        names = [line if line in self.known else line.strip() for line in lines if line in self.known or line.strip()]
         if len(names) > MOST_CATEGORIES:
             raise forms.ValidationError(f"At most {MOST_CATEGORIES} categories.")
         if any(len(name) > MOST_NAME for name in names):
@@ -59,12 +87,8 @@ class TopicForm(forms.Form):
         return names
 
     def change(self) -> TopicChange:
-        """Return what is asked for; the same words again change nothing."""
-        said = self.cleaned_data
-        return TopicChange(
-            title=said["title"], summary=said["summary"], kind=said["kind"], categories=said["categories"],
-            salience=said["salience"],
-        )  # fmt: skip
+        """Return what is asked for; what somebody left as it was is left as it is."""
+        return TopicChange(**{name: self.cleaned_data[name] for name in MEMBERS if name in self.changed_data})
 
 
 class ActForm(forms.Form):
@@ -143,7 +167,8 @@ ACTS = {
 def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Change what a topic says. Who comes second keeps their words, and sees what the other made of it."""
     now = timezone.now()
-    form = TopicForm(request.POST if request.method == "POST" else None)
+    told = topic_get(topic_id, principal=request.principal, now=now)
+    form = TopicForm(request.POST if request.method == "POST" else None, told=told)
     status = 200
     if request.method == "POST":
         status = 422
@@ -157,12 +182,14 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 status = 409 if isinstance(problem, Conflict) else 422
                 form.add_error(None, problem.sentence)
             else:
-                messages.success(request, f"“{form.cleaned_data['title']}” is saved.")
+                if form.change() == TopicChange():
+                    messages.info(request, "It says what it said before: nothing was changed.")
+                else:
+                    messages.success(request, f"“{form.cleaned_data['title']}” is saved.")
                 return go(request, "console:topic", topic_id)
-    told = topic_get(topic_id, principal=request.principal, now=now)
-    if not form.is_bound:
-        form.initial = {**told, "kind": told["topic_kind"], "categories": ", ".join(told["categories"]),
-                        "salience": None}  # fmt: skip
+    if status == 409:
+        # Beside what was typed stands what somebody else made of it meanwhile.
+        told = topic_get(topic_id, principal=request.principal, now=now)
     # Whoever saves again has seen what it says now.
     seen = told["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
     return show(request, "topic_edit.html", {"form": form, "topic": told, "seen_at": seen,
