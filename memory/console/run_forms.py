@@ -17,6 +17,10 @@ _STATUSES = [
 ]  # fmt: skip
 
 
+# No action and no state is longer.
+MOST_WORD = 20
+
+
 def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
     select = forms.Select(attrs={"data-submits": True})
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
@@ -59,7 +63,7 @@ class ActionsForm(forms.Form):
         super().__init__(data)
         if tally is None:
             # Exports and counts read the filter only.
-            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=20)
+            self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=MOST_WORD)
             return
         for name, counts, said in (
             ("action", tally.by_action, lambda value: value),
@@ -70,7 +74,7 @@ class ActionsForm(forms.Form):
             known = [(value, f"{said(value)} ({times:,})") for value, times in counts.items()]
             asked = self.data.get(name, "")
             # The last one of a kind may be gone since the address was written.
-            gone = [(asked, asked)] if asked and asked not in counts else []
+            gone = [(asked, asked)] if asked.isidentifier() and len(asked) <= MOST_WORD and asked not in counts else []
             field.choices = [("", "Any"), *known, *gone]
 
     def wanted(self) -> ActionFilter:
