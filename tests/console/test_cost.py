@@ -12,7 +12,13 @@ from tests.console.table import Address, addresses
 
 FEW, MANY = 10, 200
 # Addresses of forms lead back to their page; what cannot be done any more says so.
-EXPECTED = {"policy_effect": 302, "run_progress": 302, "schedules_pulse": 302}
+EXPECTED = {
+    "policy_effect": 302,
+    "run_progress": 302,
+    "schedules_pulse": 302,
+    "salience_save": 302,
+    "salience_dry_run": 302,
+}
 # What a step of a run asks about is a run that can still take it.
 STANDING = {"run_apply": ForgetRun.Status.PLANNED, "run_approve": ForgetRun.Status.HELD}
 
