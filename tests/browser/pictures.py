@@ -26,10 +26,10 @@ SIZE = {"width": 1280, "height": 860}
 # Each page with its address; after a space, the link that is followed from there.
 PICTURES = {
     "overview": "/",
-    "salience": "/salience/?scope=/session&forget_salience_threshold=0.05",
+    "salience": "/salience/?scope=/&forget_salience_threshold=0.08",
     "lookup": "/lookup/?q=lanolin+cream",
     "lookup-agent": "/lookup/agent/?q=What+does+Mara+eat%3F",
-    "topic": "/lookup/?q=title:lanolin+rung:archived .hit h3 a",
+    "topic": "/lookup/?q=lanolin+rung:archived .hit h3 a",
     "archived": "/archived/",
     "policies": "/policies/",
     "policy": "/policies/at/?scope=/",
