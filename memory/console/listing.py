@@ -34,7 +34,7 @@ def count_words(request: HttpRequest, count: Callable[[int], int], noun: str = "
     """Return how many rows a list has, as words that replace the place kept for them. ``count(most)`` stops counting
     after ``most`` and then returns one more."""
     found = count(COUNT_AT_MOST)
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    many = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     if found > COUNT_AT_MOST:
         said = f"More than {COUNT_AT_MOST:,} {many}"
     else:

@@ -1,12 +1,17 @@
-"""What the buttons of the policy editor do to a draft before it is saved. Only texts change; nothing typed is lost."""
+"""What buttons do to a draft: before it is saved only texts change, and nothing typed is lost; and the save itself."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib import messages
+from django.utils import timezone
+
+from memory.console.page import ConsoleRequest
 from memory.console.policy_form import (
     MEMBERS,
     DraftForm,
+    draft_of,
     draft_query,
     draft_texts,
     preset_taken,
@@ -24,7 +29,7 @@ from memory.policy.drafting import (
     draft_without_rule,
 )
 from memory.policy.merge import policy_merge
-from memory.policy.save import version_content, version_find, version_present
+from memory.policy.save import policy_save, version_content, version_find, version_present
 from memory.policy.snapshot import Policies, SetPolicy
 
 Texts = dict[str, str]
@@ -123,3 +128,20 @@ def _readable(name: str, text: str) -> Any:
 
 def _text(value: Any) -> str:
     return value_text(tuple(value) if isinstance(value, list) else value)
+
+
+def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None:
+    """Save a valid draft as the next version of its scope's policy, and leave a notice that says so.
+
+    Raises as ``policy_save`` does.
+    """
+    preset, values, rules = draft_of(form)
+    base = form.cleaned_data["base_version"]
+    version = policy_save(
+        form.scope, preset=preset, values=values, rules=rules, author=request.principal.actor, reason=reason,
+        now=timezone.now(), base_version=base,
+    )  # fmt: skip
+    if version.number == base:
+        messages.info(request, "The draft says what is set already, so there is no new version.")
+    else:
+        messages.success(request, f"Saved: version {version.number} of {form.scope} is in force.")

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from memory.domain.scopes import ROOT, scope_within
 from memory.models.expressions import path_within_sql
 from memory.policy.snapshot import EffectivePolicy, Policies
@@ -84,13 +86,19 @@ def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = 
     """Return the condition that ``column``, a scope's id, is ``path`` or below it, and not at or below ``without``."""
     if path == ROOT and not without:
         return "true"
-    conditions = [_within_sql("path", path, bind)]
-    conditions += [f"NOT {_within_sql('path', other, bind)}" for other in without]
+    conditions = [path_sql("path", path, bind)]
+    conditions += [f"NOT {path_sql('path', other, bind)}" for other in without]
     return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
 
 
-def _within_sql(column: str, path: str, bind: Bind) -> str:
+def path_sql(column: str, path: str, bind: Bind) -> str:
+    """Return the condition that ``column``, a scope's path, is ``path`` or below it."""
     if path == ROOT:
         return "true"
     path_text, below, beyond = (f"{bind(text)}::text" for text in (path, path + "/", path + "0"))
     return path_within_sql(column, path=path_text, below=below, beyond=beyond)
+
+
+def path_q(path: str) -> Q:
+    """Return the same for a table with a column ``scope`` that holds paths, as a filter of Django's."""
+    return Q() if path == ROOT else Q(scope=path) | Q(scope__startswith=f"{path}/")

@@ -10,6 +10,7 @@ from django.db.models import Count, Q, QuerySet
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.ground import path_q
 from memory.forgetting.run_words import event_words, run_policy, run_sentence, run_standing, run_took, why_words
 from memory.forgetting.runs import run_get
 from memory.models import ForgetAction, ForgetRun, Rung
@@ -139,9 +140,7 @@ def run_actions_count(run_id: uuid.UUID, wanted: ActionFilter, *, principal: Pri
 
 
 def _runs(wanted: RunFilter) -> QuerySet[ForgetRun]:
-    runs = ForgetRun.objects.all()
-    if wanted.scope != "/":
-        runs = runs.filter(Q(scope=wanted.scope) | Q(scope__startswith=wanted.scope + "/"))
+    runs = ForgetRun.objects.filter(path_q(wanted.scope))
     if wanted.status is not None:
         runs = runs.filter(status=wanted.status)
     runs = runs.exclude(event=BY_HAND) if wanted.event is None else runs.filter(event=wanted.event)

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
-from memory.forgetting.ground import scope_sql
+from memory.forgetting.ground import path_q, path_sql, scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import AccessLog
 
@@ -60,8 +60,8 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     found = {first + dt.timedelta(days=place): Day(first + dt.timedelta(days=place)) for place in range(days)}
     bound = Bound()
     sql = _DAYS.format(
-        audit_within=_path_sql("e.scope", chosen, bound),
-        access_within=_path_sql("l.scope", chosen, bound),
+        audit_within=path_sql("e.scope", chosen, bound.bind),
+        access_within=path_sql("l.scope", chosen, bound.bind),
         action_join="" if chosen == "/" else "JOIN memory_vitality v ON v.topic_id = a.topic_id",
         action_within=scope_sql("v.scope_id", chosen, bound.bind),
     )
@@ -114,10 +114,7 @@ def queries_count(wanted: QueryFilter, *, principal: Principal, at_most: int) ->
 
 
 def _queries(wanted: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
-    scope = principal.scope_chosen(wanted.scope)
-    queries = AccessLog.objects.filter(kind=AccessLog.Kind.QUERY)
-    if scope != "/":
-        queries = queries.filter(Q(scope=scope) | Q(scope__startswith=f"{scope}/"))
+    queries = AccessLog.objects.filter(path_q(principal.scope_chosen(wanted.scope)), kind=AccessLog.Kind.QUERY)
     if wanted.actor is not None:
         queries = queries.filter(actor__in=caller_identities(wanted.actor))
     if wanted.since is not None:
@@ -125,10 +122,3 @@ def _queries(wanted: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
     if wanted.until is not None:
         queries = queries.filter(at__lt=wanted.until)
     return queries
-
-
-def _path_sql(column: str, scope: str, bound: Bound) -> str:
-    """Return the condition that a column of paths names ``scope`` or what is below it."""
-    if scope == "/":
-        return "true"
-    return f"({column} = {bound.bind(scope)} OR starts_with({column}, {bound.bind(scope + '/')}))"

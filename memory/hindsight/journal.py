@@ -14,7 +14,8 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
-from memory.models.expressions import path_within_sql
+from memory.forgetting.ground import path_sql
+from memory.forgetting.judgement import Bound
 
 # What the journal calls the two ways in which a policy gets a new version.
 POLICY_ACTIONS = ("policy_saved", "policy_rolled_back")
@@ -56,16 +57,15 @@ def audit_list(
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """
-    conditions, values = _conditions(wanted, principal)
+    conditions, bound = _conditions(wanted, principal)
     if cursor is not None:
-        values["at"], values["kind"], values["id"] = cursor_parse(cursor, moment_read, number_read, number_read)
-        conditions.append("(at, kind, id) < (%(at)s, %(kind)s, %(id)s)")
+        at, kind, number = map(bound.bind, cursor_parse(cursor, moment_read, number_read, number_read))
+        conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
         # Of a row comparison with a constant in the middle, the index of times serves the first member.
-        conditions.append("at <= %(at)s")
-    values["limit"] = limit + 1
+        conditions.append(f"at <= {at}")
     with connection.cursor() as database:
-        found = _joined(conditions, "*", "ORDER BY at DESC, kind DESC, id DESC LIMIT %(limit)s")
-        database.execute(_TITLED.format(found=found), values)
+        found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
+        database.execute(_TITLED.format(found=found), bound.values)
         rows = database.fetchall()
     following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
     return [_told(row) for row in rows[:limit]], following
@@ -73,48 +73,36 @@ def audit_list(
 
 def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> int:
     """Return how many entries there are, ``at_most`` + 1 if there are more than that. One query."""
-    conditions, values = _conditions(wanted, principal)
-    values["limit"] = at_most + 1
+    conditions, bound = _conditions(wanted, principal)
     with connection.cursor() as database:
-        database.execute(f"SELECT count(*) FROM ({_joined(conditions, '1', 'LIMIT %(limit)s')}) counted", values)
+        found = _joined(conditions, "1", f"LIMIT {at_most + 1:d}")
+        database.execute(f"SELECT count(*) FROM ({found}) counted", bound.values)
         return int(database.fetchone()[0])
 
 
 def _joined(conditions: list[str], columns: str, tail: str) -> str:
     """Return the statement over both kinds. Each is cut off by itself, so that neither is read further than needed."""
-    within = " AND ".join(conditions) or "true"
+    within = " AND ".join(conditions)
     parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS, _VERSIONS)]
     return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
 
 
-def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], dict[str, Any]]:
-    conditions: list[str] = []
-    values: dict[str, Any] = {}
-    scope = principal.scope_chosen(wanted.scope)
-    if scope != "/":
-        values |= {"scope": scope, "below": f"{scope}/", "beyond": f"{scope}0"}
-        conditions.append(
-            path_within_sql("scope", path="%(scope)s", below="%(below)s::text", beyond="%(beyond)s::text")
-        )
+def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
+    bound = Bound()
+    conditions = [path_sql("scope", principal.scope_chosen(wanted.scope), bound.bind)]
     if wanted.actor is not None:
-        values["actor"] = wanted.actor
-        conditions.append("actor = %(actor)s")
+        conditions.append(f"actor = {bound.bind(wanted.actor)}")
     if wanted.action is not None and wanted.action.endswith("*"):
-        values["action"] = wanted.action.removesuffix("*")
-        conditions.append("starts_with(action, %(action)s)")
+        conditions.append(f"starts_with(action, {bound.bind(wanted.action.removesuffix('*'))})")
     elif wanted.action is not None:
-        values["action"] = wanted.action
-        conditions.append("action = %(action)s")
+        conditions.append(f"action = {bound.bind(wanted.action)}")
     if wanted.topic_id is not None:
-        values["topic"] = wanted.topic_id
-        conditions.append("topic_id = %(topic)s")
+        conditions.append(f"topic_id = {bound.bind(wanted.topic_id)}")
     if wanted.since is not None:
-        values["since"] = wanted.since
-        conditions.append("at >= %(since)s")
+        conditions.append(f"at >= {bound.bind(wanted.since)}")
     if wanted.until is not None:
-        values["until"] = wanted.until
-        conditions.append("at < %(until)s")
-    return conditions, values
+        conditions.append(f"at < {bound.bind(wanted.until)}")
+    return conditions, bound
 
 
 def _told(row: tuple[Any, ...]) -> dict[str, Any]:

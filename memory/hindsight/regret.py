@@ -71,10 +71,10 @@ GROUP BY GROUPING SETS ((r.source, r.policy, r.version), (r.from_rung), ())
 ORDER BY 1, 2, r.source DESC, r.policy, r.version DESC, r.from_rung
 """
 
-_OF_RUN = """
+_TOTALS = """
 SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
        count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
-FROM regrets WHERE run_id = {run}
+FROM regrets WHERE {which}
 """
 
 _TOPICS = """
@@ -140,6 +140,19 @@ def regret_report(
     return report
 
 
+def regret_totals(
+    *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None
+) -> dict[str, Any]:
+    """Return the numbers of ``regret_report`` without its tables and topics, and its sentence. One query over the
+    archivings of that time. Raises ``NotVisible`` for a scope outside the caller's."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=now)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOTALS.format(which="true"), bound.values)
+        totals = _numbers(cursor.fetchone())
+    return totals | {"sentence": _sentence(totals)}
+
+
 def regretted_list(
     *, scope: str, principal: Principal, now: dt.datetime, cursor: str | None, limit: int,
     since: dt.datetime | None = None, until: dt.datetime | None = None,
@@ -195,7 +208,7 @@ def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> dict[str, Any]:
     bound = Bound()
     regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
     with connection.cursor() as cursor:
-        cursor.execute(regrets + _OF_RUN.format(run=bound.bind(run_id)), bound.values)
+        cursor.execute(regrets + _TOTALS.format(which=f"run_id = {bound.bind(run_id)}"), bound.values)
         return _numbers(cursor.fetchone())
 
 

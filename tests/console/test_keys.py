@@ -77,7 +77,7 @@ def test_what_makes_no_key_is_said_in_place_and_what_was_typed_is_kept(administr
         ({"scope": "no scope"}, "scope"),
         ({"role": "queen"}, "Select a valid choice"),
         ({"last_day": "2020-01-01"}, "This day is over."),
-        ({"last_day": "9999-12-31"}, "Leave it empty"),
+        ({"last_day": "9999-12-31"}, "A day lies between"),
         ({"once": "7"}, "begin with a new one"),
     ):
         page = administrator.post("/keys/new/", form | wrong)

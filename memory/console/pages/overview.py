@@ -18,7 +18,7 @@ from memory.forgetting.run_lookup import RunFilter, run_told, runs_held, runs_li
 from memory.forgetting.tokens import token_gauges
 from memory.health import health_watch, outside_told, worker_check
 from memory.hindsight.activity import QueryFilter, activity_days, queries_count, queries_list
-from memory.hindsight.regret import regret_report, regretted_count, regretted_list
+from memory.hindsight.regret import regret_totals, regretted_count, regretted_list
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -149,13 +149,13 @@ def overview_activity(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def overview_regret(request: ConsoleRequest) -> HttpResponse:
-    """Say how much of what was archived somebody wanted afterwards. Six queries over the archivings of that time."""
+    """Say how much of what was archived somebody wanted afterwards. Two queries over the archivings of that time."""
     now = timezone.now()
     spans = []
     for days in REGRET_DAYS:
         # From the beginning of a day, since that is what the address of the list says.
         day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report = regret_report(scope=ROOT, principal=request.principal, now=now, since=start_of(day), limit=0)
+        report = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
         spans.append({"days": days, "since": day, "report": report})
     return _part(request, "regret", "Regret", {"spans": spans})
 

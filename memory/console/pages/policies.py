@@ -14,7 +14,7 @@ from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
-from memory.console.policy_steps import draft_opened, draft_stepped
+from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
 from memory.domain.cursors import place_read
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.rule_presets import RULE_PRESETS
@@ -24,7 +24,7 @@ from memory.forgetting.effect import policy_effect as policy_effect_of
 from memory.policy.drafting import draft_start, preset_overridden
 from memory.policy.effective import policies_current
 from memory.policy.offers import presets_offered, rule_sets_offered
-from memory.policy.save import policy_rollback, policy_save
+from memory.policy.save import policy_rollback
 from memory.policy.sheet import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
 from memory.policy.tree import policies_emptied, policies_tree
 
@@ -158,22 +158,13 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
     # Both are read, so that one answer has all there is to say.
     if not (form.is_valid() & save.is_valid()):
         return _editor(request, form, save, tried=True, status=422)
-    preset, values, rules = draft_of(form)
-    base = form.cleaned_data["base_version"]
     try:
-        version = policy_save(
-            scope, preset=preset, values=values, rules=rules, author=request.principal.actor,
-            reason=save.cleaned_data["reason"], now=timezone.now(), base_version=base,
-        )  # fmt: skip
+        draft_save(request, form, reason=save.cleaned_data["reason"])
     except Conflict as problem:
         return _editor(request, form, save, tried=True, status=409, conflict=problem)
     except MemoryProblem as problem:
         form.add_error(field_named(problem.sentence), problem.sentence)
         return _editor(request, form, save, tried=True, status=422)
-    if version.number == base:
-        messages.info(request, "The draft says what is set already, so there is no new version.")
-    else:
-        messages.success(request, f"Saved: version {version.number} of {scope} is in force.")
     return go(request, address("policy", scope))
 
 

@@ -171,7 +171,7 @@ def run_export(request: ConsoleRequest, run_id: uuid.UUID, form: str) -> HttpRes
 def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Return how far a run is, for the page that shows it; once it is at its end, the page is loaded anew."""
     found = run_get(run_id, principal=request.principal)
-    if not getattr(request, "htmx", False):
+    if not request.htmx:
         return go(request, "console:run", run_id=run_id)
     reply = show(request, "parts/run_progress.html", {"run": run_told(found), **_progress(found)})
     if found.status != ForgetRun.Status.APPLYING:
@@ -184,7 +184,7 @@ def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Say how many archivings of a run were regretted. Two queries."""
     found = run_get(run_id, principal=request.principal)
     context = {"run": run_told(found), "regret": regret_of_run(run_id, now=timezone.now())}
-    return show(request, "parts/run_regret.html" if getattr(request, "htmx", False) else "run_regret.html", context)
+    return show(request, "parts/run_regret.html" if request.htmx else "run_regret.html", context)
 
 
 def _progress(found: ForgetRun) -> dict[str, Any]:

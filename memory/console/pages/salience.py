@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import path, reverse
@@ -13,7 +12,8 @@ from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
 from memory.console.fields import MOST_ADDRESS
 from memory.console.listing import ROWS, count_words, export
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.policy_form import draft_of, field_named
+from memory.console.policy_form import field_named
+from memory.console.policy_steps import draft_save
 from memory.console.salience_figure import backtest_figure, salience_figure
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.scopes import scope_normalize
@@ -27,7 +27,6 @@ from memory.forgetting.tryout import (
 )
 from memory.hindsight.backtest import backtest
 from memory.policy.effective import policies_current
-from memory.policy.save import policy_save
 from memory.policy.shown import diff_told, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
@@ -66,23 +65,14 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     draft = Draft(said, policies=policies)
     if not form.is_valid() or draft.refused:
         return _shown(request, draft, save=form, status=422)
-    preset, values, rules = draft_of(draft.form)
-    base = draft.form.cleaned_data["base_version"]
     try:
-        version = policy_save(
-            draft.scope, preset=preset, values=values, rules=rules, author=request.principal.actor,
-            reason=form.cleaned_data["reason"], now=timezone.now(), base_version=base,
-        )  # fmt: skip
+        draft_save(request, draft.form, reason=form.cleaned_data["reason"])
     except Conflict as problem:
         return _overtaken(request, said, form, problem)
     except MemoryProblem as problem:
         draft.form.add_error(field_named(problem.sentence), problem.sentence)
         draft.refused = True
         return _shown(request, draft, save=form, status=422)
-    if version.number == base:
-        messages.info(request, "The draft says what is set already, so there is no new version.")
-    else:
-        messages.success(request, f"Saved: version {version.number} of {draft.scope} is in force.")
     return go(request, Draft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
 
 

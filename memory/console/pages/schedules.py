@@ -13,16 +13,12 @@ from memory.console.fields import ReasonField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.domain.errors import Conflict
-from memory.scheduling import (
+from memory.scheduling.acts import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
+from memory.scheduling.told import (
     ScheduleTold,
     failures_told,
-    job_retry,
     queue_told,
-    schedule_change,
     schedule_get,
-    schedule_pause,
-    schedule_resume,
-    schedule_run,
     schedules_policies,
     schedules_upkeep,
 )
@@ -71,7 +67,7 @@ def schedules(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
     """Return worker and queue alone, for the page that shows them. Five queries."""
-    if not getattr(request, "htmx", False):
+    if not request.htmx:
         return go(request, "console:schedules")
     return show(request, "parts/schedule_pulse.html", {"queue": queue_told(now=timezone.now())})
 

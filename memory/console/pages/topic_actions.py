@@ -1,9 +1,9 @@
 """What an operator does to one topic: edit it, pin it, archive it, bring it back, release it."""
 
-import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -12,7 +12,6 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.access.principal import Principal
 from memory.console.fields import ReasonField
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.undo import undo_offer
@@ -110,25 +109,19 @@ class Act:
     means: tuple[str, ...]
     button: str
     done: str
-    do: Callable[[uuid.UUID, Principal, str, dt.datetime], ForgetRun]
+    do: Callable[..., ForgetRun]
     tone: str = "primary"
     reason_label: str = "Reason"
-
-
-def _pin(pinned: bool) -> Callable[[uuid.UUID, Principal, str, dt.datetime], ForgetRun]:
-    return lambda topic_id, principal, reason, now: topics_pin(
-        [topic_id], pinned=pinned, principal=principal, reason=reason, now=now
-    )
 
 
 ACTS = {
     "pin": Act(
         "Pin", ("No run will summarize, detach, archive or release it, whatever its score, until somebody unpins it.",),
-        "Pin it", "is pinned. No run touches it.", _pin(True),
+        "Pin it", "is pinned. No run touches it.", partial(topics_pin, pinned=True),
     ),
     "unpin": Act(
         "Unpin", ("From then on the policy decides about it again, by its score as it stands.",),
-        "Unpin it", "is no longer pinned.", _pin(False),
+        "Unpin it", "is no longer pinned.", partial(topics_pin, pinned=False),
     ),
     "archive": Act(
         "Archive",
@@ -137,8 +130,7 @@ ACTS = {
          "Its salience is lowered as the policy says.",
          "Nothing is removed: it can be restored whole."),
         "Archive it", "is archived.",
-        lambda topic_id, principal, reason, now: topics_archive(
-            [topic_id], principal=principal, reason=reason, now=now),
+        topics_archive,
         tone="danger",
     ),
     "restore": Act(
@@ -147,8 +139,7 @@ ACTS = {
          "Its salience starts as that of a new topic, or with what it had if that was more.",
          "If a run archived it, this counts as regret."),
         "Restore it", "is active again.",
-        lambda topic_id, principal, reason, now: topics_restore(
-            [topic_id], principal=principal, reason=reason, now=now),
+        topics_restore,
     ),
     "release": Act(
         "Release",
@@ -156,8 +147,7 @@ ACTS = {
          "Other topics no longer show it as a neighbour.",
          "It stays in the store, is found by its id, and can be restored."),
         "Release it", "is released. No query returns it.",
-        lambda topic_id, principal, reason, now: topics_release(
-            [topic_id], principal=principal, reason=reason, now=now),
+        topics_release,
         tone="danger",
     ),
 }  # fmt: skip
@@ -203,7 +193,7 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
     told = topic_get(topic_id, principal=request.principal, now=now)
     form = ActForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
-        run = act.do(topic_id, request.principal, form.cleaned_data["reason"], now)
+        run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         undo_offer(request, f"“{told['title']}” {act.done}", run)
         return go(request, "console:topic", topic_id)
     return show(request, "topic_act.html", {"act": act, "form": form, "topic": told},

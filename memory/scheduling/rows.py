@@ -1,0 +1,58 @@
+"""One row of the scheduler's tables, read: which job it is, in words, and for which scope."""
+
+import ast
+from typing import Any
+
+from django_q.models import Schedule
+
+from memory.domain.errors import NotVisible
+from memory.policy.schedules import FUNCTION
+
+MOST_MINUTES = 24 * 60
+# As health sees it, the worker has gone missing if upkeep comes less often.
+MOST_MINUTES_UPKEEP = 2
+UPKEEP = "memory.jobs.upkeep"
+# How many times a schedule still fires.
+FOR_EVER, NEVER = -1, 0
+
+JOBS = {
+    UPKEEP: ("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs."),
+    "memory.jobs.shadow": ("Shadow search", "Asks a sample of questions again, to find what is missed in the archive."),
+    "memory.jobs.tidy": ("Tidying", "Removes receipts of requests that are older than a week."),
+    FUNCTION: ("Scheduled run", "Forgets what is due."),
+    "memory.jobs.run_continue": ("Work on a run", "Goes on with a run that takes longer than a request."),
+}
+
+
+def schedule_args(row: Schedule) -> tuple[Any, ...]:
+    """Return the arguments of a schedule's job."""
+    # As the scheduler reads them: a Python literal.
+    read = ast.literal_eval(row.args) if row.args else ()
+    return read if isinstance(read, tuple) else (read,)
+
+
+def schedule_scope(row: Schedule) -> str:
+    """Return the scope of the policy that a schedule follows, nothing if it follows none."""
+    return str(schedule_args(row)[0]) if row.func == FUNCTION else ""
+
+
+def schedule_title(row: Schedule) -> str:
+    """Return what a schedule's job is called."""
+    return JOBS[row.func][0] if row.func in JOBS else str(row.name or row.func)
+
+
+def minutes_at_most(row: Schedule) -> int:
+    """Return how many minutes may lie between two times of a schedule."""
+    return MOST_MINUTES_UPKEEP if row.func == UPKEEP else MOST_MINUTES
+
+
+def last_line(result: object) -> str:
+    """Return the last line of what a failed job left."""
+    # The queue keeps the words of an exception, a colon, and its traceback.
+    lines = [line.strip() for line in str(result or "").strip().splitlines() if line.strip()]
+    return lines[-1][:500] if lines else "It left no word."
+
+
+def schedule_gone() -> NotVisible:
+    """Return the refusal for a schedule that is not there."""
+    return NotVisible("There is no such schedule; it may have gone with its policy.")
