@@ -2,11 +2,13 @@
 
 from memory.models.access import AccessLog
 from memory.models.audit import AuditEvent
+from memory.models.command import ErasureReceipt, ForgetListing
 from memory.models.corpus import CorpusTotals, Lexeme
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
 from memory.models.keys import ApiKey
 from memory.models.links import Link
+from memory.models.mentions import TopicMention
 from memory.models.policies import PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
@@ -20,9 +22,11 @@ __all__ = [
     "ApiKey",
     "AuditEvent",
     "CorpusTotals",
+    "ErasureReceipt",
     "Field",
     "FieldSummary",
     "ForgetAction",
+    "ForgetListing",
     "ForgetRun",
     "IdempotencyRecord",
     "Lexeme",
@@ -36,6 +40,7 @@ __all__ = [
     "Topic",
     "TopicDocument",
     "TopicEdit",
+    "TopicMention",
     "TopicVector",
     "Vitality",
     "WakeUp",

@@ -1,0 +1,1 @@
+"""A blob of text becomes atomic facts, each entering by the normal ingest path."""

@@ -1,0 +1,66 @@
+"""ForgetListing and ErasureReceipt: what was listed before it was forgotten on command, and what a purge erased."""
+
+from django.db import models
+
+
+class ForgetListing(models.Model):
+    """The list a dry run made. Its token executes exactly these topics, as they stood, until it expires."""
+
+    class Verb(models.TextChoices):
+        """Soft and recoverable, or hard with a receipt."""
+
+        RELEASE = "release"
+        PURGE = "purge"
+
+    id = models.UUIDField(primary_key=True)
+    verb = models.CharField(max_length=10, choices=Verb.choices)
+    scope = models.CharField(max_length=500)
+    query = models.TextField(blank=True, default="", help_text="Emptied by a purge, as it names what was erased.")
+    filter = models.JSONField(default=dict)
+    reason = models.TextField(blank=True, default="")
+    actor = models.CharField(max_length=200)
+    identity = models.CharField(max_length=200, help_text="Of the caller; nobody else may execute the list.")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    ambiguous = models.BooleanField(default=False, help_text="Several answers equally good: listed, never executed.")
+    entries = models.JSONField(default=list, help_text="Per topic: id, why, confidence, and its state when listed.")
+    count = models.PositiveIntegerField(default=0)
+    executed_at = models.DateTimeField(null=True, blank=True)
+    run = models.ForeignKey(
+        "memory.ForgetRun", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
+    receipt = models.ForeignKey(
+        "memory.ErasureReceipt", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
+
+    class Meta:
+        indexes = [
+            # The list of lists, newest first.
+            models.Index(fields=["-created_at", "-id"], name="forgetlisting_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verb} of {self.count} in {self.scope}"
+
+
+class ErasureReceipt(models.Model):
+    """That something was erased, without a word of what: ids and keyed hashes. Append-only; each row holds the hash of
+    the one before, so that neither a change nor a missing row stays unnoticed."""
+
+    id = models.UUIDField(primary_key=True)
+    number = models.PositiveBigIntegerField(unique=True, help_text="From 1, without a gap.")
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=200)
+    reason = models.TextField(blank=True, default="", help_text="With whatever it named of what was erased masked.")
+    scope = models.CharField(max_length=500)
+    topic_ids = models.JSONField(default=list)
+    content_hashes = models.JSONField(default=list, help_text="HMAC-SHA-256 of each erased text, in hexadecimal.")
+    identifier_hashes = models.JSONField(
+        default=list, help_text="The same of each erased identifier that nothing else in the store names."
+    )
+    counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
+    previous_hash = models.CharField(max_length=64, blank=True, default="", help_text="Empty for the first receipt.")
+    hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns but the id.")
+
+    def __str__(self) -> str:
+        return f"receipt {self.number}"
