@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +19,7 @@ from memory.demo import (
     work_lantern,
     work_studio,
 )
+from memory.demo.again import AGAIN
 from memory.demo.notes import Note, NoteField, NoteRevision, notes_read, person_name
 from memory.demo.series import SERIES, Series
 from memory.demo.shapes import FieldType
@@ -53,6 +55,12 @@ def chapters_read(*, rng: random.Random) -> list[Note]:
     if len(keys) != len(notes):
         raise ValueError("two notes share a key")
     return notes
+
+
+def again_read(notes: Sequence[Note]) -> list[Note]:
+    """What resembles one of these notes: written down twice, or different in the one thing that matters."""
+    known = {note.key for note in notes}
+    return [note for note in notes_read(AGAIN) if note.key.partition("-")[2] in known]
 
 
 def _people_named(notes: list[Note]) -> list[Note]:

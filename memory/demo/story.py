@@ -8,7 +8,7 @@ import random
 from datetime import datetime
 from typing import Final
 
-from memory.demo.chapters import chapters_read
+from memory.demo.chapters import again_read, chapters_read
 from memory.demo.noise import noise_make
 from memory.demo.placing import notes_choose, notes_place
 from memory.demo.questions import questions_read
@@ -53,6 +53,8 @@ def story_build(*, now: datetime, seed: int = 7, topics: int = 2000) -> Story:
         chapters_read(rng=_rng("series")), most=int(topics * _WRITTEN_SHARE), wanted=wanted, rng=_rng("choice")
     )
     written, revisions = notes_place(notes, calendar=calendar, rng=_rng("placing"))
+    again, _none = notes_place(again_read(notes)[: topics - len(written)], calendar=calendar, rng=_rng("again"))
+    written += again
     noise = noise_make(topics - len(written), known=written, calendar=calendar, rng=_rng("noise"))
     told = sorted([*written, *noise], key=lambda topic: (topic.at, topic.key))
     changes = changes_make(told, calendar=calendar, rng=_rng("changes"))
