@@ -1,0 +1,95 @@
+"""Aliases: where a text itself says that two names are one."""
+
+import re
+from collections.abc import Iterator
+
+# A name: words in capitals (with the small words that stand inside of names), a run of another script, something in
+# quotes, a handle, or a code with a digit in it.
+_PARTICLE = r"(?:de|da|di|del|della|van|von|der|den|bin|ibn|al|el|la|le|of|the|und|y|do|dos)"
+_UPPER = r"(?:[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’.-]*|[А-ЯЁЄІЇҐΑ-ΩΆ-Ώ][\w'’-]*)"
+_FOREIGN = "[\u0370-\u1fff\u2c00-\u2dff\u3040-\ud7af\uf900-\ufaff][\\w\u0300-\u036f\u0590-\u06ff\u0900-\u0eff・ ·'-]*"
+_CODE = r"(?:[@#][\w.-]+|[A-Za-z][\w.-]*\d[\w.-]*|[\w.+-]+@[\w.-]+\w)"
+_QUOTED = r"[\"“„«'‘「『](?P<quoted{n}>[^\"”“»'’」』\n]{{1,80}})[\"”“»'’」』]"
+
+
+def _name(number: int) -> str:
+    quoted = _QUOTED.format(n=number)
+    words = rf"{_UPPER}(?:\s+(?:{_PARTICLE}\s+)*{_UPPER})*"
+    return rf"(?:{quoted}|(?P<plain{number}>{words}|{_CODE}|{_FOREIGN}))"
+
+
+# What may stand between a name and the words that say it is another's, and after them before the other name.
+_OPEN = r"\s*[,;:(（\[–—-]*\s*(?:who|which|he|she|they|it)?\s*(?:is|was|are|were|'s)?\s*(?:an?|the)?\s*"
+_CUES = (
+    r"also\s+(?:known|called|referred\s+to|written|spelled|spelt|listed|registered|goes|appears|named)(?:\s+by|\s+as|\s+under|\s+in\s+\w+(?:\s+(?:script|letters))?(?:\s+as)?)?",
+    r"(?:otherwise|better|formerly|previously|commonly|sometimes|internally|officially|locally|online|professionally|now)\s+(?:known|called|referred\s+to|named)(?:\s+as)?",
+    r"(?:is\s+)?known\s+(?:to\s+\w+(?:\s+\w+)?\s+)?as", r"a\.?\s?k\.?\s?a\.?,?", r"alias(?:es)?(?:\s+(?:is|for|of))?:?",
+    r"(?:the\s+)?same\s+(?:(?:person|company|thing|project|man|woman|city|place|customer|client|user|one|entity|product|server|machine|account|team|animal|dog|cat)\s+)?(?:as|like)",
+    r"(?:goes|went|going)\s+by(?:\s+the\s+(?:nick)?name(?:\s+of)?)?", r"nick-?named?:?(?:\s+(?:is|as))?", r"n[ée]e", r"born\s+as",
+    r"identical\s+(?:to|with)", r"one\s+and\s+the\s+same\s+as", r"another\s+name\s+(?:for|of)", r"short\s+(?:for|form\s+of)",
+    r"(?:real|full|maiden|old|former|stage|pen|user|code)\s*name\s*(?:is|was|:)?", r"abbreviated(?:\s+(?:as|to))?", r"renamed(?:\s+(?:to|as))?",
+    r"(?:written|spelled|spelt|transliterated|transcribed|romani[sz]ed|rendered)(?:\s+in\s+\w+(?:\s+(?:script|letters|alphabet|characters))?)?\s*(?:as|:)?",
+    r"in\s+(?:the\s+)?(?:Latin|Roman|Cyrillic|Greek|Arabic|Hebrew|Chinese|Japanese|Korean|Hangul|Kanji|Katakana|Hiragana|Devanagari|Hindi|Thai|English|Russian|Ukrainian|Georgian|Armenian)(?:\s+(?:script|letters|alphabet|characters|writing|spelling))?\s*(?:as|is|he\s+is|she\s+is|it\s+is|:|=|,)?",
+    r"(?:auch\s+)?(?:bekannt|genannt)(?:\s+(?:als|unter))?", r"también\s+conocid[oa]\s+como", r"connue?\s+sous\s+le\s+nom\s+de", r"conhecid[oa]\s+como", r"dit(?:e)?",
+    r"detto", r"он\s+же", r"она\s+же", r"также\s+извест\w+\s+как", r"латиницей:?", r"по-английски:?", r"又名|又称|又稱|也叫|别名|別名|英文名(?:是|为)?|即|通称|こと|本名は|또는|별명은|영어\s*이름은",
+)  # fmt: skip
+_SAME = re.compile(
+    rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?{_name(2)}",
+)
+# "X and Y are the same person", "X = Y", "X's nickname is Y", "the Latin spelling of X is Y".
+_BOTH = re.compile(
+    rf"{_name(1)}\s+(?:and|und|y|et|e|и|と|和)\s+{_name(2)}\s+(?:are|is|were|sind|son|sont|это|は|是)\s+"
+    r"(?:(?:one\s+and\s+)?the\s+same|one\s+(?:person|company|thing)|identical|ein\s+und\s+dieselbe|la\s+misma|la\s+même|одно|同じ|同一)"
+)
+_EQUALS = re.compile(rf"{_name(1)}\s*(?:=|==|≡|⇔)\s*{_name(2)}")
+_POSSESSED = re.compile(
+    rf"{_name(1)}(?:'s|’s)\s+(?:(?:\w+\s+)?(?:nickname|alias|codename|code\s+name|user\s*name|handle|real\s+name|full\s+name|Latin\s+name|old\s+name|former\s+name|other\s+name))\s+(?:is|was|:)\s+{_name(2)}"
+)
+_SPELLING = re.compile(
+    rf"(?:name|spelling|form|transliteration|romani[sz]ation|transcription)\s+(?:of|for)\s+(?:the\s+name\s+)?{_name(1)}\s+(?:is|reads|:|=)\s+{_name(2)}"
+)
+# "Samir (سمير)": the same name in two scripts.
+_TWO_SCRIPTS = re.compile(
+    rf"(?P<plain1>{_UPPER}(?:\s+(?:{_PARTICLE}\s+)*{_UPPER})*)\s*[(（\[]\s*(?P<plain2>{_FOREIGN})\s*[)）\]]|"
+    rf"(?P<plain3>{_FOREIGN})\s*[(（\[]\s*(?P<plain4>[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]*(?:\s+[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]*)*)\s*[)）\]]"
+)
+_MOST_CHARS = 20_000
+_CUE = re.compile(
+    "known|alias|aka|a\\.k|same|goes by|going by|nick|name|née|nee|born as|identical|short for|abbrev|written|spel|trans|romani|called|"
+    "script|letters|alphabet| in (?:latin|english|cyrillic|greek|arabic|chinese|japanese|korean|russian|hebrew|hindi|thai)|"
+    "bekannt|genannt|conocid|connu|conhecid| dit|detto|он же|она же|извест|латиниц|по-англ|又|也叫|别名|別名|英文|即|通称|こと|本名|또는|별명|이름|=",
+    re.IGNORECASE,
+)
+
+
+def aliases_find(text: str) -> list[tuple[str, str]]:
+    """Return the pairs of names that ``text`` says are one, as written: ``("Robert", "Bob")`` for "Robert, also known
+    as Bob". Only where the text states it; two names that merely look alike are no pair. Linear in the text."""
+    text = text[:_MOST_CHARS]
+    found: list[tuple[str, str]] = []
+    if not text.isascii():
+        for match in _TWO_SCRIPTS.finditer(text):
+            one, other = (_trimmed(name) for name in match.groups() if name)
+            if one.isascii() != other.isascii():
+                found.append((one, other))
+    if not _CUE.search(text):
+        return found
+    for pattern in (_SAME, _BOTH, _EQUALS, _POSSESSED, _SPELLING):
+        for match in pattern.finditer(text):
+            one, other = (_trimmed(match[f"quoted{at}"] or match[f"plain{at}"]) for at in (1, 2))
+            if one and other and one.casefold() != other.casefold() and (one, other) not in found:
+                found.append((one, other))
+    return found
+
+
+def _trimmed(name: str) -> str:
+    return re.sub(r"(?:'s|’s)?[\s.,;:'’-]*$", "", name.strip())
+
+
+def names_iter(text: str) -> Iterator[str]:
+    """Return what looks like names in ``text``: words in capitals, runs of other scripts, quoted words, codes."""
+    for match in _ANY.finditer(text):
+        yield _trimmed(match["quoted1"] or match["plain1"])
+
+
+_ANY = re.compile(_name(1))
