@@ -23,6 +23,7 @@ class ForgetListing(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     ambiguous = models.BooleanField(default=False, help_text="Several answers equally good: listed, never executed.")
+    question = models.TextField(blank=True, default="", help_text="What is asked back, or why nothing was found.")
     entries = models.JSONField(default=list, help_text="Per topic: id, why, confidence, and its state when listed.")
     count = models.PositiveIntegerField(default=0)
     executed_at = models.DateTimeField(null=True, blank=True)

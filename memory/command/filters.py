@@ -1,0 +1,87 @@
+"""Which topics a command is about when it is said by a filter: scope, age, kinds, categories, ids."""
+
+import datetime as dt
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from memory.access.principal import Principal
+from memory.domain.durations import duration_parse
+from memory.domain.errors import ValueRefused
+from memory.forgetting.ground import scope_sql
+from memory.forgetting.judgement import Bound
+from memory.forgetting.standing import MOST_AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetFilter:
+    """What all topics of a command have in common; None says nothing. ``older_than`` is an age since creation such as
+    ``30d``, ``categories`` asks for any of them."""
+
+    scope: str | None = None
+    older_than: str | None = None
+    categories: tuple[str, ...] | None = None
+    kinds: tuple[str, ...] | None = None
+    ids: tuple[uuid.UUID, ...] | None = None
+
+    def told(self) -> dict[str, Any]:
+        """Return the filter as JSON, without what it leaves open."""
+        said = {
+            "scope": self.scope,
+            "older_than": self.older_than,
+            "categories": list(self.categories) if self.categories is not None else None,
+            "kinds": list(self.kinds) if self.kinds is not None else None,
+            "ids": [str(topic_id) for topic_id in self.ids] if self.ids is not None else None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def words(self) -> str:
+        """Return the filter in words, as the reason why a topic matched."""
+        parts = []
+        if self.ids is not None:
+            parts.append("named by its id")
+        if self.kinds is not None:
+            parts.append(f"of kind {' or '.join(self.kinds)}")
+        if self.categories is not None:
+            parts.append(f"in category {' or '.join(self.categories)}")
+        if self.older_than is not None:
+            parts.append(f"older than {self.older_than}")
+        if self.scope is not None:
+            parts.append(f"within {self.scope}")
+        return ", ".join(parts)
+
+
+def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.datetime, gone: bool = False) -> str:
+    """Return the conditions on a topic ``t`` as SQL: within ``scope`` and as wanted; with ``gone`` also topics that
+    were released or merged, which a purge must not leave behind.
+
+    Raises ``ValueRefused`` for an age that is none, and for lists that are empty or too long.
+    """
+    conditions = [] if gone else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    conditions.append(scope_sql("t.scope_id", scope, bound.bind))
+    for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
+        if values is not None and not values:
+            raise ValueRefused(f"The list of {name} is empty. Leave it out to ask for all.")
+    if wanted.ids is not None:
+        if len(wanted.ids) > MOST_AT_ONCE:
+            raise ValueRefused(f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.")
+        conditions.append(f"t.id = ANY({bound.bind(list(wanted.ids))})")
+    if wanted.kinds is not None:
+        conditions.append(f"t.kind = ANY({bound.bind(list(wanted.kinds))}::text[])")
+    if wanted.categories is not None:
+        conditions.append(f"t.categories && {bound.bind(list(wanted.categories))}::varchar[]")
+    if wanted.older_than is not None:
+        before = now - dt.timedelta(seconds=duration_parse(wanted.older_than))
+        conditions.append(f"t.created_at < {bound.bind(before)}")
+    return " AND ".join(conditions)
+
+
+def scope_of(wanted: ForgetFilter, scope: str | None, principal: Principal) -> str:
+    """Return the scope a command works in: the filter's, else the given one, else the caller's own.
+
+    Raises ``NotVisible`` for one outside the caller's, ``ValueRefused`` for one that is no path, or two that differ.
+    """
+    chosen = principal.scope_chosen(wanted.scope if wanted.scope is not None else scope)
+    if wanted.scope is not None and scope is not None and principal.scope_chosen(scope) != chosen:
+        raise ValueRefused("The request names two scopes, one of them in its filter. Name one.")
+    return chosen
