@@ -43,6 +43,11 @@ MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")
 MEMSTATE_LLM_API_KEY = envsecret("MEMSTATE_LLM_API_KEY")
 MEMSTATE_LLM_TIMEOUT_SECONDS = envfloat("MEMSTATE_LLM_TIMEOUT_SECONDS", 20.0, minimum=0.1, maximum=600)
+# How often one question is asked again after a 429, and the longest single wait before that.
+MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = envint("MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES", 20, minimum=0, maximum=1000)
+MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = envfloat(
+    "MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS", 120.0, minimum=0, maximum=3600
+)
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 

@@ -1,0 +1,252 @@
+"""One request to the endpoint and its answer, within bounds: no redirect, no proxy, no key and no header of others.
+
+Nothing but ``memory.llm.client`` calls this. What goes wrong is raised as one of the two problems it promises.
+"""
+
+import datetime as dt
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Any
+
+import httpx2
+import openai
+from django.conf import settings
+
+from memory.domain.errors import MemoryProblem
+
+OPENAI_URL = "https://api.openai.com/v1"
+# More than any answer that is used here; what is longer is not read to its end.
+MAX_REPLY_BYTES = 1024 * 1024
+# What a request may carry. The client adds headers about this machine, and some from variables set for others.
+_HEADERS = frozenset({
+    "host", "accept", "accept-encoding", "connection", "content-length", "content-type", "transfer-encoding",
+    "user-agent", "authorization",
+})  # fmt: skip
+
+
+class ModelProblem(MemoryProblem):
+    """The language model is of no help this time. Every caller has an answer without one."""
+
+    # What is counted; a word of ours, never of the endpoint.
+    kind = "other"
+
+    def __init__(self, sentence: str, *, kind: str | None = None) -> None:
+        super().__init__(sentence)
+        self.kind = kind or self.kind
+
+
+class ModelUnavailable(ModelProblem):
+    """No model is configured, or it is down, too slow, refuses the key, or is rate limited beyond patience."""
+
+    kind = "unavailable"
+
+
+class ModelUnusable(ModelProblem):
+    """The model answered, and the answer will not do: refused, cut off, too long, or malformed twice."""
+
+    kind = "unusable"
+
+
+class RateLimited(ModelUnavailable):
+    """The endpoint asks to wait; ``wait`` is for how many seconds, or None where it does not say."""
+
+    kind = "rate_limited"
+
+    def __init__(self, wait: float | None) -> None:
+        super().__init__("The language model asks to be left alone for a while.")
+        self.wait = wait
+
+
+class Stumbled(ModelUnavailable):
+    """An error of the moment: the endpoint is in trouble, or the connection broke. Worth one more try."""
+
+
+class RequestRejected(ModelUnusable):
+    """The endpoint does not take the request as it stands (400, 422); ``said`` is its message, for our eyes only."""
+
+    kind = "rejected"
+
+    def __init__(self, said: str) -> None:
+        super().__init__("The endpoint of the language model does not take the request.")
+        self.said = said
+
+
+class _TooLarge(httpx2.TransportError):
+    """The reply has more bytes than will be read."""
+
+
+def base_url() -> str:
+    """Return the address of the endpoint; never from a variable that was set for something else."""
+    return settings.MEMSTATE_LLM_BASE_URL or OPENAI_URL
+
+
+def completion_ask(body: Mapping[str, Any], *, seconds: float) -> bytes:
+    """Send one chat completion and return the body of the reply, after ``seconds`` at most. Raises ``ModelProblem``."""
+    return _asked(lambda client: client.chat.completions.with_raw_response.create(**body, timeout=seconds), seconds)
+
+
+def models_ask(*, seconds: float) -> bytes:
+    """Return the endpoint's list of models as it sent it, after ``seconds`` at most. Raises ``ModelProblem``."""
+    return _asked(lambda client: client.models.with_raw_response.list(timeout=seconds), seconds)
+
+
+def _asked(ask: Callable[[openai.OpenAI], Any], seconds: float) -> bytes:
+    """Ask in a thread of its own, which is left behind when the time is up.
+
+    The client limits single reads only, so a trickle, or a name server that does not answer, could hold up the caller.
+    """
+    answer: list[bytes | Exception] = []
+
+    def run() -> None:
+        try:
+            answer.append(bytes(ask(_client()).content))
+        except Exception as problem:
+            answer.append(problem)
+
+    thread = threading.Thread(target=run, name="language-model", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not answer:
+        raise ModelUnavailable("The language model did not answer in time.", kind="timeout")
+    (said,) = answer
+    if isinstance(said, bytes):
+        return said
+    # Without its cause: what the client raised holds the request, and with it the text that was sent.
+    raise _problem(said) from None
+
+
+def _problem(problem: Exception) -> ModelProblem:
+    """Return what an exception of the client amounts to, in our words. What the endpoint wrote is not repeated."""
+    if isinstance(problem, openai.APIStatusError):
+        return _status_problem(problem)
+    if isinstance(problem, openai.APITimeoutError):
+        return ModelUnavailable("The language model did not answer in time.", kind="timeout")
+    if isinstance(problem, openai.APIConnectionError):
+        if isinstance(problem.__cause__, _TooLarge):
+            return ModelUnusable("The language model's answer is too long.", kind="too_long")
+        if isinstance(problem.__cause__, (httpx2.ConnectError, httpx2.UnsupportedProtocol)):
+            return ModelUnavailable("The endpoint of the language model cannot be reached.", kind="unreachable")
+        return Stumbled("The connection to the language model broke.", kind="broken")
+    return ModelUnavailable(f"The language model could not be asked ({type(problem).__name__}).")
+
+
+def _status_problem(problem: openai.APIStatusError) -> ModelProblem:
+    status = problem.status_code
+    if status == 429:
+        return RateLimited(_wait(problem.response.headers))
+    if status in (400, 422):
+        return RequestRejected(str(problem.body)[:2000])
+    if status == 413:
+        return ModelUnusable("The text is too long for the language model.", kind="too_long")
+    if status in (401, 403):
+        return ModelUnavailable(f"The language model refuses the key ({status}).", kind="key")
+    if status == 404:
+        return ModelUnavailable("The endpoint does not know the model, or is another one (404).", kind="absent")
+    if 300 <= status < 400:
+        return ModelUnavailable(f"The endpoint points elsewhere ({status}), which is not followed.", kind="redirect")
+    if status >= 500:
+        return Stumbled(f"The endpoint of the language model is in trouble ({status}).", kind="error")
+    return ModelUnavailable(f"The endpoint of the language model refuses ({status}).", kind="error")
+
+
+def _wait(headers: Mapping[str, str]) -> float | None:
+    """Return for how many seconds Retry-After asks, as a number or a date (RFC 9110, 10.2.3); None if for nothing."""
+    said = headers.get("retry-after", "").strip()
+    try:
+        wait = float(said)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(said)
+        except ValueError:
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
+        wait = until.timestamp() - time.time()
+    # A number that is none, and what is past, say nothing.
+    return wait if wait > 0 else (0.0 if wait <= 0 else None)
+
+
+def _client() -> openai.OpenAI:
+    # A process that was forked makes connections of its own.
+    return _client_of(base_url(), settings.MEMSTATE_LLM_API_KEY, os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _client_of(address: str, api_key: str | None, _process: int) -> openai.OpenAI:
+    return openai.OpenAI(
+        # Local endpoints need no key, and the client insists on one; the transport takes it off again.
+        api_key=api_key or "none",
+        base_url=address,
+        # How often, and how long in between, is decided by who asks.
+        max_retries=0,
+        http_client=httpx2.Client(
+            transport=_Guarded(api_key),
+            # What is stored here goes to the configured address and is not passed on to another.
+            follow_redirects=False,
+            # No proxy, no .netrc.
+            trust_env=False,
+        ),
+    )
+
+
+class _Guarded(httpx2.BaseTransport):
+    """Sends what was asked for and nothing else, and reads a bounded reply for a bounded time."""
+
+    def __init__(self, api_key: str | None) -> None:
+        self._inner = httpx2.HTTPTransport(trust_env=False)
+        self._key = api_key
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send the request with headers of ours alone."""
+        started = time.monotonic()
+        for name in {name.lower() for name in request.headers} - _HEADERS:
+            del request.headers[name]
+        # Not one that a variable such as OPENAI_CUSTOM_HEADERS put in its place.
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
+        elif not request.url.userinfo:
+            request.headers.pop("Authorization", None)
+        # A packed reply could be small here and huge in memory.
+        request.headers["Accept-Encoding"] = "identity"
+        response = self._inner.handle_request(request)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            response.close()
+            raise httpx2.RemoteProtocolError("The reply is packed, which was not asked for.")
+        assert isinstance(response.stream, httpx2.SyncByteStream)
+        seconds = request.extensions.get("timeout", {}).get("read")
+        return httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_Bounded(response.stream, None if seconds is None else started + seconds),
+            extensions=response.extensions,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._inner.close()
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """A reply that ends with an exception when it has too many bytes, or comes too slowly."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, until: float | None) -> None:
+        self._stream = stream
+        self._until = until
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Give the parts of the reply."""
+        size = 0
+        for part in self._stream:
+            size += len(part)
+            if size > MAX_REPLY_BYTES:
+                raise _TooLarge("The reply is too long.")
+            if self._until is not None and time.monotonic() > self._until:
+                raise httpx2.ReadTimeout("The reply comes too slowly.")
+            yield part
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._stream.close()
