@@ -4,6 +4,7 @@ from memory.models.access import AccessLog
 from memory.models.audit import AuditEvent
 from memory.models.command import ErasureReceipt, ForgetListing
 from memory.models.corpus import CorpusTotals, Lexeme
+from memory.models.duplicates import DuplicateLook, DuplicatePair
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
 from memory.models.keys import ApiKey
@@ -22,6 +23,8 @@ __all__ = [
     "ApiKey",
     "AuditEvent",
     "CorpusTotals",
+    "DuplicateLook",
+    "DuplicatePair",
     "ErasureReceipt",
     "Field",
     "FieldSummary",

@@ -41,6 +41,8 @@ class Topic(models.Model):
             GinIndex(fields=["categories"], name="topic_categories"),
             # suggest_similar and duplicate search: same title within one scope (hashed: titles are long).
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
+            # What a topic has taken in, and what undo and purge follow.
+            models.Index(fields=["merged_into"], name="topic_merged", condition=models.Q(merged_into__isnull=False)),
         ]
 
     def __str__(self) -> str:
