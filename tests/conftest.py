@@ -3,7 +3,7 @@
 ``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``nobody`` send requests in the thread and
 transaction of the test, which is fast. ``http_cast`` holds the same callers over real sockets, served by threads, for
 tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test
-is marked ``meaning``.
+is marked ``meaning``. ``model`` is a language model that answers by a script (``tests/llm/server.py``).
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.embedding import embedder_reset
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
+from tests.llm.fixtures import model  # noqa: F401
 
 _embedder_in_use = ""
 

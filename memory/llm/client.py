@@ -32,6 +32,7 @@ from memory.llm.wire import (
     Stumbled,
     base_url,
     completion_ask,
+    connections_close,
 )
 
 __all__ = [
@@ -139,8 +140,9 @@ def complete_json(
 
 
 def model_forget() -> None:
-    """Forget how the model has been doing, and what its endpoint refuses. For tests."""
+    """Forget how the model has been doing, what its endpoint refuses, and connections to it. For tests."""
     patience_reset()
+    connections_close()
     _refused.clear()
 
 
@@ -259,31 +261,21 @@ def _backoff(waits: int, told: float | None) -> float | None:
 # What comes back
 
 
-class _Message(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Completion(BaseModel):
-    choices: list[_Choice]
-
-
 def _text_of(raw: bytes) -> str:
     """Return what the model says, without its thoughts. Raises ``ModelProblem`` if it refuses or does not end."""
     try:
-        choice = _Completion.model_validate_json(raw).choices[0]
-    except (ValidationError, IndexError):
-        raise ModelUnavailable("The endpoint does not speak the chat protocol.", kind="protocol") from None
-    if choice.message.refusal or choice.finish_reason == "content_filter":
+        choice = json.loads(raw)["choices"][0]
+        message, ended = choice["message"], choice.get("finish_reason")
+        content, refusal = message.get("content") or "", message.get("refusal")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        content = None
+    if not isinstance(content, str):
+        raise ModelUnavailable("The endpoint does not speak the chat protocol.", kind="protocol")
+    if refusal or ended == "content_filter":
         raise ModelUnusable("The language model refuses to answer.", kind="refused")
-    if choice.finish_reason not in _ENDED:
+    if ended not in _ENDED:
         raise ModelUnusable("The language model's answer was cut off.", kind="cut_off")
-    return _THOUGHTS.sub("", choice.message.content or "", count=1)
+    return _THOUGHTS.sub("", content, count=1)
 
 
 def _json_of(text: str) -> str:

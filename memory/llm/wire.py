@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Any
 
 import httpx2
@@ -63,6 +62,8 @@ class RateLimited(ModelUnavailable):
 
 class Stumbled(ModelUnavailable):
     """An error of the moment: the endpoint is in trouble, or the connection broke. Worth one more try."""
+
+    kind = "error"
 
 
 class RequestRejected(ModelUnusable):
@@ -169,13 +170,27 @@ def _wait(headers: Mapping[str, str]) -> float | None:
     return wait if wait > 0 else (0.0 if wait <= 0 else None)
 
 
+def connections_close() -> None:
+    """Close what connections this process keeps open. For tests."""
+    while _clients:
+        _clients.popitem()[1].close()
+
+
+# One for each address and key, of which there is one unless settings change.
+_clients: dict[tuple[str, str | None, int], openai.OpenAI] = {}
+_making = threading.Lock()
+
+
 def _client() -> openai.OpenAI:
     # A process that was forked makes connections of its own.
-    return _client_of(base_url(), settings.MEMSTATE_LLM_API_KEY, os.getpid())
+    wanted = (base_url(), settings.MEMSTATE_LLM_API_KEY, os.getpid())
+    with _making:
+        if wanted not in _clients:
+            _clients[wanted] = _client_make(wanted[0], wanted[1])
+        return _clients[wanted]
 
 
-@lru_cache(maxsize=4)
-def _client_of(address: str, api_key: str | None, _process: int) -> openai.OpenAI:
+def _client_make(address: str, api_key: str | None) -> openai.OpenAI:
     return openai.OpenAI(
         # Local endpoints need no key, and the client insists on one; the transport takes it off again.
         api_key=api_key or "none",
@@ -202,16 +217,22 @@ class _Guarded(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request with headers of ours alone."""
         started = time.monotonic()
-        for name in {name.lower() for name in request.headers} - _HEADERS:
-            del request.headers[name]
+        # The client's own request stays as it is: it reads its headers again when the reply is there.
+        sent = httpx2.Request(
+            request.method,
+            request.url,
+            headers=[(name, value) for name, value in request.headers.multi_items() if name.lower() in _HEADERS],
+            stream=request.stream,
+            extensions=request.extensions,
+        )
         # Not one that a variable such as OPENAI_CUSTOM_HEADERS put in its place.
         if self._key:
-            request.headers["Authorization"] = f"Bearer {self._key}"
+            sent.headers["Authorization"] = f"Bearer {self._key}"
         elif not request.url.userinfo:
-            request.headers.pop("Authorization", None)
+            sent.headers.pop("Authorization", None)
         # A packed reply could be small here and huge in memory.
-        request.headers["Accept-Encoding"] = "identity"
-        response = self._inner.handle_request(request)
+        sent.headers["Accept-Encoding"] = "identity"
+        response = self._inner.handle_request(sent)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             response.close()
             raise httpx2.RemoteProtocolError("The reply is packed, which was not asked for.")
