@@ -1,0 +1,249 @@
+"""Clauses: the independent facts of one English sentence, each said by itself, and what is left without one of them.
+
+"Anna lives in Oslo and works at Telenor." holds two facts; without the first, "Anna works at Telenor." is left. Where
+the grammar is not plain, a sentence is one fact: splitting too little keeps words together, splitting too much tears
+them apart.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memory.domain.reading.grammar import FINITE, NOMINAL, OPENING, SURE, Word, words_tag
+
+_JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
+_RELATIVE = frozenset({"who", "which"})
+_ADVERBS = frozenset({"AV0"})
+_PRONOUNS = frozenset({"he", "she", "they", "it"})
+_OWNED = frozenset({"his", "her", "their", "its"})
+# "between Rome and Paris", "both tea and coffee": what belongs together is not divided.
+_TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
+_PLURAL = {"are": "is", "were": "was", "have": "has", "do": "does"}
+MAX_WORDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One fact of a sentence. ``text`` says it by itself; ``start`` and ``end`` are where it stands, with the word that
+    joins it to what comes before. An ``item`` is one of several things in a list, which only a close look divides."""
+
+    text: str
+    start: int
+    end: int
+    item: bool = False
+
+
+@lru_cache(maxsize=4096)
+def clauses_split(sentence: str) -> tuple[Clause, ...]:
+    """Return the facts of one sentence in their order; a sentence that is one fact gives itself."""
+    whole = (Clause(sentence.strip(), 0, len(sentence)),)
+    words = words_tag(sentence)
+    if not 4 <= len(words) <= MAX_WORDS:
+        return whole
+    verb = _first_verb(words)
+    if verb is None:
+        return whole
+    aside = _aside(sentence, words)
+    if aside:
+        return aside
+    cuts = _cuts(words, verb)
+    if not cuts:
+        return _items(sentence, words, verb) or whole
+    return tuple(_told(sentence, words, verb, cuts))
+
+
+def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
+    """Return what ``sentence`` says without one of its ``clauses``; empty if that was all."""
+    rest = [clause for at, clause in enumerate(clauses) if at != gone]
+    if not rest:
+        return ""
+    if any(clause.end - clause.start >= len(sentence) for clause in clauses):
+        return rest[0].text
+    if rest[0].item:
+        return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
+    if gone == 0:
+        return " ".join(_ended(clause.text) for clause in rest)
+    left = sentence[: clauses[gone].start].rstrip(" ,;") + (
+        sentence[clauses[gone].end :] if gone + 1 < len(clauses) else ""
+    )
+    return _ended(left.strip())
+
+
+def _ended(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?…。！？" else f"{text}."
+
+
+def _first_verb(words: Sequence[Word]) -> int | None:
+    return next((at for at, word in enumerate(words) if word.tag in FINITE and at > 0), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a fact begins: at ``joint`` the word that joins it, at ``start`` its own first word. ``subject`` says whose
+    it takes: that of the first fact (``shared``), with its verb (``verb``), or its ``own``."""
+
+    joint: int
+    start: int
+    subject: str
+
+
+def _aside(sentence: str, words: Sequence[Word]) -> tuple[Clause, ...]:
+    """Divide "Carla, who teaches maths, moved to Lyon." """
+    commas = [at for at, word in enumerate(words) if word.text == ","]
+    if len(commas) < 2 or commas[1] + 1 >= len(words):
+        return ()
+    opening, closing = commas[0], commas[1]
+    relative = words[opening + 1].text.casefold() in _RELATIVE and words[opening + 2].tag in SURE
+    if not relative or words[closing + 1].tag not in FINITE:
+        return ()
+    subject = sentence[: words[opening].start]
+    said = sentence[words[opening + 2].start : words[closing].start]
+    return (
+        Clause(_ended(f"{subject} {said}"), words[opening].start, words[closing].end),
+        Clause(_ended(subject + sentence[words[closing].end :]), 0, len(sentence)),
+    )
+
+
+def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
+    cuts: list[_Cut] = []
+    at = verb + 1
+    while at < len(words) - 1:
+        word = words[at]
+        joins = word.text.casefold() in _JOINING or word.text == ";"
+        comma = word.text == ","
+        if not joins and not comma:
+            at += 1
+            continue
+        start = at + 1
+        while start < len(words) and (
+            words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
+        ):
+            joins = joins or words[start].text.casefold() in _JOINING
+            start += 1
+        subject = _kind(words, verb, start, certain=joins)
+        if subject and not _TOGETHER.search(" ".join(word.text for word in words[max(0, at - 4) : at])):
+            cuts.append(_Cut(at, start, subject))
+        at = max(start, at + 1)
+    return cuts
+
+
+def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str:
+    """Return whose subject the words from ``start`` take; empty if no fact begins there."""
+    if start >= len(words):
+        return ""
+    first = words[start]
+    if first.tag in SURE and first.tag != "VVD":
+        return "shared"
+    if first.tag == "VVB" and words[verb].tag in ("VVB", "VBB", "VHB") and certain:
+        return "shared"
+    if first.tag in ("VVD", "VVN"):
+        auxiliary = words[verb].lemma in ("be", "have") and any(
+            word.tag == "VVN" for word in words[verb + 1 : verb + 4]
+        )
+        if auxiliary and certain:
+            return "verb"
+        return "shared" if certain or first.tag == "VVD" else ""
+    if certain and first.tag in ("AJ0", "XX0") and _predicate(words, verb, start):
+        return "verb"
+    return "own" if _own_subject(words, start) and (certain or words[start - 1].text == ";") else ""
+
+
+def _predicate(words: Sequence[Word], verb: int, start: int) -> bool:
+    """Tell whether "is vegan and allergic to nuts" goes on with what the subject is."""
+    described = words[verb].lemma == "be" and any(word.tag in ("AJ0", "VVN") for word in words[verb + 1 : verb + 3])
+    after = words[start + 1] if start + 1 < len(words) else None
+    return described and (after is None or after.tag in ("PRP", "PUN", "TO0", "AJ0", "PRF"))
+
+
+def _own_subject(words: Sequence[Word], start: int) -> bool:
+    for at in range(start, min(start + 8, len(words))):
+        word = words[at]
+        if word.tag in SURE or (word.tag == "VVB" and at > start and words[at - 1].tag in ("NN2", "PNP")):
+            return at > start
+        if word.tag not in NOMINAL | OPENING | {"PNP", "PRF", "AV0"}:
+            return False
+    return False
+
+
+def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
+    subject = sentence[: words[verb].start].strip()
+    joined = sentence[: words[verb].end].strip()
+    owner = _owner(words[:verb])
+    bounds = [0, *(words[cut.joint].start for cut in cuts), len(sentence)]
+    clauses = [Clause(_ended(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
+    for number, cut in enumerate(cuts):
+        start, end = bounds[number + 1], bounds[number + 2]
+        said = sentence[words[cut.start].start : end].strip().rstrip(",;").strip()
+        if cut.subject == "shared":
+            said = f"{subject} {said}"
+        elif cut.subject == "verb":
+            described = _described(words, verb, cut.start)
+            said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {said}"
+        else:
+            said = _owned(said, words[cut.start], owner)
+        clauses.append(Clause(_ended(said), start, end))
+    return clauses
+
+
+def _described(words: Sequence[Word], verb: int, start: int) -> str:
+    """Return what "not to shellfish" leaves out of "is allergic to peanuts but not to shellfish"."""
+    if words[start].tag != "XX0" or start + 1 >= len(words) or words[start + 1].tag != "PRP":
+        return ""
+    return next((word.text for word in words[verb + 1 : verb + 3] if word.tag in ("AJ0", "VVN")), "")
+
+
+def _owner(words: Sequence[Word]) -> str:
+    """Return the name that the subject is, or begins with as an owner: Anna in "Anna" and in "Anna's dentist"."""
+    ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
+    owns = ends == len(words) or words[ends].tag == "POS"
+    return " ".join(word.text for word in words[:ends]) if owns else ""
+
+
+def _owned(said: str, first: Word, owner: str) -> str:
+    plain = first.text.casefold()
+    if owner and plain in _OWNED:
+        said = f"{owner}'s{said[len(first.text) :]}"
+    elif owner and plain in _PRONOUNS:
+        said = owner + said[len(first.text) :]
+    return said[:1].upper() + said[1:]
+
+
+def _items(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
+    """Divide "Anna likes tea and coffee." and "Anna and Ben live in Oslo." into one fact for each thing or person."""
+    joint = [at for at, word in enumerate(words) if word.text.casefold() == "and"]
+    if len(joint) != 1 or _TOGETHER.search(sentence):
+        return ()
+    at = joint[0]
+    return _subjects(sentence, words, verb, at) if at < verb else _objects(sentence, words, verb, at)
+
+
+def _subjects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[Clause, ...]:
+    left, right = words[:at], words[at + 1 : verb]
+    if not left or not right or any(word.tag != "NP0" for word in (*left, *right)):
+        return ()
+    said = sentence[words[verb].end :]
+    word = words[verb].text
+    single = _PLURAL.get(word.casefold(), word if words[verb].tag in ("VVD", "VM0", "VHD", "VVZ", "VBZ") else f"{word}s")
+    names = [sentence[part[0].start : part[-1].end] for part in (left, right)]
+    ends = [(0, words[at].start), (words[at].start, words[verb].start)]
+    return tuple(
+        Clause(f"{name} {single}{said}".strip(), *end, item=True) for name, end in zip(names, ends, strict=True)
+    )
+
+
+def _objects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[Clause, ...]:
+    end = len(words) - 1 if words[-1].tag == "PUN" else len(words)
+    first = at
+    while first > verb + 1 and words[first - 1].tag in NOMINAL | OPENING | {"VVN"} and words[first - 1].text != ",":
+        first -= 1
+    left, right = words[first:at], words[at + 1 : end]
+    plain = NOMINAL | OPENING | {"VVN"}
+    if not left or not right or len(left) > 5 or len(right) > 5 or any(word.tag not in plain for word in right):
+        return ()
+    prefix, tail = sentence[: left[0].start], sentence[right[-1].end :]
+    return (
+        Clause(f"{prefix}{sentence[left[0].start : left[-1].end]}{tail}".strip(), left[0].start, left[-1].end, item=True),
+        Clause(f"{prefix}{sentence[right[0].start : right[-1].end]}{tail}".strip(), words[at].start, right[-1].end, item=True),
+    )  # fmt: skip
