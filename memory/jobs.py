@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
+from memory.duplicates.detect import duplicates_find
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
 from memory.forgetting.runs import run_work
 from memory.hindsight.shadow import shadow_search
@@ -87,6 +88,20 @@ def run_continue(run_id: str) -> str:
 def run_hand_over(run_id: uuid.UUID) -> None:
     """Ask the worker to go on with a run. One query."""
     async_task("memory.jobs.run_continue", str(run_id))
+
+
+def duplicates_look(scope: str) -> int:
+    """Compare what was written at ``scope`` since the last look, as long as one turn lasts, and return how many pairs
+    were found."""
+    until, found = time.monotonic() + TURN_SECONDS, 0
+    while time.monotonic() < until and (step := duplicates_find(scope, now=timezone.now())):
+        found += step
+    return found
+
+
+def duplicates_hand_over(scope: str) -> None:
+    """Ask the worker to look for duplicates at a scope. One query."""
+    async_task("memory.jobs.duplicates_look", scope)
 
 
 def _left(until: float) -> float:

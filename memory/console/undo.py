@@ -20,6 +20,7 @@ from memory.forgetting.runs import run_get, run_take_back
 from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
+PAIR_TAG = "pair:"
 # So many of what could not be put back is told in the notice; the run lists all of it.
 CONFLICTS_TOLD = 3
 
@@ -33,6 +34,11 @@ class UndoForm(forms.Form):
 def undo_offer(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
     """Leave a notice that says what was done by hand, with a button that takes ``run`` back."""
     messages.success(request, sentence, extra_tags=f"{UNDO_TAG}{run.pk}")
+
+
+def pair_undo_offer(request: ConsoleRequest, sentence: str, pair_id: uuid.UUID) -> None:
+    """Leave a notice that says what was decided about a pair, with a button that takes it back."""
+    messages.success(request, sentence, extra_tags=f"{PAIR_TAG}{pair_id}")
 
 
 def back_to(request: ConsoleRequest, wanted: str, *, otherwise: str = "console:archived") -> str:

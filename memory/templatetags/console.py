@@ -3,14 +3,17 @@
 import datetime as dt
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from django import template
 from django.http import QueryDict
 from django.template.context import RequestContext
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+
+from memory.domain.differences import Piece
 
 register = template.Library()
 
@@ -107,6 +110,34 @@ def undo_run(message: Any) -> str:
     """Return the id of the run that a notice offers to take back, nothing for other notices."""
     tags = str(getattr(message, "extra_tags", "") or "")
     return tags.removeprefix("undo:") if tags.startswith("undo:") else ""
+
+
+@register.filter
+def undo_pair(message: Any) -> str:
+    """Return the id of the pair of duplicates whose decision a notice offers to take back, nothing for others."""
+    tags = str(getattr(message, "extra_tags", "") or "")
+    return tags.removeprefix("pair:") if tags.startswith("pair:") else ""
+
+
+# What each mark of a pair says to those who do not see it.
+_ONLY = {"removed": ("del", "only in the older: "), "added": ("ins", "only in the newer: ")}
+
+
+@register.simple_tag
+def pair_pieces(pieces: Sequence[Piece]) -> SafeString:
+    """Return one side of a pair with what only this side says marked, in colour, by a line and in words. The blank
+    before a marked word is not marked."""
+    told = []
+    for piece in pieces:
+        if piece.kind == "same" or not piece.text.strip():
+            told.append(escape(piece.text))
+            continue
+        tag, words = _ONLY[piece.kind]
+        blank = piece.text[: len(piece.text) - len(piece.text.lstrip())]
+        told.append(
+            format_html('{}<{}><span class="hidden-text">{}</span>{}</{}>', blank, tag, words, piece.text.lstrip(), tag)
+        )
+    return SafeString("".join(told))
 
 
 @register.simple_tag

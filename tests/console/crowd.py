@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime as dt
+import itertools
 import uuid
 from typing import Any
 
@@ -12,7 +13,7 @@ from django_q.tasks import async_task
 from memory import jobs
 from memory.access.keys import key_create
 from memory.domain.identifiers import uuid7
-from memory.models import AccessLog, AuditEvent, ForgetRun, Link, PolicyVersion, ShadowHit
+from memory.models import AccessLog, AuditEvent, DuplicatePair, ForgetRun, Link, PolicyVersion, ShadowHit, Topic
 from tests.cast import Caller, worker_turn
 from tests.console.people import account_make
 from tests.forgetting.shop import policy_put, run, topics_make
@@ -26,6 +27,7 @@ class Crowd:
     run_id: uuid.UUID
     key_id: uuid.UUID
     schedule_id: int
+    pair_id: uuid.UUID
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Return those of ``arguments`` that stand for a row."""
@@ -78,7 +80,25 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     worker_turn()
     _jobs_make(n, now)
     schedule = Schedule.objects.get(func="memory.jobs.upkeep").pk
-    return Crowd(topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule)
+    pair_id = _pairs_make(forgotten, now)
+    return Crowd(
+        topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule, pair_id=pair_id
+    )  # fmt: skip
+
+
+def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:
+    """A pair for each topic with the next one; return the first."""
+    ids = sorted(map(uuid.UUID, topics))
+    scope = Topic.objects.get(pk=ids[0]).scope_id
+    DuplicatePair.objects.all().delete()
+    pairs = DuplicatePair.objects.bulk_create(
+        DuplicatePair(
+            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope_id=scope, one_id=one, other_id=other,
+            verdict="duplicate", similarity=0.95, held=False, one_hash="", other_hash="", found_at=now,
+        )
+        for one, other in itertools.pairwise(ids)
+    )  # fmt: skip
+    return pairs[0].pk
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:

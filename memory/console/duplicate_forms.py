@@ -1,0 +1,106 @@
+"""The forms of the pages about duplicates: what the list is filtered by, where one looks, and why a pair is decided."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from memory.access.principal import Principal
+from memory.console.fields import ReasonField, ScopeField
+from memory.domain.errors import ValueRefused
+from memory.domain.scopes import ROOT
+from memory.duplicates.chosen import MOST_PAIRS
+from memory.duplicates.pairs import PairFilter, pairs_list
+
+MOST_REASON = 500
+# An id with a comma behind it.
+PACKED = 37
+
+STATES = {
+    "open": "Waits for a decision", "merged": "Merged", "kept": "Both kept", "superseded": "Superseded",
+    "undone": "Taken back", "lapsed": "Lapsed",
+}  # fmt: skip
+VERDICTS = {"duplicate": "Says the same", "supersedes": "May replace it"}
+
+
+def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
+    select = forms.Select(attrs={"data-submits": True})
+    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
+
+
+class PairsForm(forms.Form):
+    """What the list of pairs can be filtered by. Nothing said about the state stands for those that wait."""
+
+    state = _choice("Status", [("", STATES["open"]), *list(STATES.items())[1:], ("any", "Any")])
+    verdict = _choice("Looks like", [("", "Any"), *VERDICTS.items()])
+    held = _choice("In the way", [("", "Any"), ("no", "Nothing that matters differs"), ("yes", "Something differs")])
+    scope = ScopeField(required=False)
+
+    def wanted(self) -> PairFilter:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        said: dict[str, Any] = self.cleaned_data
+        state, held = said.get("state") or "open", said.get("held")
+        return PairFilter(
+            scope=said.get("scope") or ROOT,
+            state=None if state == "any" else state,
+            verdict=said.get("verdict") or None,
+            held=None if not held else held == "yes",
+        )
+
+
+class DecideForm(forms.Form):
+    """Why a pair is decided as it is; it may be left unsaid."""
+
+    reason = ReasonField(max_length=MOST_REASON, required=False)
+
+
+class LookForm(forms.Form):
+    """Where to look."""
+
+    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
+
+
+class ConfirmForm(forms.Form):
+    """The pairs that the page has shown, and why they are merged."""
+
+    pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_PAIRS * PACKED)
+    seen_at = forms.DateTimeField(widget=forms.HiddenInput)
+    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
+    reason = ReasonField(max_length=MOST_REASON, required=False)
+
+    def clean_pairs(self) -> list[uuid.UUID]:
+        """Return the ids. Raises ``ValidationError`` for anything else."""
+        try:
+            return [uuid.UUID(text) for text in self.cleaned_data["pairs"].split(",")]
+        except ValueError as problem:
+            raise forms.ValidationError("These pairs cannot be read; pick them anew.") from problem
+
+
+def pairs_pack(ids: Sequence[uuid.UUID]) -> str:
+    """Return ids as one short text for a hidden field."""
+    return ",".join(map(str, ids))
+
+
+def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
+    """Return the pairs that an address names; for ``all`` those that its filter finds. At most one query.
+
+    Raises ``ValueRefused`` for an id that is none, and for more than can be merged at once.
+    """
+    if members.get("all"):
+        form = PairsForm(members)
+        # A filter that cannot be read finds nothing: no more is merged than somebody saw.
+        if not form.is_valid():
+            return []
+        rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_PAIRS)
+        if following is not None:
+            raise ValueRefused(f"More than {MOST_PAIRS} pairs match; narrow the filter, or pick some of them.")
+        return [row["id"] for row in rows]
+    try:
+        found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
+    except ValueError as problem:
+        raise ValueRefused("One of these is no id of a pair.") from problem
+    if len(found) > MOST_PAIRS:
+        raise ValueRefused(f"At most {MOST_PAIRS} pairs are merged at once.")
+    return found

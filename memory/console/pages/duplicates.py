@@ -1,0 +1,285 @@
+"""Duplicates: pairs of topics that may be one, side by side, and what somebody decides about them."""
+
+import dataclasses
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import path, reverse
+from django.utils import timezone
+
+from memory import jobs
+from memory.console.duplicate_forms import ConfirmForm, DecideForm, LookForm, PairsForm, pairs_chosen, pairs_pack
+from memory.console.listing import ROWS, count_words, export, filter_refused
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.undo import back_to, pair_undo_offer, undo_offer
+from memory.domain.differences import Piece, pieces_shorten, words_differ
+from memory.domain.errors import Conflict
+from memory.domain.scopes import ROOT
+from memory.duplicates.chosen import pairs_sort
+from memory.duplicates.detect import duplicates_find
+from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
+from memory.duplicates.pairs import (
+    PairFilter,
+    pair_detail,
+    pair_next,
+    pairs_count,
+    pairs_list,
+    settings_told,
+    waiting_count,
+)
+
+COLUMNS = (
+    "id", "scope", "kind", "verdict", "state", "similarity", "same_title", "held", "held_because", "newer_id",
+    "newer_title", "older_id", "older_title", "survivor", "found_at", "decided_at", "decided_by", "reason", "run_id",
+)  # fmt: skip
+# Of what stayed between two differences, a list shows so much.
+MOST_SAME = 90
+# More topics than this are compared by the worker: a request does not wait for them.
+LOOKED_AT_ONCE = 200
+MOST_COUNTED = 10_000
+LIST = "console:duplicates"
+
+
+@page(get=READER)
+def duplicates(request: ConsoleRequest) -> HttpResponse:
+    """Show pairs, found last first. Two queries."""
+    form = PairsForm(request.GET)
+    form.is_valid()
+    wanted = form.wanted()
+    pairs, following = pairs_list(wanted, principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS)
+    return show(request, "duplicates.html", {
+        "form": form, "pairs": [_marked(pair) for pair in pairs], "next": following, "scope": wanted.scope,
+        "filters": [(name, request.GET[name]) for name in form.fields if request.GET.get(name)],
+        "settings": settings_told(wanted.scope), "waiting": waiting_count(wanted.scope, at_most=MOST_COUNTED),
+        "pickable": any(pair["state"] == "open" for pair in pairs),
+    })  # fmt: skip
+
+
+@page(get=READER)
+def duplicates_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many pairs the filter finds. One query."""
+    form = PairsForm(request.GET)
+    form.is_valid()
+    return count_words(
+        request, lambda most: pairs_count(form.wanted(), principal=request.principal, at_most=most), "pair"
+    )
+
+
+@page(get=READER)
+def duplicates_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
+    """Stream exactly the pairs that the filter finds."""
+    filters = PairsForm(request.GET)
+    if not filters.is_valid():
+        return filter_refused(request, filters)
+    wanted, principal = filters.wanted(), request.principal
+
+    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit)
+        return [_flat(pair) for pair in pairs], following
+
+    return export("duplicates", form=form, columns=COLUMNS, fetch=fetch)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def duplicates_look(request: ConsoleRequest) -> HttpResponse:
+    """Ask where, and compare there what was written since the last look; a great deal is left to the worker."""
+    form = LookForm(request.POST if request.method == "POST" else None, initial={"scope": request.GET.get("scope", "")})
+    if not form.is_valid():
+        return show(request, "duplicates_look.html", {"form": form}, status=422 if form.is_bound else 200)
+    scope = form.cleaned_data["scope"]
+    waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
+    if waiting > LOOKED_AT_ONCE:
+        jobs.duplicates_hand_over(scope or ROOT)
+        messages.info(request, f"{waiting:,} topics wait to be compared. The worker does it; load the page again soon.")
+    else:
+        found = duplicates_find(scope or ROOT, now=timezone.now())
+        messages.success(request, f"{_pairs_words(found, 'new ') if found else 'No new pair'} found.")
+    return go(request, f"{reverse(LIST)}?{urlencode({'scope': scope})}" if scope else LIST)
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
+    """Say which of the picked pairs would be merged and which not; then merge exactly these. Two queries; to merge,
+    about thirty for each pair, each by itself."""
+    now = timezone.now()
+    if request.method == "POST":
+        form = ConfirmForm(request.POST)
+        if form.is_valid():
+            return _merged(request, form.cleaned_data)
+        ids: list[uuid.UUID] = form.cleaned_data.get("pairs") or []
+    else:
+        ids = pairs_chosen(request.GET, principal=request.principal)
+        form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
+    found = pairs_sort(ids, principal=request.principal)
+    form.initial["pairs"] = pairs_pack([pair["id"] for pair in found.taken])
+    return show(
+        request, "duplicates_merge.html",
+        {"form": form, "found": found, "back": _back(request, request.GET.get("next", ""))},
+        status=422 if form.errors else 200,
+    )  # fmt: skip
+
+
+def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
+    done = pairs_merge(
+        said["pairs"], principal=request.principal, reason=said["reason"], now=timezone.now(), seen_at=said["seen_at"]
+    )
+    if len(done.merged) == 1:
+        undo_offer(request, "1 pair is merged.", done.merged[0][1])
+    elif done.merged:
+        messages.success(
+            request, f"{len(done.merged):,} pairs are merged. Each can be taken back on its page, under “Merged”."
+        )
+    if done.left:
+        why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.left).items())
+        left = "1 pair is" if len(done.left) == 1 else f"{len(done.left):,} pairs are"
+        messages.warning(request, f"{left} left alone. {why}")
+    return go(request, _back(request, said["next"]))
+
+
+@page(get=READER)
+def duplicate(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Show one pair side by side, and which comes after it. Nine queries at most."""
+    return _pair(request, pair_id, DecideForm())
+
+
+@page(post=OPERATOR)
+def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Make one topic of two, and go on to the next pair."""
+
+    def merge(reason: str) -> None:
+        run = pair_merge(pair_id, principal=request.principal, reason=reason, now=timezone.now())
+        undo_offer(request, "Merged: the newer topic holds what both said.", run)
+
+    return _decide(request, pair_id, merge)
+
+
+@page(post=OPERATOR)
+def duplicate_keep(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Note that both stay, and go on to the next pair."""
+
+    def keep(reason: str) -> None:
+        pair_keep_both(pair_id, principal=request.principal, reason=reason, now=timezone.now())
+        pair_undo_offer(request, "Both stay. This pair is not offered again unless one of them changes.", pair_id)
+
+    return _decide(request, pair_id, keep)
+
+
+@page(post=OPERATOR)
+def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Let the newer topic replace the older, and go on to the next pair."""
+
+    def supersede(reason: str) -> None:
+        run = pair_supersede(pair_id, principal=request.principal, reason=reason, now=timezone.now())
+        undo_offer(request, "Superseded: queries return the newer topic, and the older no more.", run)
+
+    return _decide(request, pair_id, supersede)
+
+
+@page(post=OPERATOR)
+def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Take back what was decided about a pair, and stay with it, or where the notice was that offered this."""
+    form = DecideForm(request.POST)
+    if not form.is_valid():
+        return _pair(request, pair_id, form, status=422)
+    try:
+        undone = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
+    except Conflict as problem:
+        return _pair(request, pair_id, form, refused=problem.sentence, status=409)
+    if undone.restored:
+        messages.success(request, "Taken back: both topics are as they were.")
+    else:
+        whys = " ".join(sorted({why for _topic, why in undone.conflicts}))
+        messages.warning(request, f"Nothing was taken back: one of the topics was changed since. {whys}")
+    return go(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
+
+
+def _pair(
+    request: ConsoleRequest, pair_id: uuid.UUID, form: DecideForm, *, refused: str = "", status: int = 200
+) -> HttpResponse:
+    """Show a pair; ``refused`` says why nothing was done."""
+    following, left = pair_next(_wanted(request), pair_id, principal=request.principal)
+    return show(request, "duplicate.html", {
+        "pair": pair_detail(pair_id, principal=request.principal), "form": form, "refused": refused,
+        "following": following, "left": left, "query": _query(request),
+    }, status=status)  # fmt: skip
+
+
+def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], None]) -> HttpResponse:
+    """Do what was decided and lead to the next pair that waits; to the list once none does."""
+    form = DecideForm(request.POST)
+    if not form.is_valid():
+        return _pair(request, pair_id, form, status=422)
+    try:
+        do(form.cleaned_data["reason"])
+    except Conflict as problem:
+        return _pair(request, pair_id, form, refused=problem.sentence, status=409)
+    waiting = dataclasses.replace(_wanted(request), state="open")
+    following, _left = pair_next(waiting, pair_id, principal=request.principal)
+    if following is None:
+        return go(request, f"{reverse(LIST)}{_query(request)}")
+    return go(request, _here(request, following))
+
+
+def _wanted(request: ConsoleRequest) -> PairFilter:
+    """Return the filter of the list that a pair was found in; its page carries it in the address."""
+    form = PairsForm(request.GET)
+    form.is_valid()
+    return form.wanted()
+
+
+def _query(request: ConsoleRequest) -> str:
+    """Return the filter of the list as it stands behind an address."""
+    said = {name: request.GET[name] for name in PairsForm.base_fields if request.GET.get(name)}
+    return f"?{urlencode(said)}" if said else ""
+
+
+def _here(request: ConsoleRequest, pair_id: uuid.UUID) -> str:
+    return reverse("console:duplicate", args=[pair_id]) + _query(request)
+
+
+def _back(request: ConsoleRequest, wanted: str) -> str:
+    return back_to(request, wanted, otherwise=LIST)
+
+
+def _pairs_words(count: int, which: str = "") -> str:
+    return f"1 {which}pair" if count == 1 else f"{count:,} {which}pairs"
+
+
+def _marked(pair: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the list with what differs between the two marked on each side; titles only if they differ."""
+    older, newer = _sides(pair, "summary")
+    told = pair | {"older_text": older, "newer_text": newer}
+    if pair["older"]["title"] != pair["newer"]["title"]:
+        told["older_title"], told["newer_title"] = _sides(pair, "title")
+    return told
+
+
+def _sides(pair: dict[str, Any], member: str) -> tuple[list[Piece], list[Piece]]:
+    pieces = pieces_shorten(words_differ(pair["older"][member], pair["newer"][member]), most=MOST_SAME)
+    return [each for each in pieces if each.kind != "added"], [each for each in pieces if each.kind != "removed"]
+
+
+def _flat(pair: dict[str, Any]) -> dict[str, Any]:
+    sides = {f"{side}_{name}": pair[side][member] for side in ("newer", "older")
+             for name, member in (("id", "topic_id"), ("title", "title"))}  # fmt: skip
+    return pair | sides
+
+
+urlpatterns = [
+    path("duplicates/", duplicates, name="duplicates"),
+    path("duplicates/count/", duplicates_counted, name="duplicates_count"),
+    path("duplicates/export.<exportform:form>", duplicates_export, name="duplicates_export"),
+    path("duplicates/look/", duplicates_look, name="duplicates_look"),
+    path("duplicates/merge/", duplicates_merge, name="duplicates_merge"),
+    path("duplicates/<uuid:pair_id>/", duplicate, name="duplicate"),
+    path("duplicates/<uuid:pair_id>/merge/", duplicate_merge, name="duplicate_merge"),
+    path("duplicates/<uuid:pair_id>/keep/", duplicate_keep, name="duplicate_keep"),
+    path("duplicates/<uuid:pair_id>/supersede/", duplicate_supersede, name="duplicate_supersede"),
+    path("duplicates/<uuid:pair_id>/undo/", duplicate_undo, name="duplicate_undo"),
+]

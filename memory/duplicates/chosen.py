@@ -1,0 +1,59 @@
+"""Pairs that somebody picked: those that one merge of many would take, and those it leaves alone, with why."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.access.principal import Principal
+from memory.models import DuplicatePair
+
+# What is merged in one request, each pair in a transaction of its own.
+MOST_PAIRS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PairsSorted:
+    """Rows ``{id, scope, newer: {topic_id, title, updated_at}, older: {...}, similarity}``; of a pair that is not there
+    the id alone."""
+
+    taken: list[dict[str, Any]]
+    left: list[tuple[dict[str, Any], str]]
+
+    @property
+    def left_by_why(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """What is left alone, in groups of one reason."""
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for row, why in self.left:
+            groups.setdefault(why, []).append(row)
+        return list(groups.items())
+
+
+def pairs_sort(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairsSorted:
+    """Say which of these pairs ``pairs_merge`` would merge, and why not the others. One query. Nothing is changed."""
+    found = {pair.pk: pair for pair in DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")}
+    done = PairsSorted([], [])
+    for pair_id in ids:
+        pair = found.get(pair_id)
+        if pair is None or not principal.sees(pair.scope.path):
+            done.left.append(({"id": pair_id}, "There is no such pair."))
+            continue
+        older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
+        row = {
+            "id": pair_id, "scope": pair.scope.path, "similarity": pair.similarity,
+            **{side: {"topic_id": topic.pk, "title": topic.title, "updated_at": topic.updated_at}
+               for side, topic in (("older", older), ("newer", newer))},
+        }  # fmt: skip
+        if why := _left_alone(pair):
+            done.left.append((row, why))
+        else:
+            done.taken.append(row)
+    return done
+
+
+def _left_alone(pair: DuplicatePair) -> str:
+    if pair.state != DuplicatePair.State.OPEN:
+        return "It is decided already."
+    if pair.held:
+        return "Something that matters differs; look at the pair itself."
+    return ""
