@@ -17,7 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.forgetting import moves
 from memory.forgetting.folding import Fold, folds_prepare, folds_write
 from memory.forgetting.state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
-from memory.llm.summaries import model_configured
+from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
@@ -98,14 +98,15 @@ class _Action:
         return self.to_rung != self.from_rung and not self.archives
 
 
-def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None) -> bool:
+def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
     """Apply the next actions of a run and return whether more are left; the last step ends the run.
 
     One transaction of at most 25 statements. Summaries are written before it begins, since a language model may take
-    its time. Does nothing for a run that is not applying.
+    its time: until ``until``, by the monotonic clock, after which the step does what it has come to. Does nothing for a
+    run that is not applying.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
-    ahead, folds = _folds_ahead(run_id, size)
+    ahead, size, folds = _folds_ahead(run_id, size, until)
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status != ForgetRun.Status.APPLYING:
@@ -136,12 +137,15 @@ def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
     return [_Action(row[0], row[1], row[2], row[3], row[4], json.loads(row[5])) for row in rows]
 
 
-def _folds_ahead(run_id: uuid.UUID, size: int) -> tuple[set[int], dict[uuid.UUID, Fold]]:
-    """Return the actions that summaries were looked for, and the summaries by field."""
+def _folds_ahead(run_id: uuid.UUID, size: int, until: float | None) -> tuple[set[int], int, dict[uuid.UUID, Fold]]:
+    """Return the actions that summaries were looked for, how many to take now, and the summaries by field."""
     with connection.cursor() as cursor:
-        actions = [action for action in _take(cursor, run_id, size) if _folds(action)]
-    folds = folds_prepare({action.topic_id: int(action.changes["keep"]) for action in actions})
-    return {action.id for action in actions}, folds
+        actions = _take(cursor, run_id, size)
+    folding = [action for action in actions if _folds(action)]
+    prepared = folds_prepare({action.topic_id: int(action.changes["keep"]) for action in folding}, until=until)
+    # Those before the first one that has to wait.
+    ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), size)
+    return {action.id for action in folding}, ready, prepared.folds
 
 
 def _folds(action: _Action) -> bool:

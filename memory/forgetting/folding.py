@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.summary import Dated
+from memory.llm.client import model_configured
 from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
 
@@ -55,15 +57,27 @@ class Fold:
     method: str
 
 
-def folds_prepare(keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None) -> dict[uuid.UUID, Fold]:
-    """Return a fold for each field of these topics that has more warm revisions than ``keep``, by field. One query.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Folds by field, and the topics that there was no time for."""
 
-    A field whose summary has the greatest depth is left as it is. A model is given ``MODEL_SECONDS`` for all of them,
-    and is not asked with a ``cursor``, whose transaction holds locks: the rest is summarized without it.
+    folds: dict[uuid.UUID, Fold]
+    left: frozenset[uuid.UUID] = frozenset()
+
+
+def folds_prepare(
+    keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None, *, until: float | None = None
+) -> Prepared:
+    """Return a fold for each field of these topics that has more warm revisions than ``keep``. One query.
+
+    A field whose summary has the greatest depth is left as it is. A model may take until ``until``, by the monotonic
+    clock, else ``MODEL_SECONDS``, and for the last question that was begun ``MEMSTATE_LLM_TIMEOUT_SECONDS``. When the
+    time is up, the topic in hand is summarized without it and the ones after it are left. With a ``cursor``, whose
+    transaction holds locks, no model is asked and none is left.
     """
     if not keep:
-        return {}
-    until = time.monotonic() + MODEL_SECONDS
+        return Prepared({})
+    until = time.monotonic() + MODEL_SECONDS if until is None else until
     wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
     if cursor is not None:
         cursor.execute(_OLDER, wanted)
@@ -72,21 +86,36 @@ def folds_prepare(keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = Non
         with connection.cursor() as own:
             own.execute(_OLDER, wanted)
             rows = own.fetchall()
-    folds = {}
-    for field_id, of_field in groupby(rows, key=lambda row: row[1]):
-        older = list(of_field)
-        topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
-        said = revisions_summarize(
-            [Dated(at=row[6], text=row[5]) for row in older],
-            earlier=earlier,
-            ask_model=cursor is None and time.monotonic() < until,
-        )
-        folds[field_id] = Fold(
-            topic_id=topic_id, last_seq=last_seq, cold_through=cold_through,
-            from_seq=from_seq if from_seq is not None else first, through_seq=older[-1][4], depth=(depth or 0) + 1,
-            text=said.text, method=said.method,
-        )  # fmt: skip
-    return folds
+    asking = cursor is None and model_configured()
+    by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(rows, key=lambda row: row[0])}
+    folds: dict[uuid.UUID, Fold] = {}
+    # In the order in which they will be taken, so that what is done is a beginning of it.
+    for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
+        # The first one is always done: otherwise nothing would ever be, where the time is short.
+        if asking and number and time.monotonic() >= until:
+            waiting = list(keep)
+            return Prepared(folds, frozenset(waiting[waiting.index(topic_id) :]))
+        for field_id, of_field in groupby(by_topic[topic_id], key=lambda row: row[1]):
+            folds[field_id] = _fold(list(of_field), until=until if asking else None)
+    return Prepared(folds)
+
+
+def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
+    """Return the fold of one field's older revisions; asks a model if there is an ``until``, and it is to come."""
+    topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
+    left = 0.0 if until is None else until - time.monotonic()
+    said = revisions_summarize(
+        [Dated(at=row[6], text=row[5]) for row in older],
+        earlier=earlier,
+        ask_model=left > 0,
+        # What is begun has the time of one answer, since half of that would be time lost.
+        within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
+    )
+    return Fold(
+        topic_id=topic_id, last_seq=last_seq, cold_through=cold_through,
+        from_seq=from_seq if from_seq is not None else first, through_seq=older[-1][4], depth=(depth or 0) + 1,
+        text=said.text, method=said.method,
+    )  # fmt: skip
 
 
 def folds_write(
@@ -110,7 +139,7 @@ def folds_write(
         field_id: fold for field_id, fold in prepared.items() if fold.topic_id in keep and fold.topic_id not in stale
     }
     unprepared = {topic_id: keep[topic_id] for topic_id in keep if topic_id in stale}
-    folds |= folds_prepare(unprepared, cursor)
+    folds |= folds_prepare(unprepared, cursor).folds
     if not folds:
         return {}
     summaries = FieldSummary.objects.bulk_create(

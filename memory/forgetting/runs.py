@@ -58,7 +58,8 @@ def run_start(
 
 
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: HandOver | None = None) -> ForgetRun:
-    """Apply batches of a run until it is done or ``seconds`` have passed, and return it.
+    """Apply batches of a run until it is done or ``seconds`` have passed, and return it. A question to a language model
+    that was begun by then may take its own time.
 
     Safe to call from several processes at once, and again after a kill at any moment. A step that fails
     is tried once more at the next call; a run that then comes no further has failed, and can be undone.
@@ -67,7 +68,7 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: 
     more = True
     while more and time.monotonic() < until:
         try:
-            more = run_step(run_id, now=now)
+            more = run_step(run_id, now=now, until=until)
         except Exception as problem:
             _failure_note(run_id, problem, now)
             raise

@@ -106,7 +106,7 @@ def _foreign_names(text: str, source: str) -> bool:
     """
     inner = _INNER_WORD.findall(text)
     large = [fold(word) for word in inner if word[0].isupper()]
-    of_source = [word for word in _INNER_WORD.findall(source) if fold(word) not in _MONTHS]
+    of_source = {word for word in _INNER_WORD.findall(source) if fold(word) not in _MONTHS}
     if not large or sum(word[0].isupper() for word in of_source) > max(3, len(of_source) * _LARGE_BY_HABIT):
         return False
     known = {fold(word) for word in _WORD.findall(source)} | _MONTHS
