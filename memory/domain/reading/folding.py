@@ -20,8 +20,16 @@ _QUOTES: Final = {
 # Letters with a stroke or a bar have no decomposition; nor do the spellings of one Arabic letter that differ by habit.
 _LETTERS: Final = {
     **{ord(a): b for a, b in zip("łøđðħŧıɨƀǥ", "loddhtiibg", strict=True)},
-    **{ord("æ"): "ae", ord("œ"): "oe", ord("þ"): "th"},
-    **{ord("أ"): "ا", ord("إ"): "ا", ord("آ"): "ا", ord("ٱ"): "ا", ord("ى"): "ي", ord("ی"): "ي", ord("ک"): "ك"},
+    ord("æ"): "ae",
+    ord("œ"): "oe",
+    ord("þ"): "th",
+    ord("أ"): "ا",
+    ord("إ"): "ا",
+    ord("آ"): "ا",
+    ord("ٱ"): "ا",
+    ord("ى"): "ي",
+    ord("ی"): "ي",
+    ord("ک"): "ك",
     ord("ـ"): None,
 }
 # Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic, which readers add and leave out. The
