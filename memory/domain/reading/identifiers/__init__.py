@@ -1,0 +1,71 @@
+"""Identifiers in texts: what names one person or thing, and what only describes; found in any spelling, compared by one.
+
+Two identifiers are equal if their canonical forms are, never if one is a part of the other: what is found is bounded by
+what surrounds it, so that ``a@x.io`` is not in ``a.smith@x.io``, and ``INV-100`` not in ``INV-1001`` or ``INV-100-2``.
+"""
+
+import re
+from typing import Final
+
+from memory.domain.reading.identifiers.codes import codes_find, numbered_find
+from memory.domain.reading.identifiers.digits import accounts_find, phones_find
+from memory.domain.reading.identifiers.machines import machines_find
+from memory.domain.reading.identifiers.measures import amounts_find, numbers_find
+from memory.domain.reading.identifiers.moments import moments_find
+from memory.domain.reading.identifiers.places import files_find, paths_find, points_find
+from memory.domain.reading.identifiers.view import Identifier, View
+from memory.domain.reading.identifiers.web import dotted_find, names_find, web_find
+
+__all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_index"]
+
+# Each singles out one person or thing.
+STRONG: Final = frozenset(
+    {
+        "email", "phone", "url", "domain", "path", "uuid", "card", "ip", "cidr", "mac", "iban", "handle", "hashtag", "code",
+        "isbn", "doi", "coordinates", "hash", "vin", "ssn",
+    }
+)  # fmt: skip
+# Each describes many.
+WEAK: Final = frozenset({"date", "time", "datetime", "amount", "number", "version"})
+KINDS: Final = STRONG | WEAK
+
+_ANYTHING: Final = re.compile(
+    r"[\d@#/\\._]|\bat\b|\b(?:noon|midday|midnight|mitternacht)\b|пол(?:день|ночь)", re.IGNORECASE
+)
+_DIGIT: Final = re.compile(r"\d")
+
+
+def identifiers_find(text: str) -> list[Identifier]:
+    """Return the identifiers in ``text`` in their order, with their place in it. Linear in the length of the text.
+
+    Two with the same place are two readings of it: 03/04/2024 is the third of April or the fourth of March. Parts of a
+    larger one are not found again: the domain of an e-mail address is not a domain. Only a moment is also a date and a
+    time, and a URL at a numbered host also that number.
+    """
+    if not _ANYTHING.search(text):
+        return []
+    view = View(text)
+    web_find(view)
+    paths_find(view)
+    digits = _DIGIT.search(view.text) is not None
+    if digits:
+        machines_find(view)
+        points_find(view)
+    files_find(view)
+    dotted_find(view)
+    moments_find(view)
+    names_find(view)
+    if digits:
+        accounts_find(view)
+        numbered_find(view)
+        phones_find(view)
+        amounts_find(view)
+    codes_find(view)
+    if digits:
+        numbers_find(view)
+    return sorted(view.found, key=lambda one: (one.start, -one.end, one.key))
+
+
+def identifiers_index(text: str) -> set[str]:
+    """Return the keys by which ``text`` is found: those of its identifiers, and their marks (``Identifier.stored``)."""
+    return {key for one in identifiers_find(text) for key in one.stored}

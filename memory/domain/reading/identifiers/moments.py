@@ -1,0 +1,165 @@
+"""Dates and times of day."""
+
+import calendar
+import re
+from typing import Final
+
+from memory.domain.reading.identifiers.tables import MONTHS
+from memory.domain.reading.identifiers.view import TAKEN, WORD, View
+
+_FRESH: Final = rf"(?<!{WORD})(?<!\w[-./:])(?<![/\\#$€£{TAKEN}])"
+_ENDS: Final = r"(?![\w/])(?!-\w)(?![.:]\d)"
+_MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
+_ORDINAL: Final = r"(?:st|nd|rd|th|er|º|ª|°|\.|-го|-е)?"
+_OF: Final = r"(?:\s?,?\s?(?:of|de|di|del|do)?\s?|\s?-\s?)"
+
+_ISO: Final = re.compile(
+    rf"{_FRESH}(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?![\d/])(?!-\w)(?!\.\d)(?:(?:[Tt]|,? )(\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d{{1,9}})?)?))?"
+    rf"(?:\s?(?:[Zz]|UTC|[+-]\d{{2}}:?\d{{2}})(?!\w))?(?!{WORD})"
+)
+_BASIC: Final = re.compile(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
+_THREE: Final = re.compile(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
+_HAN: Final = re.compile(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
+_DAY_MONTH: Final = re.compile(
+    rf"(?<!{WORD})(?<![/\\$€£.:#{TAKEN}])(\d{{1,2}}){_ORDINAL}{_OF}({_MONTH})(?!{WORD})\.?"
+    rf"(?:(?:\s?,?\s?(?:of\s|de\s|del\s)?|-)(\d{{4}}|'\d{{2}})(?!{WORD}))?",
+    re.IGNORECASE,
+)
+_MONTH_DAY: Final = re.compile(
+    rf"(?<!{WORD})({_MONTH})\.?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]|[.,]\d|\s?[ap]\.?m\b)(?:,?\s?(?:of\s)?(\d{{4}})(?!{WORD}))?",
+    re.IGNORECASE,
+)
+_MONTH_YEAR: Final = re.compile(rf"(?<!{WORD})({_MONTH})\.?,?\s(?:of\s|de\s)?(\d{{4}})(?!{WORD})", re.IGNORECASE)
+_HAS_MONTH: Final = re.compile(rf"(?<!{WORD})(?:{_MONTH})(?!{WORD})", re.IGNORECASE)
+
+_CLOCK: Final = re.compile(
+    rf"{_FRESH}(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?![:\d])\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
+)
+_HOUR: Final = re.compile(
+    rf"{_FRESH}(?<![.,]\d)(\d{{1,2}})(?:[.:](\d{{2}}))?\s?(?:([AaPp])\.?[Mm]\b\.?|(o'?clock)\b|(Uhr)(?:\s(\d{{1,2}})(?!\d))?|h(\d{{2}})(?!\w)|\s?(heures)\b)",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(r"(?<![\w-])(noon|midday|midnight|mitternacht|полдень|полночь)(?![\w-])", re.IGNORECASE)
+
+
+def moments_find(view: View) -> None:
+    """Add dates, times of day, and moments that are both. Linear in the text.
+
+    A date that reads two ways, 03/04/2024, is found twice in its place: as the third of April and the fourth of March.
+    Dates with full stops have the day first. A year of two digits from 70 on is of the last century.
+    """
+    digits = _DIGIT.search(view.text) is not None
+    if digits:
+        _dates(view)
+        for match in _CLOCK.finditer(view.text):
+            hour, minute = _hour(int(match[1]), (match[4] or "")[:1]), int(match[2])
+            if hour is not None and minute < 60 and (not match[3] or int(match[3]) < 60):
+                _time(view, hour, minute, int(match[3] or 0), match.start(), _end(match))
+        view.hide()
+        for match in _HOUR.finditer(view.text):
+            minute = int(match[2] or match[6] or match[7] or 0)
+            hour = _hour(int(match[1]), match[3] or "")
+            if hour is None or minute > 59:
+                continue
+            _time(view, hour, minute, 0, match.start(), _end(match))
+            if match[4] and hour <= 12:
+                _time(view, (hour + 12) % 24 if hour < 12 else 0, minute, 0, match.start(), _end(match))
+        view.hide()
+    for match in _NAMED.finditer(view.text):
+        hour = 12 if match[1].casefold() in ("noon", "midday", "полдень") else 0
+        _time(view, hour, 0, 0, match.start(), match.end())
+    view.hide()
+
+
+_DIGIT: Final = re.compile(r"\d")
+
+
+def _dates(view: View) -> None:
+    for match in _ISO.finditer(view.text):
+        if not _real(year := int(match[1]), month := int(match[3]), day := int(match[4])):
+            continue
+        date = f"{year:04}-{month:02}-{day:02}"
+        start = match.start()
+        if match[5] is None or not (clock := _clock(match[5])):
+            _date(view, date, start, match.end(4))
+            continue
+        view.add("datetime", f"{date}t{clock}", start, _end(match))
+        _date(view, date, start, match.end(4))
+        view.add("time", clock, match.start(5), match.end(5))
+    for match in _BASIC.finditer(view.text):
+        if _real(year := int(match[1]), month := int(match[2]), day := int(match[3])):
+            date = f"{year:04}-{month:02}-{day:02}"
+            _date(view, date, match.start(), match.end())
+            if match[4] and int(match[4]) < 24 and int(match[5]) < 60:
+                clock = _clock(f"{match[4]}:{match[5]}:{match[6] or '00'}")
+                view.add("datetime", f"{date}t{clock}", match.start(), match.end())
+    view.hide()
+    for match in _THREE.finditer(view.text):
+        first, second, year = int(match[1]), int(match[3]), _year(match[4])
+        readings = [(second, first)]
+        if match[2] != "." and first != second:
+            readings.append((first, second))
+        for month, day in readings:
+            if _real(year, month, day):
+                _date(view, f"{year:04}-{month:02}-{day:02}", match.start(), match.end())
+    view.hide()
+    if not view.text.isascii():
+        for match in _HAN.finditer(view.text):
+            _named(view, match[1], int(match[2]), match[3], match)
+        view.hide()
+    if not _HAS_MONTH.search(view.text):
+        return
+    for match in _DAY_MONTH.finditer(view.text):
+        _named(view, match[3], MONTHS[match[2].casefold()], match[1], match)
+    view.hide()
+    for match in _MONTH_DAY.finditer(view.text):
+        _named(view, match[3], MONTHS[match[1].casefold()], match[2], match)
+    view.hide()
+    for match in _MONTH_YEAR.finditer(view.text):
+        if 1000 <= int(match[2]) < 2200:
+            view.add("date", f"{match[2]}-{MONTHS[match[1].casefold()]:02}", match.start(), match.end())
+    view.hide()
+
+
+def _named(view: View, year: str | None, month: int, day: str, match: re.Match[str]) -> None:
+    if year is None:
+        if 1 <= int(day) <= 31 and 1 <= month <= 12:
+            told = f"{month:02}-{int(day):02}"
+            view.add("date", f"--{told}", match.start(), _end(match), marks=(f"~date:{told}",))
+    elif _real(full := _year(year.lstrip("'")), month, int(day)):
+        _date(view, f"{full:04}-{month:02}-{int(day):02}", match.start(), _end(match))
+
+
+def _date(view: View, date: str, start: int, end: int) -> None:
+    view.add("date", date, start, end, marks=(f"*date:{date[5:]}",))
+
+
+def _time(view: View, hour: int, minute: int, second: int, start: int, end: int) -> None:
+    view.add("time", f"{hour:02}:{minute:02}" + (f":{second:02}" if second else ""), start, end)
+
+
+def _clock(text: str) -> str:
+    hour, minute, *rest = re.split(r"[:.,]", text)
+    second = rest[0] if rest else "00"
+    if int(hour) > 24 or int(minute) > 59 or int(second) > 59:
+        return ""
+    return f"{int(hour) % 24:02}:{minute}" + ("" if int(second) == 0 else f":{second}")
+
+
+def _hour(hour: int, half: str) -> int | None:
+    if half:
+        return None if not 1 <= hour <= 12 else hour % 12 + (12 if half in "pP" else 0)
+    return hour % 24 if hour <= 24 else None
+
+
+def _year(told: str) -> int:
+    year = int(told)
+    return year if len(told) > 2 else year + (1900 if year >= 70 else 2000)
+
+
+def _real(year: int, month: int, day: int) -> bool:
+    return 1000 <= year < 2200 and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]
+
+
+def _end(match: re.Match[str]) -> int:
+    return match.start() + len(match[0].rstrip(" .,-") if not match[0].rstrip().endswith("m.") else match[0].rstrip())
