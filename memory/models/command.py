@@ -55,13 +55,13 @@ class ErasureReceipt(models.Model):
     reason = models.TextField(blank=True, default="", help_text="With whatever it named of what was erased masked.")
     scope = models.CharField(max_length=500)
     topic_ids = models.JSONField(default=list)
-    content_hashes = models.JSONField(default=list, help_text="HMAC-SHA-256 of each erased text, in hexadecimal.")
+    content_hashes = models.JSONField(default=list, help_text="HMAC-SHA-256 of each erased text that nothing else says, in hexadecimal.")
     identifier_hashes = models.JSONField(
         default=list, help_text="The same of each erased identifier that nothing else in the store names."
     )
     counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
     previous_hash = models.CharField(max_length=64, blank=True, default="", help_text="Empty for the first receipt.")
-    hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns but the id.")
+    hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns.")
 
     def __str__(self) -> str:
         return f"receipt {self.number}"

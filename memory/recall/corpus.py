@@ -1,5 +1,8 @@
 """Keeps Lexeme and CorpusTotals: how many live topics hold a word. A moment behind, which BM25 does not mind."""
 
+import uuid
+from collections.abc import Sequence
+
 from django.db import connection, transaction
 
 DOCUMENTS_PER_TURN = 500
@@ -30,6 +33,23 @@ SET uncounted = false, counted = t.document
 FROM taken t WHERE d.topic_id = t.topic_id
 """
 
+_UNCOUNT = """
+WITH gone AS (
+    DELETE FROM memory_topicdocument WHERE topic_id = ANY(%(ids)s) RETURNING counted
+), change AS (
+    SELECT word, count(*) AS documents FROM gone CROSS JOIN LATERAL unnest(tsvector_to_array(counted)) AS word
+    GROUP BY word
+), words AS (
+    UPDATE memory_lexeme l SET documents = l.documents - c.documents FROM change c WHERE l.word = c.word
+), totals AS (
+    UPDATE memory_corpustotals
+    SET documents = documents - (SELECT count(*) FROM gone WHERE counted IS NOT NULL)
+)
+SELECT count(*) FROM gone
+"""
+# Words of earlier texts may have run out long ago.
+_UNUSED = "DELETE FROM memory_lexeme WHERE documents <= 0"
+
 
 def documents_count() -> int:
     """Count up to ``DOCUMENTS_PER_TURN`` new or changed documents and return how many. Two queries, one transaction.
@@ -43,3 +63,17 @@ def documents_count() -> int:
             return 0
         cursor.execute(_COUNT, {"limit": DOCUMENTS_PER_TURN})
         return int(cursor.rowcount)
+
+
+def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
+    """Remove the documents of topics, and every word that no live topic holds any more. Three statements.
+
+    Needs a transaction. Waits for whoever is counting, and nobody counts until it ends. Returns how many documents and
+    how many words went.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        cursor.execute(_UNCOUNT, {"ids": list(ids)})
+        documents = int(cursor.fetchone()[0])
+        cursor.execute(_UNUSED)
+        return documents, int(cursor.rowcount)

@@ -1,0 +1,202 @@
+"""What belongs to a topic, found from the models: rows that go with it, references that are cut, and everything else.
+
+Nothing here names the tables that a purge empties. Whatever has a foreign key to a topic, or to something that has one,
+belongs to it, so that a table that is added later cannot be forgotten. What does not follow that rule stands in
+``REFERENCES``; what is neither, and is not to be searched for what was erased, stands in ``KEPT`` with the reason.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import TopologicalSorter
+
+from django.apps import apps
+from django.db import models
+from django.db.backends.utils import CursorWrapper
+
+Model = type[models.Model]
+
+# A reference that is cut, and the row stays; or one that is followed: the row that refers goes too.
+CUT, FOLLOWED = "cut", "followed"
+REFERENCES = {
+    # Another topic's field may point here; its own value stays.
+    ("memory.Revision", "ref_topic"): CUT,
+    # What was merged into a topic says the same, so it goes with it. ``topics_lock`` collects these.
+    ("memory.Topic", "merged_into"): FOLLOWED,
+}
+
+# Tables that say what topics say: those of other topics are their own text, and never touched.
+TEXT_OF_TOPICS = frozenset(
+    {
+        "memory_topic", "memory_topicedit", "memory_field", "memory_revision", "memory_fieldsummary", "memory_link",
+        "memory_topicvector", "memory_topicdocument", "memory_topicmention", "memory_lexeme", "memory_duplicatelook",
+    }
+)  # fmt: skip
+
+# Tables, and columns of tables, in which nothing is replaced. Names and addresses of things are not what anybody
+# remembered; a program reads them, and would no longer find what they name.
+KEPT: dict[str, str] = {
+    "django_migrations": "which migrations ran",
+    "django_content_type": "names of models",
+    "auth_permission": "names of permissions",
+    "auth_group": "names of groups",
+    "auth_user": "accounts of people who operate the store",
+    "memory_apikey": "names of keys, chosen by administrators",
+    "memory_scope": "addresses; keys and policies are bound to them",
+    "memory_erasurereceipt": "sealed; holds ids and keyed hashes alone",
+    "memory_corpustotals": "a number",
+    "memory_workerheartbeat": "a name and a time",
+    "memory_watermark": "a name and a number",
+    "memory_wakeup": "a scope and an event",
+    "memory_policyversion.values": "what is in force; a purge changes no policy",
+    "memory_policyversion.rules": "what is in force; a purge changes no policy",
+    "memory_policyversion.diff": "what changed of the above",
+    "memory_duplicatepair.differences": "words of the two topics of the pair, which stay",
+    "memory_vitality.kind": "a kind",
+    "memory_duplicatepair.kind": "a kind",
+    "memory_idempotencyrecord.request_hash": "emptied with the reply",
+    "memory_accesslog.query_hash": "emptied with the query",
+    "django_q_schedule": "when which job runs, for which scope",
+    "django_q_task.id": "the queue finds its tasks by it",
+    "django_session.session_key": "the browser's",
+    "axes_accessattemptexpiration": "a time",
+}
+# Columns of these names hold who, where and what kind, in every table.
+_KEPT_COLUMNS = """
+action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind method name
+path_info policy prefix preset previous_hash provenance role scope secret_hash session_hash state status undone_by
+verb verdict
+"""
+KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
+# Where the id of what was purged stands on purpose: the journal and the receipt tell that it is gone, and a list what
+# it was executed on.
+IDS_KEPT = frozenset(
+    {
+        "memory_auditevent.topic_id", "memory_erasurereceipt.topic_ids", "memory_forgetlisting.entries",
+        "memory_forgetlisting.filter",
+    }
+)  # fmt: skip
+
+_COLUMNS = """
+SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_type(a.atttypid, a.atttypmod),
+       NOT a.attnotnull,
+       coalesce((SELECT bool_or(a.attnum = ANY(i.indkey)) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),
+                false),
+       EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY(k.conkey))
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'm') AND a.attnum > 0 AND NOT a.attisdropped
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+ORDER BY n.nspname, c.relname, a.attnum
+"""
+TEXTS = frozenset({"text", "character varying", "character", "citext", "name"})
+DOCUMENTS = frozenset({"json", "jsonb"})
+TEXT_ARRAYS = frozenset(f"{each}[]" for each in TEXTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """Rows of ``model`` that belong to the topics ``%(ids)s``, as a condition on its table."""
+
+    model: Model
+    where: str
+
+    @property
+    def table(self) -> str:
+        """The table."""
+        return self.model._meta.db_table
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of any table of the database, as the database tells it."""
+
+    schema: str
+    table: str
+    name: str
+    sort: str
+    full_sort: str
+    nullable: bool
+    key: bool
+    foreign: bool
+
+    @property
+    def place(self) -> str:
+        """Table and column, as people are told."""
+        return f"{self.table}.{self.name}"
+
+    @property
+    def quoted_table(self) -> str:
+        """The table as SQL names it."""
+        return f'"{self.schema}"."{self.table}"'
+
+    @property
+    def kept(self) -> bool:
+        """Whether it names things rather than telling of them."""
+        return self.table in KEPT or self.place in KEPT or self.name in KEPT_COLUMNS
+
+    @property
+    def own_text(self) -> bool:
+        """Whether it holds what topics say."""
+        return self.table in TEXT_OF_TOPICS
+
+
+@cache
+def belongings() -> tuple[Belonging, ...]:
+    """Return whatever belongs to topics, in an order in which it can be deleted: the topics themselves come last.
+
+    A row of several owners belongs to each of them: a pair of duplicates goes with either topic.
+    """
+    topic: Model = apps.get_model("memory", "Topic")
+    owned: dict[Model, dict[Model, list[str]]] = {topic: {}}
+    ahead: list[Model] = [topic]
+    while ahead:
+        owner = ahead.pop()
+        for model, column in _keys_to(owner):
+            if model not in owned:
+                owned[model] = {}
+                ahead.append(model)
+            owned[model].setdefault(owner, []).append(column)
+    where: dict[Model, str] = {topic: "id = ANY(%(ids)s)"}
+    # Owners first, since what belongs to them is told by theirs.
+    for model in TopologicalSorter({model: set(owners) for model, owners in owned.items()}).static_order():
+        if model is not topic:
+            where[model] = " OR ".join(
+                f'"{column}" = ANY(%(ids)s)'
+                if owner is topic
+                else f'"{column}" IN (SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where[owner]})'
+                for owner, columns in owned[model].items()
+                for column in columns
+            )
+    return tuple(Belonging(model, condition) for model, condition in reversed(where.items()))
+
+
+@cache
+def cuts() -> tuple[tuple[Model, str], ...]:
+    """Return the references that are cut: the model and the column."""
+    return tuple(
+        (apps.get_model(label), apps.get_model(label)._meta.get_field(name).column)
+        for (label, name), how in REFERENCES.items()
+        if how == CUT
+    )
+
+
+def columns_of(cursor: CursorWrapper) -> list[Column]:
+    """Return every column of every table, those of the system left out. One statement."""
+    cursor.execute(_COLUMNS)
+    return [Column(*row) for row in cursor.fetchall()]
+
+
+def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
+    for model in apps.get_models(include_auto_created=True):
+        if model is owner or not model._meta.managed or model._meta.proxy:
+            continue
+        for key in model._meta.local_fields:
+            apart = (model._meta.label, key.name) in REFERENCES
+            if isinstance(key, models.ForeignKey) and key.related_model is owner and not apart:
+                yield model, str(key.column)
+
+
+def _pk(model: Model) -> str:
+    column = model._meta.pk.column
+    assert column is not None
+    return str(column)

@@ -1,0 +1,259 @@
+"""Takes what was erased out of everything that is not memory: journals, logs, lists, jobs, sessions.
+
+Which tables these are is asked of the database. Of each, the rows that may hold something are picked by the database
+and read here, since only the program knows two spellings of one identifier. What topics say is left alone.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from psycopg import sql
+
+from memory.command.belongings import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column
+from memory.command.coded import CODED, Coded
+from memory.command.erased import MOST_ANCHORS
+from memory.domain.errors import Conflict
+from memory.domain.redaction import Eraser, anchors_of, anchors_pattern
+
+ROWS = 2_000
+TRIES = 5
+
+# What nobody else remembers either: the hash of a query is its fingerprint, and gets another one with it.
+_ACCESSES = """
+UPDATE memory_accesslog a
+SET topic_ids = x.topics, field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
+                                            WHERE f <> ALL(%(fields)s::uuid[]) ORDER BY n),
+    query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END, query_hash = ''
+FROM (
+    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
+                     WHERE t <> ALL(%(ids)s::uuid[]) ORDER BY n) AS topics
+    FROM memory_accesslog WHERE EXISTS (SELECT 1 FROM unnest(topic_ids) t WHERE t = ANY(%(ids)s::uuid[]))
+) x WHERE a.id = x.id RETURNING a.id::text
+"""
+_AUDITS = """
+UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}' WHERE topic_id = ANY(%(ids)s::uuid[])
+RETURNING id::text
+"""
+# A request that is sent again must not bring back what it once stored: its key stays taken, and answers that.
+_REPLIES = """
+UPDATE memory_idempotencyrecord SET reply = 'null', request_hash = '', status = 410
+WHERE status <> 410 AND EXISTS (
+    SELECT 1 FROM regexp_matches(reply::text, '"topic_id\\\\?": ?\\\\?"([0-9a-f-]{36})', 'g') m
+    WHERE m[1]::uuid = ANY(%(ids)s::uuid[])
+) RETURNING id::text
+"""
+_ENTRIES = """
+UPDATE memory_forgetlisting l
+SET query = CASE WHEN verb = 'purge' THEN '' ELSE query END,
+    reason = CASE WHEN verb = 'purge' THEN '' ELSE reason END, entries = (
+    SELECT coalesce(jsonb_agg(CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
+        THEN e || '{"why": "", "excerpt": ""}' ELSE e END ORDER BY n), '[]')
+    FROM jsonb_array_elements(entries) WITH ORDINALITY x (e, n)
+)
+WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
+RETURNING id::text
+"""
+# By table; each is about the rows themselves, before the texts are looked at.
+_BY_ID = {
+    "memory_accesslog": _ACCESSES,
+    "memory_auditevent": _AUDITS,
+    "memory_idempotencyrecord": _REPLIES,
+    "memory_forgetlisting": _ENTRIES,
+}
+# Beside a text that was masked, what is made from it.
+_MADE_FROM = {"memory_accesslog": ("query_hash",)}
+
+
+def logs_redact(
+    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column]
+) -> dict[str, int]:
+    """Take what was erased out of every table but those that say what topics say; return the rows changed by table.
+
+    About two statements for each table of the database, however many topics. Reads each log once.
+    """
+    touched: dict[str, set[str]] = {}
+    # Fields and revisions are masked where a row comes up anyhow; that it does, the topic's own id sees to.
+    wanted = {"ids": list(ids), "fields": [uuid.UUID(each) for each in eraser.ids]}
+    for table, statement in _BY_ID.items():
+        cursor.execute(statement, wanted)
+        touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())
+    anchors = anchors_of(eraser.passages, eraser.identifiers, most=MOST_ANCHORS)
+    if anchors is not None:
+        plain = [str(each) for each in ids]
+        anchors = [*anchors, *plain, *(each.replace("-", "") for each in plain)]
+        anchors = anchors if len(anchors) <= 2 * MOST_ANCHORS else None
+    for own in _logs(columns).values():
+        table = own[0].table
+        for column in own:
+            if column.sort in ("uuid", "uuid[]") and column.place not in IDS_KEPT:
+                touched.setdefault(table, set()).update(_ids_remove(cursor, column, own, eraser))
+        touched.setdefault(table, set()).update(_table_redact(cursor, own, eraser, anchors_pattern(anchors)))
+    return {table: len(rows) for table, rows in touched.items() if rows}
+
+
+def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
+    """Have the planner's statistics made anew where they hold something erased, and return the tables.
+
+    The most common values of a column, and a hundred between, stand in the catalogue as they are. One statement, and
+    one for each such table.
+    """
+    cursor.execute(STATISTICS)
+    held = sorted({table for table, text in cursor.fetchall() if eraser.masked(text) != text})
+    for table in held:
+        cursor.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
+    return held
+
+
+STATISTICS = """
+SELECT tablename, concat_ws(' ', most_common_vals::text, histogram_bounds::text, most_common_elems::text)
+FROM pg_stats WHERE schemaname = current_schema()
+  AND (most_common_vals IS NOT NULL OR histogram_bounds IS NOT NULL OR most_common_elems IS NOT NULL)
+  AND (tablename, attname) IN (
+      SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+      WHERE c.relnamespace = current_schema()::regnamespace AND a.atttypid IN (
+          'text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'varchar[]'::regtype, 'jsonb'::regtype,
+          'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype))
+"""
+
+
+def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
+    tables: dict[str, list[Column]] = {}
+    for column in columns:
+        if not column.own_text:
+            tables.setdefault(column.quoted_table, []).append(column)
+    return tables
+
+
+def _key(columns: Sequence[Column]) -> str:
+    """Return what tells a row of a table apart from the others, as a text."""
+    keys = [f'"{column.name}"::text' for column in columns if column.key]
+    return f"concat_ws(' ', {', '.join(keys)})" if keys else "''"
+
+
+def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column], eraser: Eraser) -> set[str]:
+    """Take ids out of a column that is no foreign key; a row that cannot be without is about them alone, and goes."""
+    if column.key or column.foreign or column.kept or not eraser.ids:
+        return set()
+    name, ids = f'"{column.name}"', [uuid.UUID(each) for each in eraser.ids]
+    if column.sort == "uuid[]":
+        statement = (
+            f"UPDATE {column.quoted_table} SET {name} = ARRAY(SELECT e FROM unnest({name}) WITH ORDINALITY u (e, n) "
+            f"WHERE e <> ALL(%(ids)s::uuid[]) ORDER BY n) "
+            f"WHERE EXISTS (SELECT 1 FROM unnest({name}) e WHERE e = ANY(%(ids)s::uuid[]))"
+        )
+    elif column.nullable:
+        statement = f"UPDATE {column.quoted_table} SET {name} = NULL WHERE {name} = ANY(%(ids)s::uuid[])"
+    else:
+        statement = f"DELETE FROM {column.quoted_table} WHERE {name} = ANY(%(ids)s::uuid[])"
+    cursor.execute(f"{statement} RETURNING {_key(columns)}", {"ids": ids})
+    return {row[0] for row in cursor.fetchall()}
+
+
+def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], eraser: Eraser, anchors: str | None) -> set[str]:
+    texts = [column for column in columns if _is_text(column) and not column.kept]
+    touched: set[str] = set()
+    if not texts:
+        return touched
+    for _try in range(TRIES):
+        changes = _changes(columns, texts, eraser, anchors)
+        written = 0
+        for begin in range(0, len(changes), ROWS):
+            written += _rows_write(cursor, texts, changes[begin : begin + ROWS])
+        touched |= {change.key for change in changes}
+        if written == len(changes):
+            return touched
+        # Somebody wrote to one of these rows in between; what stands there now is read again.
+    raise Conflict(f"Others keep writing to {columns[0].table}; nothing was purged. Try again in a moment.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A row by its place and its key, and what its texts become; None for a row that goes."""
+
+    place: str
+    key: str
+    values: list[str | None] | None
+
+
+def _changes(columns: Sequence[Column], texts: Sequence[Column], eraser: Eraser, anchors: str | None) -> list[_Change]:
+    found: list[_Change] = []
+    for place, key, *row in _rows_read(columns, texts, anchors):
+        values = [_masked(column, value, eraser) for column, value in zip(texts, row, strict=True)]
+        if values == row:
+            continue
+        void = any(
+            value != old and column.place in CODED and CODED[column.place].void_when_changed
+            for column, value, old in zip(texts, values, row, strict=True)
+        )
+        found.append(_Change(str(place), str(key), None if void else values))
+    return found
+
+
+def _is_text(column: Column) -> bool:
+    return column.sort in TEXTS | DOCUMENTS | TEXT_ARRAYS
+
+
+def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:
+    """Yield place, key and texts of the rows that may hold something: those with other letters than English ones are
+    all read, as the database folds them otherwise than ``fold`` does."""
+    wanted = ", ".join(f'"{column.name}"::text' for column in texts)
+    statement = f"SELECT ctid::text, {_key(columns)}, {wanted} FROM {columns[0].quoted_table}"
+    parameters: list[str] = []
+    if anchors is not None and not any(column.place in CODED for column in texts):
+        conditions = []
+        for column in texts:
+            text = f'"{column.name}"::text'
+            # Within JSON, other letters may be written by their numbers.
+            conditions.append(
+                f"octet_length({text}) <> length({text}) OR lower({text}) ~ %s OR strpos({text}, '\\u') > 0"
+            )
+            parameters.append(anchors)
+        statement += " WHERE " + " OR ".join(conditions)
+    with connection.chunked_cursor() as reader:
+        reader.execute(statement, parameters)
+        while rows := reader.fetchmany(ROWS):
+            yield from map(list, rows)
+
+
+def _masked(column: Column, value: str | None, eraser: Eraser) -> str | None:
+    if not value:
+        return value
+    coded: Coded | None = CODED.get(column.place)
+    if coded is not None:
+        held = coded.read(value)
+        told = eraser.masked_value(held, "result")
+        return value if told is held else coded.write(told)
+    if column.sort in DOCUMENTS:
+        if column.place in IDS_KEPT:
+            eraser = Eraser(eraser.passages, eraser.identifiers)
+        document = json.loads(value)
+        told = eraser.masked_value(document)
+        return value if told is document else json.dumps(told, ensure_ascii=False)
+    return eraser.masked(value)
+
+
+def _rows_write(cursor: CursorWrapper, texts: Sequence[Column], changes: Sequence[_Change]) -> int:
+    table = texts[0].quoted_table
+    gone = [change.place for change in changes if change.values is None]
+    kept = [(change.place, change.values) for change in changes if change.values is not None]
+    written = 0
+    if gone:
+        cursor.execute(f"DELETE FROM {table} WHERE ctid = ANY(%s::tid[])", [gone])
+        written += cursor.rowcount
+    if kept:
+        made = "".join(f", \"{name}\" = ''" for name in _MADE_FROM.get(texts[0].table, ()))
+        # A column of limited length cuts the mark off rather than refusing it.
+        sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_sort}' for n, column in enumerate(texts))
+        names = ", ".join(f"v{n}" for n in range(len(texts)))
+        arrays = ", ".join("%s::text[]" for _column in texts)
+        cursor.execute(
+            f"UPDATE {table} t SET {sets}{made} FROM unnest(%s::tid[], {arrays}) AS d (place, {names}) "
+            "WHERE t.ctid = d.place",
+            [[place for place, _values in kept], *([values[n] for _place, values in kept] for n in range(len(texts)))],
+        )
+        written += cursor.rowcount
+    return written
