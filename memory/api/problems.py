@@ -43,10 +43,12 @@ def problem_status(problem: MemoryProblem) -> int:
     return next(status for kind, status in STATUSES.items() if isinstance(problem, kind))
 
 
-def problem_response(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
-    """Return a problem document with ``sentence`` as its detail."""
+def problem_response(
+    status: int, sentence: str, headers: Mapping[str, str] | None = None, *, members: Mapping[str, object] | None = None
+) -> HttpResponse:
+    """Return a problem document with ``sentence`` as its detail, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
-    body = {"type": "about:blank", "title": title, "status": status, "detail": sentence}
+    body = {"type": "about:blank", "title": title, "status": status, "detail": sentence, **(members or {})}
     return HttpResponse(
         json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
         status=status,

@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.command.filters import ForgetFilter, conditions_sql, scope_of
 from memory.command.match import Matched, matches_find
 from memory.command.purge import topics_purge
+from memory.command.rest import rest_items, rest_words, rests_keep
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
@@ -59,6 +60,7 @@ class Match:
     why: str
     confidence: float
     excerpt: str = ""
+    keeps: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +133,12 @@ def forget_list(
         expires_at=now + LISTED_FOR, ambiguous=ambiguous, question=question, count=len(found),
     )  # fmt: skip
     states = _states([match.topic_id for match in found])
+    rests = {match.topic_id: match.rest for match in found if match.rest}
     row.entries = [
         {
             "id": str(match.topic_id), "why": match.why, "confidence": round(match.confidence, 3),
             "excerpt": match.excerpt, "state": states.get(match.topic_id),
+            "keeps": rests.get(match.topic_id),
         }
         for match in found
     ]  # fmt: skip
@@ -142,11 +146,14 @@ def forget_list(
     return _told(row, now=now, matches=_matches(row.entries[:MATCHES_SHOWN]))
 
 
-def forget_execute(token: str, *, principal: Principal, now: dt.datetime, reason: str | None = None) -> Executed:
+def forget_execute(
+    token: str, *, principal: Principal, now: dt.datetime, reason: str | None = None, verb: str | None = None
+) -> Executed:
     """Do what a list says, to exactly its topics, in one transaction.
 
     A release is a run of event ``by_hand`` that undo takes back; a purge leaves a receipt and cannot be taken back.
-    ``reason`` replaces the one the list was made with. Raises ``NotVisible`` for a token that is unknown or somebody
+    What a topic says beside the fact that goes stays, as a topic of its own. ``reason`` replaces the one the list was
+    made with; ``verb`` has to be the list's, if it is given. Raises ``NotVisible`` for a token that is unknown or somebody
     else's, ``Conflict`` for a list that is ambiguous, empty, expired, used, or no longer true; then nothing is changed.
     """
     principal.require("operator")
@@ -154,10 +161,15 @@ def forget_execute(token: str, *, principal: Principal, now: dt.datetime, reason
         row = ForgetListing.objects.select_for_update(no_key=True).filter(pk=_token(token)).first()
         if row is None or row.identity != principal.identity:
             raise NotVisible("There is no list with this token.")
+        if verb is not None and verb != row.verb:
+            raise Conflict(f"This list is for a {row.verb}, not for a {verb}.")
         _check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
         _drift_check(row, ids)
         why = row.reason if reason is None else reason
+        items = rest_items(
+            {uuid.UUID(e["id"]): e["keeps"] for e in row.entries if e.get("keeps")}, why=why, verb=row.verb
+        )
         run = receipt = None
         if row.verb == ForgetListing.Verb.RELEASE:
             run = topics_release(ids, principal=principal, reason=why, now=now)
@@ -165,6 +177,8 @@ def forget_execute(token: str, *, principal: Principal, now: dt.datetime, reason
             said = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
             receipt = topics_purge(ids, principal=principal, reason=why, now=now, said=said)
             row.refresh_from_db()
+        if items:
+            rests_keep(items, principal=principal, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
     return Executed(_told(row, now=now), len(ids), run, receipt)
@@ -245,7 +259,7 @@ def _matches(entries: Sequence[dict[str, Any]]) -> list[Match]:
         found.append(
             Match(
                 topic_id, title, summary, path, kind, standing, pinned, entry["why"], entry["confidence"],
-                entry.get("excerpt", ""),
+                entry.get("excerpt", ""), rest_words(entry["keeps"]) if entry.get("keeps") else "",
             )
         )  # fmt: skip
     return found

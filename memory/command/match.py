@@ -1,9 +1,37 @@
-"""From the words of a request to the topics it is about."""
+"""From the words of a request to the topics it is about.
+
+An identifier or a name takes every topic that mentions it as a whole; anything else is about one fact, and meaning
+decides among the facts that agree with the request in names, numbers and negation. Where two facts fit equally well,
+both are the answer, and nobody guesses.
+"""
 
 import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from django.db import connection
+
+from memory.command.aliases import aliases_follow
+from memory.command.fit import Asked, Fit, facts_fit, same_meaning
+from memory.command.rest import rest_of
+from memory.command.said import TopicSaid, facts_of, topics_said
+from memory.domain.reading.folding import fold
+from memory.domain.reading.identifiers import Identifier, identifiers_find
+from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
+from memory.domain.reading.requests import Request, request_parse
+from memory.embedding import embedder_get
 from memory.forgetting.judgement import Bound
+from memory.forgetting.standing import MOST_AT_ONCE
+from memory.ingest.bulk import vector_text
+
+# Facts of so many topics are compared: the nearest by meaning, and as many by the words they share.
+NEAREST = 40
+# Below this a fact is about something else; a list of all that match by meaning asks for more.
+LEAST, LEAST_OF_MANY = 0.34, 0.5
+# Two facts whose scores lie nearer to each other than this fit equally well.
+MARGIN = 0.05
+EXCERPT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +42,7 @@ class Matched:
     why: str
     confidence: float
     excerpt: str = ""
+    rest: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +54,218 @@ class Answer:
     question: str = ""
 
 
+_BY_IDENTIFIERS = """
+SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+WHERE m.identifiers && {wanted}::text[] AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
+"""
+_BY_WORDS = """
+SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+WHERE ({wanted}) AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
+"""
+_NEAR = """
+WITH possible AS MATERIALIZED (
+    SELECT m.topic_id, m.words FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+    WHERE {wanted} AND {conditions}
+), near AS (
+    SELECT p.topic_id FROM possible p JOIN memory_topicvector v ON v.topic_id = p.topic_id AND v.model = {model}
+    WHERE v.embedding IS NOT NULL ORDER BY v.embedding <#> {vector}::vector LIMIT {most}
+), worded AS (
+    SELECT p.topic_id FROM possible p WHERE p.words && {words}::text[]
+    ORDER BY cardinality(ARRAY(SELECT unnest(p.words) INTERSECT SELECT unnest({words}::text[]))) DESC, p.topic_id
+    LIMIT {most}
+)
+SELECT topic_id FROM near UNION SELECT topic_id FROM worded
+"""
+
+
 def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Answer:
-    """Return the topics among those of ``conditions`` that ``query`` is about."""
-    raise NotImplementedError
+    """Return the topics among those of ``conditions`` (on a row ``t`` of Topic) that ``query`` is about.
+
+    ``history`` also takes topics that no longer say what the request names, but once did. At most eight statements;
+    names and identifiers cost the topics that mention them, facts at most twice ``NEAREST`` topics.
+    """
+    request = request_parse(query)
+    if request.kind == "identifiers":
+        return _identified(request, conditions, bound, history=history)
+    if request.kind == "names":
+        answer = _named(request, scope, conditions, bound, history=history)
+        if answer.matches or _only_name(request):
+            return answer
+    return _meant(request, scope, conditions, bound)
+
+
+def names_alternatives(names: Iterable[str], scope: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each name all names it goes by in ``scope``, itself first. Two statements a round, three rounds."""
+    return tuple(aliases_follow(name, scope=scope) for name in names)
+
+
+def facts_near(
+    text: str, names: Sequence[Sequence[str]], *, conditions: str, bound: Bound
+) -> dict[uuid.UUID, TopicSaid]:
+    """Return what the topics say that may state ``text``: those that mention every one of ``names``, the nearest of
+    them by meaning and by words. Three statements."""
+    wanted = " AND ".join(f"({_words_sql(either, bound)})" for either in names) or "true"
+    vector = vector_text(embedder_get().embed_query(text))
+    sql = _NEAR.format(
+        wanted=wanted, conditions=conditions, model=bound.bind(embedder_get().model_name), most=NEAREST,
+        vector=bound.bind(vector), words=bound.bind(sorted(words_index(text))),
+    )  # fmt: skip
+    return topics_said(_ids(sql, bound))
+
+
+# Identifiers
+
+
+def _identified(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer:
+    wanted = frozenset(key for found in request.identifiers for key in found.sought)
+    sql = _BY_IDENTIFIERS.format(wanted=bound.bind(sorted(wanted)), conditions=conditions, most=MOST_AT_ONCE + 1)
+    matches = []
+    for topic in topics_said(_ids(sql, bound), ever=history).values():
+        text = next(((said, found) for said in topic.texts() if (found := _first(said, wanted))), None)
+        if text is not None:
+            said, found = text
+            matches.append(
+                Matched(topic.id, f"It names the {found.kind.replace('_', ' ')} {found.text}.", 1.0, _excerpt(said, found.start))
+            )  # fmt: skip
+    told = " or ".join(found.text for found in request.identifiers)
+    return Answer(matches, question="" if matches else f"Nothing here names {told}.")
+
+
+def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
+    return next((found for found in identifiers_find(text) if found.stored & wanted), None)
+
+
+# Names
+
+
+def _named(request: Request, scope: str, conditions: str, bound: Bound, *, history: bool) -> Answer:
+    either = [name for names in names_alternatives(request.things, scope) for name in names]
+    sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=MOST_AT_ONCE + 1)
+    found: list[tuple[TopicSaid, str, str, Mention]] = []
+    for topic in topics_said(_ids(sql, bound), ever=history).values():
+        hit = next(
+            ((name, text, mention) for text in topic.texts() for name in either if (mention := _mention(text, name))),
+            None,
+        )
+        if hit is not None:
+            found.append((topic, *hit))
+    found = _of_one_kind(found)
+    matches = [
+        Matched(topic.id, _mention_words(name, mention, request.things), _sureness(mention), _excerpt(text, mention.start))
+        for topic, name, text, mention in found
+    ]  # fmt: skip
+    told = " or ".join(request.things)
+    return Answer(matches, question="" if matches else f"Nothing here mentions {told}.")
+
+
+def _mention(text: str, name: str) -> Mention | None:
+    return next(iter(mentions_find(text, name)), None)
+
+
+def _of_one_kind(found: list[tuple[TopicSaid, str, str, Mention]]) -> list[tuple[TopicSaid, str, str, Mention]]:
+    """Leave out words that merely look like the name: "mark the day" where other topics write of Mark."""
+    return found
+
+
+def _mention_words(name: str, mention: Mention, asked: Sequence[str]) -> str:
+    also = "" if any(fold(name) == fold(thing) for thing in asked) else ", another name for it"
+    how = {"whole": "", "inflected": " in another form", "latin": " in another spelling"}[mention.how]
+    return f"It mentions {name}{how}{also}."
+
+
+def _sureness(mention: Mention) -> float:
+    return {"whole": 1.0, "inflected": 0.9, "latin": 0.8}[mention.how]
+
+
+def _only_name(request: Request) -> bool:
+    return bool(request.names) or len(request.body.split()) > 1
+
+
+# Facts
+
+
+def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answer:
+    names = names_alternatives(request.names, scope)
+    topics = facts_near(request.body, names, conditions=conditions, bound=bound)
+    fits = facts_fit(asked_of(request, names), [fact for topic in topics.values() for fact in facts_of(topic)])
+    if not fits and names and not request.states:
+        known = tuple(either for either in names if any(_said_by(topics, name) for name in either))
+        if known and known != names:
+            topics = facts_near(request.body, known, conditions=conditions, bound=bound)
+            fits = facts_fit(asked_of(request, known), [fact for topic in topics.values() for fact in facts_of(topic)])
+    fits = [fit for fit in fits if fit.score >= (LEAST_OF_MANY if request.many else LEAST)]
+    if not fits:
+        return Answer(question=f"Nothing here says {request.body!r}.")
+    chosen = fits if request.many else fits_chosen(fits)
+    matches = _by_topic(chosen)
+    if request.many or len({fit.fact.text for fit in chosen}) == 1 or _one_meaning(chosen):
+        return Answer(matches)
+    return Answer(matches, ambiguous=True, question=f"{len(matches)} topics match equally well. Which is meant?")
+
+
+def asked_of(request: Request, names: tuple[tuple[str, ...], ...]) -> Asked:
+    """Return what the facts are compared with."""
+    return Asked(request.body, names, request.negated, request.states, request.attributes)
+
+
+def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:
+    """Return the best of ``fits``, best first, with all that are as good or say the same; exact ones alone."""
+    exact = [fit for fit in fits if fit.exact]
+    if exact:
+        return exact
+    best = fits[0]
+    return [
+        fit
+        for fit in fits
+        if fit is best or best.score - fit.score < margin or same_meaning(best.fact, fit.fact)
+    ]  # fmt: skip
+
+
+def _one_meaning(fits: Sequence[Fit]) -> bool:
+    return all(
+        fit.exact or fit.fact.topic.id == fits[0].fact.topic.id or same_meaning(fits[0].fact, fit.fact) for fit in fits
+    )
+
+
+def _by_topic(fits: Sequence[Fit]) -> list[Matched]:
+    grouped: dict[uuid.UUID, list[Fit]] = {}
+    for fit in fits:
+        grouped.setdefault(fit.fact.topic.id, []).append(fit)
+    return [
+        Matched(
+            topic_id,
+            "It says exactly this." if group[0].exact else f"It says {_excerpt(group[0].fact.text, 0)!r}.",
+            round(max(0.0, group[0].score), 3),
+            _excerpt(group[0].fact.text, 0),
+            rest_of(group[0].fact.topic, [fit.fact for fit in group]),
+        )
+        for topic_id, group in grouped.items()
+    ]
+
+
+def _said_by(topics: dict[uuid.UUID, TopicSaid], name: str) -> bool:
+    return any(_mention(text, name) for topic in topics.values() for text in topic.texts())
+
+
+def _words_sql(names: Iterable[str], bound: Bound) -> str:
+    """Return the condition that a row ``m`` has the words of one of ``names``."""
+    conditions = []
+    for name in names:
+        key = sorted(name_key(name))
+        if not key:
+            # A word that may be written otherwise is in no index; every topic has to be read.
+            return "true"
+        conditions.append(f"m.words @> {bound.bind(key)}::text[]")
+    return " OR ".join(conditions) or "false"
+
+
+def _ids(sql: str, bound: Bound) -> list[uuid.UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, bound.values)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _excerpt(text: str, at: int) -> str:
+    start = max(0, at - EXCERPT // 3)
+    piece = " ".join(text[start : start + EXCERPT].split())
+    return f"{'…' if start else ''}{piece}{'…' if start + EXCERPT < len(text) else ''}"

@@ -106,7 +106,9 @@ _BY_LEMMA: Final[Mapping[str, frozenset[str]]] = {
 # These say how somebody stands to a thing, not which thing: they tell attributes apart only where nothing else does.
 WEAK: Final = frozenset({"preference", "name", "date", "status", "location", "goal", "hobby", "host", "dislike"})
 _CONTENT: Final = ("NN", "NP", "VV", "AJ", "UNC", "VH", "AV", "OR")
-_PLAIN: Final = frozenset({"have", "be", "do", "now", "also", "very", "currently", "new", "last", "still", "just", "use", "get"})
+_PLAIN: Final = frozenset(
+    {"have", "be", "do", "now", "also", "very", "currently", "new", "last", "still", "just", "use", "get"}
+)
 
 
 @lru_cache(maxsize=8192)
@@ -139,7 +141,9 @@ def lemmas_of(text: str) -> tuple[str, ...]:
     return tuple(
         word.lemma
         for word in words_tag(text)
-        if (word.tag.startswith(_CONTENT) or word.tag == "CRD") and word.lemma not in _PLAIN and any(map(str.isalnum, word.text))
+        if (word.tag.startswith(_CONTENT) or word.tag == "CRD")
+        and word.lemma not in _PLAIN
+        and any(map(str.isalnum, word.text))
     )
 
 

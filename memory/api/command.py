@@ -1,0 +1,100 @@
+"""Forgetting on command: /v1/forget for operators, /v1/supersede for whoever may remember."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from memory.api.authentication import principal_of
+from memory.api.command_schemas import AmbiguousProblem, ForgetReply, ForgetRequest, SupersedeReply, SupersedeRequest
+from memory.api.problems import problem_response
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.command.filters import ForgetFilter
+from memory.command.listing import Listing, Match, forget_execute, forget_list
+from memory.command.supersede import Ambiguous, supersede
+from memory.domain.errors import RequestRefused
+
+router = Router(tags=["command"])
+
+_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+@router.post("/forget", summary="Release or purge by query or filter", response={200: ForgetReply, **_CHANGE})
+def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
+    """List what would be released or purged, or do it. Operator keys.
+
+    A dry run, the default, returns the list with the reason for each topic and a `token`. Sending the token executes
+    exactly that list; `409` if one of its topics changed. `dry_run: false` lists and executes in one call. A query
+    that means several things equally well is `ambiguous`: all of them are listed, nothing is executed.
+    """
+    principal = principal_of(request, "operator")
+    now = timezone.now()
+    if payload.token is not None:
+        if payload.query is not None or payload.filter is not None:
+            raise RequestRefused("A token stands for its list; leave query and filter out.")
+        done = forget_execute(
+            payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
+        )
+        return json_reply(_reply(done.listing, done.listing.matches))
+    wanted = None
+    if payload.filter is not None:
+        said = payload.filter.model_dump()
+        wanted = ForgetFilter(
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+        )
+    listing = forget_list(
+        payload.verb, query=payload.query, wanted=wanted, scope=payload.scope, reason=payload.reason,
+        principal=principal, now=now,
+    )  # fmt: skip
+    if payload.dry_run or listing.token is None:
+        return json_reply(_reply(listing, listing.matches))
+    done = forget_execute(listing.token, verb=payload.verb, principal=principal, now=now)
+    return json_reply(_reply(done.listing, listing.matches))
+
+
+@router.post(
+    "/supersede",
+    summary="Replace a fact by what is true now",
+    response={200: SupersedeReply, **(_CHANGE | {409: AmbiguousProblem})},
+)
+def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpResponse:
+    """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
+
+    Of a sentence that holds two facts only the one that is meant goes. Where nothing says the old, the new text is
+    remembered and `superseded` is empty. Where several facts fit equally well, nothing is done: `409` names them.
+    """
+    principal = principal_of(request, "agent")
+    try:
+        done = supersede(
+            payload.old_query, payload.new_text, scope=payload.scope, reason=payload.reason, principal=principal,
+            now=timezone.now(),
+        )  # fmt: skip
+    except Ambiguous as problem:
+        candidates = [{"topic_id": str(topic_id), "text": text} for topic_id, text in problem.candidates]
+        return problem_response(409, problem.sentence, members={"candidates": candidates})
+    return json_reply(
+        {
+            "topic_id": str(done.topic_id),
+            "superseded": [asdict(entry) | {"topic_id": str(entry.topic_id)} for entry in done.superseded],
+        }
+    )
+
+
+def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:
+    return {
+        "token": listing.token, "expires_at": listing.expires_at, "verb": listing.verb, "count": listing.count,
+        "ambiguous": listing.ambiguous, "question": listing.question, "executed": listing.executed_at is not None,
+        "run_id": str(listing.run_id) if listing.run_id else None,
+        "receipt_id": str(listing.receipt_id) if listing.receipt_id else None,
+        "matches": [
+            {
+                "topic_id": str(match.topic_id), "title": match.title, "summary": match.summary, "scope": match.scope,
+                "topic_kind": match.kind, "standing": match.standing, "pinned": match.pinned, "why": match.why,
+                "confidence": match.confidence, "excerpt": match.excerpt, "keeps": match.keeps,
+            }
+            for match in matches
+        ],
+    }  # fmt: skip

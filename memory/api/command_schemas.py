@@ -1,0 +1,108 @@
+"""What the routes of forgetting on command take and answer, for OpenAPI."""
+
+import datetime as dt
+import uuid
+from typing import Annotated, Literal
+
+from ninja import Schema
+from pydantic import BaseModel, Field, StringConstraints
+
+from memory.api.run_schemas import ScopeText
+from memory.api.schemas import Problem
+from memory.ingest.items import Category, LongText, ShortText
+
+Verb = Literal["release", "purge"]
+Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+
+
+class FilterIn(BaseModel, extra="forbid"):
+    """What all topics of a command have in common; what is left out is not asked about."""
+
+    scope: ScopeText | None = None
+    older_than: Annotated[str, StringConstraints(max_length=50)] | None = Field(
+        default=None, description="Age since creation: 30d, 2w, 6m, 1y, 24h."
+    )
+    categories: list[Category] | None = Field(default=None, max_length=50, description="Any of them.")
+    kinds: list[ShortText] | None = Field(default=None, max_length=50)
+    ids: list[uuid.UUID] | None = Field(default=None, max_length=10_000)
+
+
+class ForgetRequest(BaseModel, extra="forbid"):
+    """A command to forget. With ``token`` exactly the list that a dry run returned is executed."""
+
+    verb: Verb
+    query: Request | None = Field(default=None, description="What to forget, in words.")
+    filter: FilterIn | None = None
+    scope: ScopeText | None = None
+    reason: LongText = ""
+    dry_run: bool = True
+    token: Annotated[str, StringConstraints(max_length=100)] | None = None
+
+
+class ForgetMatch(Schema):
+    """A topic that would go."""
+
+    topic_id: str
+    title: str
+    summary: str
+    scope: str
+    topic_kind: str
+    standing: str
+    pinned: bool
+    why: str
+    confidence: float = Field(description="0 to 1.")
+    excerpt: str
+    keeps: str = Field(description="What the topic says beside this fact; that stays, as a topic of its own.")
+
+
+class ForgetReply(Schema):
+    """A list, and what became of it. ``token`` is null where there is nothing to execute."""
+
+    token: str | None
+    expires_at: dt.datetime
+    verb: Verb
+    count: int
+    ambiguous: bool
+    question: str = Field(description="What is asked back, or why nothing was found.")
+    matches: list[ForgetMatch] = Field(description="At most 200 of them.")
+    executed: bool
+    run_id: str | None = None
+    receipt_id: str | None = None
+
+
+class SupersedeRequest(BaseModel, extra="forbid"):
+    """A fact and what is true in its place."""
+
+    old_query: Request
+    new_text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+    scope: ScopeText | None = None
+    reason: LongText = ""
+
+
+class SupersededOut(Schema):
+    """What became of one topic."""
+
+    topic_id: str
+    mode: Literal["whole", "part"]
+    before: str
+    after: str
+
+
+class SupersedeReply(Schema):
+    """Where the new text stands, and what it replaced."""
+
+    topic_id: str
+    superseded: list[SupersededOut]
+
+
+class CandidateOut(Schema):
+    """A fact that may be meant."""
+
+    topic_id: str
+    text: str
+
+
+class AmbiguousProblem(Problem):
+    """The request means several facts equally well; name one of them by its text."""
+
+    candidates: list[CandidateOut] = []

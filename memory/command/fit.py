@@ -1,0 +1,156 @@
+"""How well facts fit a request: by names, numbers and negation, which decide, and by words, meaning and attribute.
+
+What decides is compared exactly: a fact about Ben is no answer to a request about Anna, however near the vectors are.
+Among the facts that may be meant, the score is a weighted sum of three parts, each from -1 to 1 (docs/commands.md tells
+how the weights were found):
+
+* words: the share of the request's lemmas that the fact has too, rare ones counting more;
+* meaning: the cosine of the two vectors, scaled so that unrelated texts of the packaged model come to about 0;
+* attribute: whether both speak of the same attribute of their subject.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from memory.command.said import Fact
+from memory.domain.reading.attributes import attributes_agree, attributes_of, lemmas_of
+from memory.domain.reading.folding import fold
+from memory.domain.reading.identifiers import identifiers_find, identifiers_index
+from memory.domain.reading.names import mentions, words_index
+from memory.domain.reading.negation import negated
+from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
+
+WORDS, MEANING, ATTRIBUTE = 0.45, 0.35, 0.2
+# Unrelated sentences of the packaged model come to a cosine of about 0.78, the same sentence to 1.
+UNRELATED = 0.78
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What facts are compared with."""
+
+    text: str
+    names: tuple[tuple[str, ...], ...]
+    negated: bool
+    states: bool
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fact and how well it fits: ``exact`` if it says the same words, else by score."""
+
+    fact: Fact
+    score: float
+    exact: bool
+    words: float = 0.0
+    meaning: float = 0.0
+    attribute: float = 0.0
+
+
+def facts_fit(asked: Asked, facts: Sequence[Fact], *, strict: bool = True) -> list[Fit]:
+    """Return the facts that may be meant, best first. No query; one call of the embedder.
+
+    ``strict`` drops facts that miss a name, a number or an identifier of the request, or deny what it states.
+    """
+    found = [fact for fact in facts if not strict or _decides(asked, fact)]
+    if not found:
+        return []
+    cosines = _cosines(asked.text, [fact.told() for fact in found])
+    weights = _weights([fact.told() for fact in facts])
+    wanted = _lemmas(asked.text)
+    same = _plain(asked.text)
+    fits = []
+    for fact, cosine in zip(found, cosines, strict=True):
+        words = _overlap(wanted, _lemmas(fact.told()) | _lemmas(fact.topic.title), weights)
+        meaning = max(-1.0, (float(cosine) - UNRELATED) / (1 - UNRELATED))
+        attribute = attributes_agree(asked.attributes, attributes_of(fact.told()))
+        exact = _plain(fact.text) == same or (bool(fact.context) and _plain(fact.told().replace(":", "")) == same)
+        score = 1.0 if exact else min(0.99, WORDS * words + MEANING * meaning + ATTRIBUTE * attribute)
+        fits.append(Fit(fact, score, exact, words, meaning, attribute))
+    return sorted(fits, key=lambda fit: -fit.score)
+
+
+def same_meaning(one: Fact, other: Fact) -> bool:
+    """Tell whether two facts say the same of the same subject, so that both go or neither."""
+    if _plain(one.text) == _plain(other.text):
+        return True
+    if negated(one.text) != negated(other.text):
+        return False
+    mine, theirs = _lemmas(one.told()), _lemmas(other.told())
+    if identifiers_index(one.text) != identifiers_index(other.text):
+        return False
+    if attributes_agree(attributes_of(one.told()), attributes_of(other.told())) < 1:
+        return False
+    # What is left without the words of the attribute: the subject and the value.
+    core, others = _core(one), _core(other)
+    return bool(core) and core == others and bool(mine & theirs)
+
+
+def _core(fact: Fact) -> frozenset[str]:
+    return frozenset(word for word in _lemmas(fact.told()) if not attributes_of(word))
+
+
+def _decides(asked: Asked, fact: Fact) -> bool:
+    said = f"{fact.topic.title}. {fact.told()}"
+    if not all(any(mentions(said, name) for name in either) for either in asked.names):
+        return False
+    if asked.states and asked.negated != negated(fact.text):
+        return False
+    if asked.negated and not negated(fact.text):
+        return False
+    there = identifiers_index(said)
+    return all(there & either for either in values_sought(asked.text))
+
+
+@lru_cache(maxsize=8192)
+def values_sought(text: str) -> tuple[frozenset[str], ...]:
+    """Return the identifiers, dates and numbers of a request, each as the keys by which texts that say it are found."""
+    places: dict[int, set[str]] = {}
+    end = -1
+    for found in identifiers_find(text):
+        # Several readings of the same place are alternatives; so is the date within a moment.
+        start = found.start if found.start >= end else max(place for place in places if place <= found.start)
+        places.setdefault(start, set()).update(found.sought)
+        end = max(end, found.end)
+    return tuple(frozenset(keys) for keys in places.values())
+
+
+@lru_cache(maxsize=8192)
+def _lemmas(text: str) -> frozenset[str]:
+    found = {fold(lemma) for lemma in lemmas_of(text)}
+    # Other scripts are compared by their words as they are indexed; the tagger knows English only.
+    return frozenset(found | (words_index(text) if not text.isascii() else set()))
+
+
+def _weights(texts: Sequence[str]) -> Counter[str]:
+    counted: Counter[str] = Counter()
+    for text in texts:
+        counted.update(_lemmas(text))
+    counted["\x00"] = len(texts)
+    return counted
+
+
+def _overlap(wanted: frozenset[str], there: frozenset[str], counted: Counter[str]) -> float:
+    """Return the share of ``wanted`` that is ``there``, each word by its inverse document frequency."""
+    total = counted["\x00"] + 1
+    weigh = {word: math.log(1 + total / (0.5 + counted[word])) for word in wanted}
+    everything = sum(weigh.values())
+    return sum(weight for word, weight in weigh.items() if word in there) / everything if everything else 0.0
+
+
+def _cosines(text: str, others: Sequence[str]) -> Vectors:
+    vectors = embedder_get().embed_passages([text, *others])
+    cosines: Vectors = np.asarray(vectors[1:] @ vectors[0], dtype=np.float32)
+    return cosines
+
+
+@lru_cache(maxsize=8192)
+def _plain(text: str) -> str:
+    return fold(text).strip(" .!?,;:\"'。！？")

@@ -1,0 +1,99 @@
+"""What stays of a topic when one of its facts goes: the same topic without that fact."""
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, is_label, topics_said, without
+from memory.domain.errors import MemoryProblem
+from memory.domain.reading.folding import fold
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.items import IngestEdge, IngestField, IngestItem
+
+# The link from what stays to the topic it was part of.
+REST_OF = "rest_of"
+
+_LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
+
+
+def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
+    """Return what ``topic`` says without ``facts``: title, summary and fields; None if nothing is left to say.
+
+    A fact that is said twice, as title and as field, goes from both. A title that only names something is not left by
+    itself.
+    """
+    gone = {fold(fact.text).rstrip(".!?") for fact in facts}
+    title, summary = topic.title, topic.summary
+    fields: dict[str, str] = {}
+    for element in topic.elements():
+        mine = [fact for fact in facts if fact.element == element]
+        text = without(element.text, mine) if mine else element.text
+        if not mine and fold(text).rstrip(".!?") in gone:
+            text = ""
+        if element.where == TITLE:
+            title = text
+        elif element.where == SUMMARY:
+            summary = text
+        elif text.strip():
+            fields[element.name] = text
+    states = bool(summary.strip() or fields) or (
+        bool(title) and topic.title.casefold() != "untitled" and not is_label(title)
+    )
+    if not states:
+        return None
+    if _cut_from(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
+        # The title was the beginning of the text that changed.
+        title = next(iter(fields.values()), summary)[:200]
+    return {"title": title, "summary": summary, "fields": fields}
+
+
+def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
+    """Return the topics that keep ``rests``, by the topic they are part of: of the same scope, kind and categories, with
+    its links, and for a release with one that leads to it. Three queries, none without rests."""
+    if not rests:
+        return []
+    linked: dict[uuid.UUID, list[IngestEdge]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_LINKS, [list(rests)])
+        for source, target, kind in cursor.fetchall():
+            linked.setdefault(source, []).append(IngestEdge(to_topic_id=target, kind=kind))
+    items = []
+    for topic_id, topic in topics_said(list(rests)).items():
+        rest = rests[topic_id]
+        edges = linked.get(topic_id, []) + (
+            [IngestEdge(to_topic_id=topic_id, kind=REST_OF)] if verb == "release" else []
+        )
+        fields = [
+            IngestField(name=name, value=value, why_changed=why or None, provenance="forget")
+            for name, value in rest["fields"].items()
+        ]
+        items.append(
+            IngestItem(
+                placement="new_topic", title=rest["title"][:1000], summary=rest["summary"] or None,
+                topic_kind=topic.kind or None, scope=topic.scope, categories=topic.categories, pinned=topic.pinned,
+                edges=[edge for edge in edges if edge.to_topic_id not in rests or verb == "release"], fields=fields,
+            )
+        )  # fmt: skip
+    return items
+
+
+def rests_keep(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime) -> None:
+    """Remember what stays, in the caller's transaction. As many statements as an ingest."""
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
+    for outcome in ingest_apply(prepared, principal=principal, now=now):
+        if isinstance(outcome, MemoryProblem):
+            raise outcome
+
+
+def rest_words(rest: dict[str, Any]) -> str:
+    """Return what stays in one line."""
+    return " · ".join(part for part in (rest["title"], rest["summary"], *rest["fields"].values()) if part)
+
+
+def _cut_from(title: str, texts: Sequence[str]) -> bool:
+    start = fold(title).rstrip("….")
+    return bool(start) and any(fold(text).startswith(start) for text in texts)

@@ -1,0 +1,209 @@
+"""What topics say, read for a command: every element with its text, and the facts in it one by one."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from django.db import connection
+
+from memory.domain.reading.clauses import Clause, clause_removed, clauses_split
+from memory.domain.reading.folding import fold
+from memory.domain.reading.grammar import FINITE, words_tag
+from memory.domain.reading.sentences import sentences_find
+
+TITLE, SUMMARY, FIELD = "title", "summary", "field"
+# A text that is longer is one fact: nobody asks for a clause of a document.
+MOST_DIVIDED = 4_000
+# Names of fields that say nothing of what is in them.
+_NAMELESS = frozenset(
+    {
+        "fact",
+        "facts",
+        "content",
+        "text",
+        "value",
+        "note",
+        "notes",
+        "memory",
+        "description",
+        "body",
+        "detail",
+        "details",
+        "info",
+        "statement",
+        "observation",
+        "message",
+    }
+)
+_UNTITLED = "untitled"
+
+_LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_TOPICS = """
+SELECT t.id, t.title, t.summary, t.kind, s.path, t.categories, v.pinned, v.live
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%s)
+"""
+_FIELDS = """
+SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
+JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
+"""
+# Everything a topic has ever said: a purge must not leave behind what only its history tells.
+_EVER = """
+SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
+WHERE f.topic_id = ANY(%(ids)s)
+UNION ALL
+SELECT e.topic_id, e.before->>'title' FROM memory_topicedit e WHERE e.topic_id = ANY(%(ids)s) AND e.before ? 'title'
+UNION ALL
+SELECT e.topic_id, e.before->>'summary' FROM memory_topicedit e WHERE e.topic_id = ANY(%(ids)s) AND e.before ? 'summary'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A text of a topic: its title, its summary, or the current value of a field."""
+
+    where: str
+    text: str
+    name: str = ""
+    field_id: uuid.UUID | None = None
+
+
+@dataclass(slots=True)
+class TopicSaid:
+    """A topic as it speaks. ``ever`` holds what it said before too, where that was asked for."""
+
+    id: uuid.UUID
+    title: str
+    summary: str
+    kind: str
+    scope: str
+    categories: list[str]
+    pinned: bool
+    live: bool
+    fields: list[Element] = field(default_factory=list)
+    ever: list[str] = field(default_factory=list)
+
+    def elements(self) -> list[Element]:
+        """Return its texts, title first, without empty ones."""
+        found = [] if self.title.casefold() == _UNTITLED else [Element(TITLE, self.title)]
+        if self.summary.strip():
+            found.append(Element(SUMMARY, self.summary))
+        return [*found, *(element for element in self.fields if element.text.strip())]
+
+    def texts(self) -> list[str]:
+        """Return all it says, and has said where that was loaded."""
+        return [*(element.text for element in self.elements()), *self.ever]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact of one topic. ``text`` says it by itself; ``sentence`` is where it stands in its element, and ``clause``
+    which of the facts of that sentence it is. ``context`` says of whom an element speaks that does not say it."""
+
+    topic: TopicSaid
+    element: Element
+    text: str
+    sentence: tuple[int, int]
+    clauses: tuple[Clause, ...]
+    clause: int
+    context: str = ""
+    item: bool = False
+
+    def told(self) -> str:
+        """Return the fact with what it is about."""
+        return f"{self.context}: {self.text}" if self.context else self.text
+
+
+def topics_said(ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = False) -> dict[uuid.UUID, TopicSaid]:
+    """Return what these topics say, by id, in the order given. Two queries; three with ``ever``.
+
+    ``lock`` holds them until the transaction ends, in the order of their ids.
+    """
+    with connection.cursor() as cursor:
+        if lock:
+            cursor.execute(_LOCK, [list(ids)])
+        cursor.execute(_TOPICS, [list(ids)])
+        found = {row[0]: TopicSaid(*row) for row in cursor.fetchall()}
+        cursor.execute(_FIELDS, [list(ids)])
+        for topic_id, field_id, name, value, _type in cursor.fetchall():
+            found[topic_id].fields.append(Element(FIELD, value, name, field_id))
+        if ever:
+            cursor.execute(_EVER, {"ids": list(ids)})
+            for topic_id, text in cursor.fetchall():
+                found[topic_id].ever.append(text)
+    return {topic_id: found[topic_id] for topic_id in ids if topic_id in found}
+
+
+def facts_of(topic: TopicSaid) -> list[Fact]:
+    """Return the facts a topic states, element by element. What is said twice, as title and as field, is two facts."""
+    return list(_facts_iter(topic))
+
+
+def without(text: str, facts: Sequence[Fact]) -> str:
+    """Return what an element says without some of its ``facts``."""
+    left: list[str] = []
+    kept_from = 0
+    by_sentence: dict[tuple[int, int], list[Fact]] = {}
+    for fact in facts:
+        by_sentence.setdefault(fact.sentence, []).append(fact)
+    for (start, end), gone in sorted(by_sentence.items()):
+        left.append(text[kept_from:start])
+        sentence = text[start:end]
+        places = {fact.clause for fact in gone}
+        clauses = gone[0].clauses
+        if len(places) == 1 and len(clauses) > 1:
+            left.append(clause_removed(sentence, clauses, places.pop()) + " ")
+        elif len(places) < len(clauses):
+            left.append(" ".join(clause.text for at, clause in enumerate(clauses) if at not in places) + " ")
+        kept_from = end
+    left.append(text[kept_from:])
+    return " ".join("".join(left).split()) if by_sentence else text
+
+
+def is_label(text: str) -> bool:
+    """Tell whether a text names something and states nothing: a title such as "Wifi" beside a field that tells."""
+    return len(text) < 200 and not any(word.tag in FINITE for word in words_tag(text)) and len(text.split()) <= 8
+
+
+def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
+    title = "" if topic.title.casefold() == _UNTITLED else topic.title
+    for element in topic.elements():
+        context = "" if element.where == TITLE else _context(title, element)
+        for start, end, clauses in _divided(element.text):
+            whole = tuple(clause for clause in clauses if not clause.item)
+            if len(clauses) == 1 or not whole:
+                text = element.text[start:end].strip()
+                yield Fact(
+                    topic,
+                    element,
+                    text,
+                    (start, end),
+                    clauses[:1] if len(clauses) == 1 else (Clause(text, 0, end - start),),
+                    0,
+                    context,
+                )
+            if len(clauses) > 1:
+                for at, clause in enumerate(clauses):
+                    yield Fact(topic, element, clause.text, (start, end), clauses, at, context, clause.item)
+
+
+def _context(title: str, element: Element) -> str:
+    text = fold(element.text)
+    named = "" if not title or text.startswith(fold(title)[:40]) or not is_label(title) else title
+    plain = element.name.replace("_", " ").replace("-", " ").strip()
+    called = plain if element.where == FIELD and plain.casefold() not in _NAMELESS else ""
+    return " ".join(part for part in (named, called) if part)
+
+
+@lru_cache(maxsize=2048)
+def _divided(text: str) -> tuple[tuple[int, int, tuple[Clause, ...]], ...]:
+    if len(text) > MOST_DIVIDED:
+        return ((0, len(text), (Clause(text, 0, len(text)),)),)
+    found = []
+    for sentence in sentences_find(text):
+        said = text[sentence.start : sentence.end]
+        if said.strip():
+            found.append((sentence.start, sentence.end, clauses_split(said)))
+    return tuple(found) or ((0, len(text), (Clause(text, 0, len(text)),)),)

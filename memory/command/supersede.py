@@ -1,0 +1,290 @@
+"""Supersede: a fact is replaced by what is true now. The old value stays in history and is not returned by default.
+
+Of a sentence that holds two facts, only the one that is meant goes. Nothing is guessed: two facts that fit equally well
+are named in the refusal.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.command.fit import Asked, Fit, facts_fit, same_meaning
+from memory.command.match import asked_of, facts_near, names_alternatives
+from memory.command.rest import rest_of
+from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
+from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.reading.attributes import attributes_agree, attributes_of
+from memory.domain.reading.folding import fold
+from memory.domain.reading.requests import Request, request_parse
+from memory.forgetting.ground import scope_sql
+from memory.forgetting.judgement import Bound
+from memory.forgetting.standing import topics_release
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.edit import TopicChange, topic_edit
+from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.ingest.plan import Reply
+from memory.models import AuditEvent
+
+MAX_TEXT = 20_000
+LEAST = 0.3
+MARGIN = 0.015
+# How much it counts that the new text speaks of the same attribute of the same subject as an old fact.
+CONTINUES = 0.25
+SUPERSEDES = "supersedes"
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """What became of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the element that held the fact, and
+    ``after`` what that element says now."""
+
+    topic_id: uuid.UUID
+    mode: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """Where the new text stands, and what it replaced: nothing, if nothing said the old."""
+
+    topic_id: uuid.UUID
+    superseded: list[Superseded] = field(default_factory=list)
+
+
+class Ambiguous(Conflict):
+    """Several facts fit equally well (409). ``candidates`` are ``(topic_id, text)``."""
+
+    def __init__(self, sentence: str, candidates: Sequence[tuple[uuid.UUID, str]]) -> None:
+        super().__init__(sentence)
+        self.candidates = list(candidates)
+
+
+def supersede(
+    old_query: str, new_text: str, *, scope: str | None = None, reason: str = "", principal: Principal, now: dt.datetime
+) -> Supersession:  # fmt: skip
+    """Replace the fact that ``old_query`` means by ``new_text``, in one transaction.
+
+    A topic that says nothing else keeps its id, and the field that held the fact gets a new revision; of one that says
+    more, only the fact goes, and the new text becomes a topic that links to it. Where nothing matches, the new text is
+    remembered all the same. About fifty statements, however many topics there are. Raises ``Ambiguous``,
+    ``ValueRefused`` for an empty or too long text, ``NotAllowed``, ``NotVisible`` and ``EmbeddingFailed``.
+    """
+    principal.require("agent")
+    old_query, new_text = old_query.strip(), new_text.strip()
+    for name, text in (("old_query", old_query), ("new_text", new_text)):
+        if not text:
+            raise ValueRefused(f"{name} is empty.")
+        if len(text) > MAX_TEXT:
+            raise ValueRefused(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.")
+    place = principal.scope_chosen(scope)
+    with transaction.atomic():
+        fits = old_facts(old_query, new_text, scope=place)
+        topics = list(dict.fromkeys(fit.fact.topic.id for fit in fits))
+        # Locked and read again: what somebody changed in between is not overwritten.
+        locked = topics_said(topics, lock=True)
+        if any(_texts(locked.get(fit.fact.topic.id)) != _texts(fit.fact.topic) for fit in fits):
+            raise Conflict("What was to be superseded changed a moment ago. Nothing was done; send the request again.")
+        return _supersede(fits, new_text, place, reason=reason, principal=principal, now=now)
+
+
+def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
+    """Return the facts that ``new_text`` replaces, best first; none if nothing says the old. Raises ``Ambiguous``."""
+    request = request_parse(old_query)
+    bound = Bound()
+    within = scope_sql("t.scope_id", scope, bound.bind)
+    conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
+    names = names_alternatives(request.names, scope)
+    for asked, strict in _askings(request, names):
+        topics = facts_near(request.body, asked.names, conditions=conditions, bound=bound)
+        facts = [fact for topic in topics.values() for fact in facts_of(topic)]
+        fits = _continuing(facts_fit(asked, facts, strict=strict), new_text, relaxed=asked is not None and not strict)
+        if fits:
+            return _chosen(fits, new_text)
+    return []
+
+
+def _askings(request: Request, names: tuple[tuple[str, ...], ...]) -> list[tuple[Asked, bool]]:
+    """Return ever looser ways to ask: as said, then without the values that the statement gives."""
+    whole = asked_of(request, names)
+    askings = [(whole, True)]
+    if len(names) > 1:
+        # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
+        askings.append((Asked(whole.text, names[:1], whole.negated, False, whole.attributes), False))
+    return askings
+
+
+def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fit]:
+    """Weigh in how well the new text goes on with a fact, and leave out what is not meant."""
+    new = attributes_of(new_text)
+    found = []
+    for fit in fits:
+        agree = attributes_agree(new, attributes_of(fit.fact.told()))
+        score = 1.0 + CONTINUES * agree if fit.exact else fit.score + CONTINUES * agree
+        if relaxed and agree < 1:
+            continue
+        if fit.exact or score >= LEAST:
+            found.append(Fit(fit.fact, score, fit.exact, fit.words, fit.meaning, fit.attribute))
+    return sorted(found, key=lambda fit: -fit.score)
+
+
+def _chosen(fits: Sequence[Fit], new_text: str) -> list[Fit]:
+    exact = [fit for fit in fits if fit.exact]
+    # The whole sentence before one thing of a list in it, unless that thing alone is said.
+    best = (exact or fits)[0]
+    rivals = [
+        fit
+        for fit in (exact or fits)
+        if not same_meaning(best.fact, fit.fact) and not _overlapping(best.fact, fit.fact) and best.score - fit.score < MARGIN
+    ]  # fmt: skip
+    if rivals and not exact:
+        meant = [best, *rivals]
+        raise Ambiguous(
+            f"{len(meant)} facts match equally well: " + "; ".join(repr(fit.fact.text[:200]) for fit in meant)
+            + ". Say which is meant.",
+            [(fit.fact.topic.id, fit.fact.text) for fit in meant],
+        )  # fmt: skip
+    # What says the old in other words would go on saying it.
+    same = [fit for fit in fits if fit is best or fit.exact or same_meaning(best.fact, fit.fact)]
+    return [fit for fit in same if not any(_inside(fit.fact, other.fact) for other in same if other is not fit)]
+
+
+def _overlapping(one: Fact, other: Fact) -> bool:
+    return one.element == other.element and one.topic.id == other.topic.id and one.sentence == other.sentence and (
+        one.item or other.item or len(one.clauses) == 1 or len(other.clauses) == 1
+    )  # fmt: skip
+
+
+def _inside(part: Fact, whole: Fact) -> bool:
+    same = part.topic.id == whole.topic.id and part.element == whole.element and part.sentence == whole.sentence
+    return same and len(part.clauses) > 1 and len(whole.clauses) == 1
+
+
+def _texts(topic: TopicSaid | None) -> list[str]:
+    return topic.texts() if topic is not None else []
+
+
+def _supersede(
+    fits: Sequence[Fit], new_text: str, scope: str, *, reason: str, principal: Principal, now: dt.datetime
+) -> Supersession:
+    by_topic: dict[uuid.UUID, list[Fact]] = {}
+    for fit in fits:
+        by_topic.setdefault(fit.fact.topic.id, []).append(fit.fact)
+    stands: uuid.UUID | None = None
+    done: list[Superseded] = []
+    emptied: list[uuid.UUID] = []
+    for topic_id, facts in by_topic.items():
+        topic = facts[0].topic
+        rest = rest_of(topic, facts)
+        if rest is None and stands is None and topic.live:
+            _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
+            stands = topic_id
+            done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
+        elif rest is None:
+            emptied.append(topic_id)
+            done.append(Superseded(topic_id, "whole", facts[0].element.text, ""))
+        elif stands is None and _own_field(facts):
+            _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
+            stands = topic_id
+            done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
+        else:
+            _rewrite(topic, facts, None, reason=reason, principal=principal, now=now)
+            element = facts[0].element
+            after = without(element.text, [fact for fact in facts if fact.element == element])
+            done.append(Superseded(topic_id, "part", element.text, after))
+    if emptied:
+        topics_release(emptied, principal=principal, reason=reason or "superseded", now=now)
+    if stands is None:
+        source = fits[0].fact.topic if fits else None
+        stands = _remember(new_text, source, list(by_topic), scope, reason=reason, principal=principal, now=now)
+    if done:
+        AuditEvent.objects.bulk_create(
+            AuditEvent(
+                at=now, actor=principal.actor, action="superseded", topic_id=entry.topic_id, scope=scope, reason=reason,
+                before={"text": entry.before, "mode": entry.mode}, after={"text": entry.after, "by": str(stands)},
+            )
+            for entry in done
+        )  # fmt: skip
+    return Supersession(stands, done)
+
+
+def _own_field(facts: Sequence[Fact]) -> bool:
+    """Tell whether the fact is the whole value of one field of a topic that says more in others."""
+    element = facts[0].element
+    return (
+        element.where == FIELD
+        and all(fact.element == element for fact in facts)
+        and not without(element.text, facts).strip()
+    )
+
+
+def _rewrite(
+    topic: TopicSaid, facts: Sequence[Fact], new_text: str | None, *, reason: str, principal: Principal, now: dt.datetime
+) -> None:  # fmt: skip
+    """Take ``facts`` out of the elements of ``topic`` that say them; where ``new_text`` is given, it takes their place."""
+    gone = {fold(fact.text).rstrip(".!?") for fact in facts}
+    title = summary = None
+    fields: dict[str, str] = {}
+    placed = False
+    for element in sorted(topic.elements(), key=lambda element: element.where != FIELD):
+        mine = [fact for fact in facts if fact.element == element]
+        if not mine and fold(element.text).rstrip(".!?") not in gone:
+            continue
+        left = without(element.text, mine) if mine else ""
+        if not left.strip() and new_text is not None:
+            # The title repeats what the field says; a summary does not have to.
+            left, placed = (new_text if not placed or element.where == TITLE else ""), True
+        if element.where == TITLE:
+            title = left[:1000] or _first_of(fields, topic)
+        elif element.where == SUMMARY:
+            summary = left
+        else:
+            fields[element.name] = left
+    changed = " ".join(fields.values()) or (summary or "")
+    if title is None and changed and _cut(topic.title, facts):
+        title = changed[:200]
+    if fields:
+        item = IngestItem(
+            placement="extend_topic", topic_id=str(topic.id),
+            fields=[IngestField(name=name, value=value, why_changed=reason or "superseded", provenance="supersede") for name, value in fields.items()],
+        )  # fmt: skip
+        _ingest(item, principal=principal, now=now)
+    if title is not None or summary is not None:
+        change = TopicChange(title=title, summary=summary)
+        topic_edit(topic.id, change, principal=principal, reason=reason or "superseded", now=now)
+
+
+def _first_of(fields: Mapping[str, str], topic: TopicSaid) -> str:
+    return next((value for value in fields.values() if value), topic.summary)[:200] or "untitled"
+
+
+def _cut(title: str, facts: Sequence[Fact]) -> bool:
+    start = fold(title).rstrip("….")
+    return bool(start) and any(
+        fold(fact.element.text).startswith(start) for fact in facts if fact.element.where != TITLE
+    )
+
+
+def _remember(
+    text: str, source: TopicSaid | None, replaced: Sequence[uuid.UUID], scope: str, *, reason: str,
+    principal: Principal, now: dt.datetime,
+) -> uuid.UUID:  # fmt: skip
+    item = IngestItem(
+        placement="new_topic", title=text[:200], scope=source.scope if source else scope,
+        topic_kind=source.kind or None if source else None, categories=source.categories if source else [],
+        fields=[IngestField(name="fact", value=text, why_changed=reason or None, provenance="supersede")],
+        edges=[IngestEdge(to_topic_id=topic_id, kind=SUPERSEDES) for topic_id in replaced],
+    )  # fmt: skip
+    return _ingest(item, principal=principal, now=now).topic_id
+
+
+def _ingest(item: IngestItem, *, principal: Principal, now: dt.datetime) -> Reply:
+    prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
+    (outcome,) = ingest_apply(prepared, principal=principal, now=now)
+    if not isinstance(outcome, Reply):
+        raise outcome
+    return outcome
