@@ -1,9 +1,9 @@
 """Which of a few stored texts a command means, as the language model sees it. Optional: without it the list stands.
 
-The model can only choose among what it is given. It sees numbers in place of ids, so it can neither add a topic nor name
-one that it was not shown. What it drops is dropped from a list that somebody still reads before it is executed. Give it
-only what was found by meaning: a text can ask a model to be passed over, and what holds the very identifier that was
-asked for must not depend on that.
+The model can only choose among what it is given. It sees numbers in place of ids, so it can neither add a topic nor
+name one that it was not shown. What it drops is dropped from a list that somebody still reads before it is executed.
+Give it only what was found by meaning: a text can ask a model to be passed over, and what holds the very identifier
+that was asked for must not depend on that.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ MOST_CHARACTERS = 600
 SECONDS = 8.0
 
 _FORGET = (
-    "Somebody asks a memory store to forget something. The data holds their request and a few stored texts, each with a "
-    "number. Choose the numbers of the texts that the request means: those about the very person, thing or fact that it "
-    "names. A text that only shares a word, a place, a date or another attribute with it is not meant. If the request "
-    "fits two different persons, things or facts equally well, choose them all and say that you are unsure. If it fits "
-    "none, choose none."
+    "Somebody asks a memory store to forget something. The data holds their request and a few stored texts, each with "
+    "a number. Choose the numbers of the texts that the request means: those about the very person, thing or fact that "
+    "it names. A text that only shares a word, a place, a date or another attribute with it is not meant. If the "
+    "request fits two different persons, things or facts equally well, choose them all and say that you are unsure. If "
+    "it fits none, choose none."
 )
 _SUPERSEDE = (
     "Somebody tells a memory store that something has changed. The data holds what they ask to be replaced (old), the "
     "fact that is true from now on (new), and a few stored texts, each with a number. Choose the numbers of the texts "
-    "that state, about the same person or thing, the value that the new fact replaces. A text that stays true beside the "
-    "new fact is not meant. If two texts about different persons or things fit equally well, choose them all and say "
-    "that you are unsure. If none fits, choose none."
+    "that state, about the same person or thing, the value that the new fact replaces. A text that stays true beside "
+    "the new fact is not meant. If two texts about different persons or things fit equally well, choose them all and "
+    "say that you are unsure. If none fits, choose none."
 )
 
 
@@ -56,8 +56,8 @@ class _Choice(BaseModel):
 def matches_refine(request: str, candidates: Sequence[tuple[str, str]], *, within: float = SECONDS) -> Refined | None:
     """Return which of ``candidates``, pairs of an id and a text, ``request`` asks to forget; None if nobody can say.
 
-    None without a model, with no candidate or more than ``MOST_CANDIDATES``, and after any failure; the list then stands
-    as it was found. Takes ``within`` seconds at most. No queries; raises nothing.
+    None without a model, with no candidate or more than ``MOST_CANDIDATES``, and after any failure; the list then
+    stands as it was found. Takes ``within`` seconds at most. No queries; raises nothing.
     """
     return _refined(_FORGET, {"request": request[:MOST_CHARACTERS]}, candidates, purpose="refine", within=within)
 

@@ -13,8 +13,6 @@ from memory.domain.reading.folding import fold
 from memory.domain.summary import Dated, date_words, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
 
-__all__ = ["Summary", "model_configured", "revisions_summarize"]
-
 logger = logging.getLogger(__name__)
 
 MAX_REPLY = 1200
