@@ -30,7 +30,7 @@ WEAK: Final = frozenset({"date", "time", "datetime", "amount", "number", "versio
 KINDS: Final = STRONG | WEAK
 
 _ANYTHING: Final = re.compile(
-    r"[\d@#/\\._]|\bat\b|\b(?:noon|midday|midnight|mitternacht)\b|пол(?:день|ночь)", re.IGNORECASE
+    r"[\d@#/\\._]| at |[\[({]at[\])}]|noon|midday|midnight|mitternacht|пол(?:день|ночь)", re.IGNORECASE
 )
 _DIGIT: Final = re.compile(r"\d")
 
@@ -42,9 +42,9 @@ def identifiers_find(text: str) -> list[Identifier]:
     larger one are not found again: the domain of an e-mail address is not a domain. Only a moment is also a date and a
     time, and a URL at a numbered host also that number.
     """
-    if not _ANYTHING.search(text):
-        return []
     view = View(text)
+    if not _ANYTHING.search(view.text):
+        return []
     web_find(view)
     paths_find(view)
     digits = _DIGIT.search(view.text) is not None

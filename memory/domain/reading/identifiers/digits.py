@@ -16,11 +16,15 @@ _SSN: Final = re.compile(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!
 _NINO: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
 # Digits with at most two signs between them, from the first to the last.
 _CHUNK: Final = re.compile(
-    rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?(\d(?:[ .()/-]{{0,2}}+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
+    rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
     re.IGNORECASE,
 )
+# Several of these may follow one another.
+_AMERICAN: Final = re.compile(
+    rf"(?<!{WORD})(?<![+({TAKEN}#$€£])(?<!\w[-./:])((?:1[ .-])?(?:\([2-9]\d{{2}}\) ?|[2-9]\d{{2}}([ .-]))[2-9]\d{{2}}[ .-]\d{{4}})(?![-.]?\w)(?! (?:x|ext))"
+)
 _PHONE_WORD: Final = re.compile(
-    r"(?:phone|telephone|tel|mobile|mob|cell|cellphone|call|fax|whatsapp|signal|text|sms|ring|reach|contact|dial|hotline|landline|handy|telefon|telefonnummer|rufnummer|téléphone|teléfono|móvil|cellulare|"
+    r"(?<![A-Za-zÀ-ÿ])(?:phone|telephone|tel|mobile|mob|cell|cellphone|call|fax|whatsapp|signal|text|sms|ring|reach|contact|dial|hotline|landline|handy|telefon|telefonnummer|rufnummer|téléphone|teléfono|móvil|cellulare|"
     r"телефон|тел|номер|电话|電話|手机|手機|携帯|전화|फ़ोन|فون|هاتف)(?:\s?(?:no|nr|number|nummer))?[\s.:=#)]{0,3}(?:(?:is|at|on|was|number|me|her|him|them|ist|lautet|now|под|是)[\s:]{0,2}){0,2}[(+]{0,2}$",
     re.IGNORECASE,
 )
@@ -36,13 +40,12 @@ def accounts_find(view: View) -> None:
     view.hide()
     for match in _ISBN.finditer(view.text):
         bare = re.sub("[ -]", "", match[2]).upper()
-        plain = bare == match[2].upper()
         real = _isbn_real(bare)
-        if (match[1] and len(bare) in (10, 13)) or (real and (len(bare) == 13 or (not plain and "-" in match[2]))):
+        if (match[1] and len(bare) in (10, 13)) or (real and (len(bare) == 13 or re.fullmatch(r"\d+(?:-\d+){2}-[\dXx]", match[2]))):
             view.add("isbn", _isbn_13(bare), match.start() if match[1] else match.start(2), match.end(2))
     view.hide()
     for match in _CHUNK.finditer(view.text):
-        if not match[1] and not match[2]:
+        if not match[1] and "+" not in (match[2] or ""):
             _card(view, match)
     view.hide()
     for match in _SSN.finditer(view.text):
@@ -56,6 +59,12 @@ def accounts_find(view: View) -> None:
 def phones_find(view: View) -> None:
     """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
     without one by what follows the leading zero."""
+    for match in _AMERICAN.finditer(view.text):
+        if re.search(r"\+[\d .()-]{1,6}$", view.text[max(0, match.start() - 7) : match.start()]):
+            continue
+        american = re.sub(r"\D", "", match[1])[-10:]
+        view.add("phone", f"+1{american}", match.start(1), match.end(1), marks=(f"*phone:{american}",))
+    view.hide()
     for match in _CHUNK.finditer(view.text):
         raw = match[0]
         digits = re.sub(r"\D", "", match[3])
@@ -65,7 +74,9 @@ def phones_find(view: View) -> None:
 
 
 def _phone(view: View, match: re.Match[str], raw: str, digits: str) -> None:
-    start = match.start(2) if match[2] else match.start(3)
+    bracket = match[2] == "(" and ")" not in match[3]
+    raw = raw.lstrip("(") if bracket else raw
+    start = match.start(2) if match[2] and not bracket else match.start(3)
     begin, end = (match.start() if match[1] else start), match.end()
     tail = f"x{int(match[4])}" if match[4] else ""
     if "+" in (match[2] or "") or (digits.startswith("00") and len(digits) > 9):

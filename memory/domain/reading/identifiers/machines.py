@@ -16,7 +16,7 @@ _MAC: Final = re.compile(
     rf"{_FRESH}(?<![:.-])((?:[0-9A-Fa-f]{{2}}([:-]))(?:[0-9A-Fa-f]{{2}}\2){{4}}[0-9A-Fa-f]{{2}}|(?:[0-9A-Fa-f]{{4}}\.){{2}}[0-9A-Fa-f]{{4}}){_ENDS}(?![:-]\w)"
 )
 _IPV4: Final = re.compile(
-    rf"{_FRESH}(?<!\w[.-])(\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_ENDS}(?!\.\d)(?:/(\d{{1,2}})(?![\d/.])(?!{WORD}))?(?!/\w)"
+    rf"{_FRESH}(?<!\w[.-])(\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_ENDS}(?!\.\d)(?:/(\d{{1,2}})(?!\d|\.\d|/\w)(?!{WORD}))?(?!/\w)"
 )
 _IPV6: Final = re.compile(
     rf"{_FRESH}(?<![:.])(?=[0-9A-Fa-f.]{{0,4}}:)([0-9A-Fa-f:]{{2,45}}+(?:(?<=:)\d{{1,3}}(?:\.\d{{1,3}}){{3}}|(?:\.\d{{1,3}}){{3}})?)(%\w{{1,20}})?(?:/(\d{{1,3}})(?!\d))?"
@@ -37,15 +37,17 @@ def machines_find(view: View) -> None:
             bare = re.sub("[:.-]", "", match[1]).lower()
             view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())
         view.hide()
-    if view.text.count(".") > 2:
-        _ipv4(view)
     if view.text.count(":") > 1:
         _ipv6(view)
+    if view.text.count(".") > 2:
+        _ipv4(view)
     for match in _HASH.finditer(view.text):
         name = match[1].lower()
         # "abc1234" may be written "ABC-1234", and is a code; "1e100" is a number.
-        if not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name) or (len(name) > 31 and not name.isdigit()):
+        if len(name) > 31 and not name.isdigit():
             view.add("hash", name, match.start(), match.end())
+        elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):
+            view.add("hash", name, match.start(), match.end(), marks=(f"*name:{name}",))
     for match in _VIN.finditer(view.text):
         name = match[1].lower()
         if sum(sign.isdigit() for sign in name) > 3 and sum(sign.isalpha() for sign in name) > 3:

@@ -14,7 +14,7 @@ _SIGNS: Final = "|".join(
 _CODES: Final = "|".join(
     sorted((word for word in CURRENCIES if word.isalpha() and word.isascii()), key=len, reverse=True)
 )
-_SCALE: Final = r"(?:\s?(k|thousand|m|mio|mn|million|bn|b|billion|tsd|mrd)(?!\w))?"
+_SCALE: Final = r"(?:(k|m|b|\s?(?:thousand|mio|mn|million|bn|billion|tsd|mrd))(?!\w))?"
 _SCALES: Final = {
     "k": 3, "thousand": 3, "tsd": 3, "m": 6, "mio": 6, "mn": 6, "million": 6, "bn": 9, "b": 9, "billion": 9, "mrd": 9,
 }  # fmt: skip
@@ -32,7 +32,7 @@ _VERSION: Final = re.compile(
     re.IGNORECASE,
 )
 _QUANTITY: Final = re.compile(
-    rf"{_FRESH}(-?(?:{_NUMBER}))[\s-]?({'|'.join(sorted(map(re.escape, UNITS), key=len, reverse=True))})(?!{WORD})(?!')",
+    rf"{_FRESH}(-?(?:{_NUMBER}))[\s-]?({'|'.join(sorted(map(re.escape, UNITS), key=len, reverse=True))})(?!{WORD})",
     re.IGNORECASE,
 )
 _PLAIN: Final = re.compile(rf"{_FRESH}(?<![-+])([-+]?(?:{_NUMBER}))(?!{WORD})(?![.,:/]\d)")
@@ -91,7 +91,7 @@ def _amount(view: View, currency: str, number: str, scale: str | None, match: re
     canonical = number_canonical(number)
     if scale:
         whole, _, part = canonical.partition(".")
-        places = _SCALES[scale.casefold()]
+        places = _SCALES[scale.strip().casefold()]
         canonical = number_canonical(
             whole + part[:places].ljust(places, "0") + ("." + part[places:] if part[places:] else "")
         )

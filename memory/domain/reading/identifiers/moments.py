@@ -33,13 +33,14 @@ _MONTH_YEAR: Final = re.compile(rf"(?<!{WORD})({_MONTH})\.?,?\s(?:of\s|de\s)?(\d
 _HAS_MONTH: Final = re.compile(rf"(?<!{WORD})(?:{_MONTH})(?!{WORD})", re.IGNORECASE)
 
 _CLOCK: Final = re.compile(
-    rf"{_FRESH}(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?![:\d])\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
+    rf"{_FRESH}(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
 )
 _HOUR: Final = re.compile(
     rf"{_FRESH}(?<![.,]\d)(\d{{1,2}})(?:[.:](\d{{2}}))?\s?(?:([AaPp])\.?[Mm]\b\.?|(o'?clock)\b|(Uhr)(?:\s(\d{{1,2}})(?!\d))?|h(\d{{2}})(?!\w)|\s?(heures)\b)",
     re.IGNORECASE,
 )
-_NAMED: Final = re.compile(r"(?<![\w-])(noon|midday|midnight|mitternacht|полдень|полночь)(?![\w-])", re.IGNORECASE)
+_NAMED: Final = re.compile(
+    rf"(?<!{WORD})(?<!-)(noon|midday|midnight|mitternacht|полдень|полночь)(?!{WORD})(?!-)", re.IGNORECASE)
 
 
 def moments_find(view: View) -> None:

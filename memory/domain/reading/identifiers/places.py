@@ -7,21 +7,21 @@ from memory.domain.reading.identifiers.tables import FILE_ENDINGS
 from memory.domain.reading.identifiers.view import TAKEN, WORD, View
 from memory.domain.reading.identifiers.web import domain_like, trimmed
 
-_FRESH: Final = rf"(?<!{WORD})(?<![./\\~<>)\]@{TAKEN}-])"
+_FRESH: Final = rf"(?<!{WORD})(?<![./\\~>)\]@{TAKEN}-])(?<!::)(?!(?<=<)/\w{{1,20}}>)"
 _INSIDE: Final = rf"(?:{WORD}|[.+%~@:$*&=#/{{}}-])"
 _FILE_URL: Final = re.compile(r"(?<!\w)file:/{1,3}(?=[/\w~])((?:[A-Za-z]:)?[^\s\"'<>|]{1,500})", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"(?<=[\"'])((?:[A-Za-z]:[\\/]|\\\\\w|~?/(?=[\w.~]))[^\"'\n<>|]{1,250})(?=[\"'])")
 _WINDOWS: Final = re.compile(
-    rf"{_FRESH}((?:[A-Za-z]:[\\/]|\\\\(?=\w))(?:[\\/]*(?:Program Files(?: \(x86\))?|Documents and Settings))?[^\s\"'<>|*?:;,，。、{TAKEN}]{{0,500}})"
+    rf"{_FRESH}((?:[A-Za-z]:[\\/]|\\\\(?=\w))(?:[\\/]*(?:Program Files(?: \(x86\))?|Documents and Settings))?[^\s\"'<>|*?:;,，。、-〿（）{TAKEN}]{{0,500}})"
 )
 _UNIX: Final = re.compile(rf"{_FRESH}((?:~(?:{WORD}|-){{0,32}}+|\.{{1,2}})?/(?=[\w.{{:~$*@-]){_INSIDE}{{1,500}})")
-_RELATIVE: Final = re.compile(rf"{_FRESH}(?<![:#])((?:{WORD}|[.+-])++(?:/(?:{WORD}|[.+-])++)++)/?")
-_FILE: Final = re.compile(rf"{_FRESH}((?:{WORD}|[+-])++(?:\.(?:{WORD}|[+-])++)++)")
+_RELATIVE: Final = re.compile(rf"{_FRESH}(?<![:#+])((?:{WORD}|[.+-])++(?:/(?:{WORD}|[.+-])++)++)/?")
+_FILE: Final = re.compile(rf"{_FRESH}(?<!\+)((?:{WORD}|[+-])++(?:\.(?:{WORD}|[+-])++)++)")
 _DECIMAL: Final = re.compile(
-    r"(?<![\w.,-])(-?\d{1,3}\.\d{2,12})\s?°?\s?([NSns](?![a-z]))?\s?[,;/ ]\s?(-?\d{1,3}\.\d{2,12})\s?°?\s?([EWew](?![a-z]))?(?![\w.]?\d)"
+    rf"(?<!{WORD})(?<![.,-])(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([NSns](?![a-z]))?\s?[,;/ ]\s?(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([EWew](?![a-z]))?(?![\w.]?\d)"
 )
 _DEGREES: Final = re.compile(
-    r"(?<![\w.])(\d{1,2})°\s?(\d{1,2})['′]\s?(?:(\d{1,2}(?:\.\d{1,6})?)(?:[\"″]|'')\s?)?([NSns])[\s,;]{0,3}"
+    r"(?<![\d.])(\d{1,2})°\s?(\d{1,2})['′]\s?(?:(\d{1,2}(?:\.\d{1,6})?)(?:[\"″]|'')\s?)?([NSns])[\s,;]{0,3}"
     r"(\d{1,3})°\s?(\d{1,2})['′]\s?(?:(\d{1,2}(?:\.\d{1,6})?)(?:[\"″]|'')\s?)?([EWew])(?!\w)"
 )
 
@@ -84,7 +84,7 @@ def points_find(view: View) -> None:
     for match in _DECIMAL.finditer(view.text) if "." in view.text else ():
         told = bool(match[2]) or bool(match[4]) or "°" in match[0]
         fine = min(len(match[1].split(".")[1]), len(match[3].split(".")[1])) > 2
-        if told or (fine and not re.search(r"^\S+ \S+$", match[0])):
+        if told or (fine and re.search("[,;/]", match[0])):
             north = float(match[1]) * (-1 if (match[2] or "").upper() == "S" else 1)
             east = float(match[3]) * (-1 if (match[4] or "").upper() == "W" else 1)
             _point(view, north, east, match)
@@ -111,6 +111,7 @@ def _file_like(name: str) -> bool:
     stem, dot, ending = name.rpartition(".")
     return (
         bool(dot and stem.strip("."))
+        and len(name) > 3
         and ending.casefold() in FILE_ENDINGS
         and (ending.islower() or ending.isupper() or ending.isdigit())
     )

@@ -22,7 +22,7 @@ UNSPACED: Final = rf"[{_UNSPACED}]"
 _PLAIN: Final = {
     **dict.fromkeys("‐‑‒–−⁃﹣－", "-"),
     # A dash that parts two clauses joins no code.
-    **dict.fromkeys("—―﹘⸺⸻", ";"),
+    **dict.fromkeys("—―﹘⸺⸻", "\t"),
     **dict.fromkeys("‘’‚‛`´ʹʻʼʽ′", "'"),
     **dict.fromkeys("“”„‟«»″", '"'),
     # Separators of other scripts that stand where ours would.

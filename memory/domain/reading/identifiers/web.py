@@ -14,7 +14,7 @@ _URL: Final = re.compile(
 )
 _GIT: Final = re.compile(r"(?<![\w.@-])git@([\w.-]{1,100}):([\w./~-]{1,200})")
 _DOI: Final = re.compile(
-    r"(?<![\w./])(?:https?://(?:dx\.)?doi\.org/|doi:\s{0,3}|DOI:?\s{0,3}|Doi:\s{0,3})?(10\.\d{4,9}/[^\s\"'<>，。；、]{1,200})",
+    rf"(?<!{WORD})(?<![./])(?:https?://(?:dx\.)?doi\.org/|doi:?\s{{0,3}})?(10\.\d{{4,9}}/(?:(?!{UNSPACED})[^\s\"'<>，；、-〿（）]){{1,200}})",
     re.IGNORECASE,
 )
 _EMAIL: Final = re.compile(
