@@ -7,7 +7,7 @@ from django import forms
 from memory.console.fields import ScopeField
 from memory.domain.rules import EVENTS
 from memory.domain.scopes import ROOT
-from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.run_lookup import ActionFilter, RunFilter, Tally
 from memory.forgetting.run_words import event_words, state_words
 
@@ -31,7 +31,7 @@ class RunsForm(forms.Form):
 
     scope = ScopeField(required=False)
     status = _choice("Status", _STATUSES)
-    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND))])
+    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
     dry = _choice("Dry runs", [("", "With them"), ("no", "Without them"), ("yes", "Only them")])
 
     def wanted(self) -> RunFilter:

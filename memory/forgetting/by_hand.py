@@ -21,6 +21,8 @@ from memory.models import ForgetRun
 
 # The event of these runs. No policy and no rule knows it, and no list of runs shows it unless it is asked for.
 BY_HAND = "by_hand"
+# The same for what the search for duplicates does by itself, where the policy says so.
+REVISE = "revise"
 
 _WRITE = f"""
 WITH standing AS (
@@ -29,12 +31,13 @@ WITH standing AS (
 ), now_fields AS ({FIELDS})
 INSERT INTO memory_forgetaction
     (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
-SELECT %(run)s, d.place, d.id, %(action)s, (d.before->>'rung')::int, (s.state->>'rung')::int, d.changes,
-       jsonb_build_object('by', 'hand', 'reason', %(reason)s::text), 'applied',
+SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int, (s.state->>'rung')::int, d.changes,
+       jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied',
        d.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
        s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END, '', %(now)s
-FROM unnest(%(topics)s::uuid[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]) WITH ORDINALITY
-     AS d (id, before, fields, changes, place)
+FROM unnest(
+         %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
+     ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
 JOIN standing s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
@@ -51,18 +54,22 @@ WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 
 @dataclass(slots=True)
 class HandAction:
-    """One topic that is about to be changed: its rows as they stand, locked, and what is done beside the rung."""
+    """One topic that is about to be changed: its rows as they stand, locked, and what is done beside the rung.
+
+    ``action`` is what happens to this one, if that is not what the run is called after.
+    """
 
     topic_id: uuid.UUID
     scope: str
     before: str
     fields: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
+    action: str = ""
 
 
 def by_hand_sql(alias: str) -> str:
-    """Return the condition that the action ``alias`` was done by hand. The audit tells of it too."""
-    return f"coalesce({alias}.why->>'by', '') = 'hand'"
+    """Return the condition that the action ``alias`` was done by hand, or as by hand. The audit tells of it too."""
+    return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
 
 
 def taken_back_sql(event: str) -> str:
@@ -81,21 +88,22 @@ def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid
 
 def hand_run_write(
     cursor: CursorWrapper, run_id: uuid.UUID, actions: Sequence[HandAction], *, action: str, actor: str, reason: str,
-    now: dt.datetime,
+    now: dt.datetime, event: str = BY_HAND,
 ) -> ForgetRun:  # fmt: skip
     """Write down what was done to these topics, whose rows are as the change has left them, and return the run.
 
-    Two statements. The caller's transaction is that of the change.
+    Two statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` where nobody's hand did it.
     """
+    named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
-        id=run_id, scope=_scope_around([each.scope for each in actions]), event=BY_HAND, actor=actor,
+        id=run_id, scope=_scope_around([each.scope for each in actions]), event=event, actor=actor,
         status=ForgetRun.Status.DONE, policy_version=0, judged_at=now, created_at=now, started_at=now,
-        finished_at=now, counts={action: len(actions)}, planned=len(actions), applied=len(actions),
+        finished_at=now, counts={action: named.count(action)}, planned=len(actions), applied=len(actions),
     )  # fmt: skip
     cursor.execute(
         _WRITE,
         {
-            "run": run.id, "action": action, "reason": reason, "now": now,
+            "run": run.id, "actions": named, "reason": reason, "now": now, "by": "hand" if event == BY_HAND else event,
             "topics": [each.topic_id for each in actions], "befores": [each.before for each in actions],
             "fields": [each.fields for each in actions], "changes": [json.dumps(each.changes) for each in actions],
         },

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
-from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.ground import path_q
 from memory.forgetting.run_words import event_words, run_policy, run_sentence, run_standing, run_took, why_words
 from memory.forgetting.runs import run_get
@@ -23,8 +23,8 @@ HELD_NAMED = 5
 class RunFilter:
     """Which runs a list shows; None stands for all. ``scope`` is canonical and includes what is below.
 
-    Changes by hand are shown to who asks for their event. ``replaced`` tells apart held runs that were planned anew,
-    which count as failed, from runs that really failed.
+    Changes by hand, and merges of duplicates, are shown to who asks for their event. ``replaced`` tells apart held runs
+    that were planned anew, which count as failed, from runs that really failed.
     """
 
     scope: str
@@ -143,7 +143,7 @@ def _runs(wanted: RunFilter) -> QuerySet[ForgetRun]:
     runs = ForgetRun.objects.filter(path_q(wanted.scope))
     if wanted.status is not None:
         runs = runs.filter(status=wanted.status)
-    runs = runs.exclude(event=BY_HAND) if wanted.event is None else runs.filter(event=wanted.event)
+    runs = runs.exclude(event__in=(BY_HAND, REVISE)) if wanted.event is None else runs.filter(event=wanted.event)
     if wanted.dry_run is not None:
         runs = runs.filter(dry_run=wanted.dry_run)
     if wanted.replaced is not None:

@@ -9,6 +9,7 @@ from memory.models import ForgetRun
 _EVENTS = {
     "cron": "Scheduled run", "memory_pressure": "Run under memory pressure", "manual": "Run by hand",
     "ingest_complete": "Run after an ingest", "query_complete": "Run after a query", "by_hand": "Change by hand",
+    "revise": "Duplicates merged",
 }  # fmt: skip
 
 # What an action is called before and after it is taken.
@@ -16,6 +17,8 @@ _VERBS = {
     "archived": ("archive", "archived"), "detached": ("detach", "detached"), "summarized": ("summarize", "summarized"),
     "restored": ("bring back up", "brought back up"), "released": ("release", "released"), "pinned": ("pin", "pinned"),
     "unpinned": ("unpin", "unpinned"), "categorized": ("categorize", "categorized"),
+    "merged": ("merge", "merged"), "took_in": ("take in another", "took in another"),
+    "superseded": ("supersede", "superseded"), "superseding": ("supersede another", "supersedes another"),
 }  # fmt: skip
 
 _THRESHOLDS = {
@@ -99,6 +102,8 @@ def state_words(state: str) -> str:
 
 def why_words(why: Mapping[str, Any], action: str) -> str:
     """Return why a run acts on a topic, without the score itself."""
+    if why.get("by") == "revise":
+        return why.get("reason") or "It said the same."
     if why.get("by") == "hand":
         return f"By hand: {why['reason']}" if why.get("reason") else "By hand."
     if why.get("rule"):

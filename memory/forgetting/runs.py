@@ -13,6 +13,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.rules import EVENTS
 from memory.forgetting.apply import run_step
+from memory.forgetting.parting import MERGED, TOOK_IN
 from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
 from memory.forgetting.state import STATE, drift_words, same_state_sql
 from memory.forgetting.undo import Undone, run_undo
@@ -206,7 +207,10 @@ def run_results(run: ForgetRun) -> list[str]:
     rows = run.actions.filter(state__in=states).order_by("place").values_list("action", "topic_id", "changes")
     results = []
     for action, topic_id, changes in rows:
-        results.append(f"{action}:{topic_id}")
+        if action == TOOK_IN:
+            # Told with the topic that it took in.
+            continue
+        results.append(f"{action}:{topic_id}" + (f"->:{changes['into']}" if action == MERGED else ""))
         if "pinned" in changes and action not in ("pinned", "unpinned"):
             results.append(f"{'pinned' if changes['pinned'] else 'unpinned'}:{topic_id}")
         if "categories" in changes and action != "categorized":

@@ -17,8 +17,9 @@ from memory.domain.errors import Conflict
 from memory.forgetting import moves
 from memory.forgetting.apply import BATCH
 from memory.forgetting.by_hand import BY_HAND, undone_journal
+from memory.forgetting.parting import MERGED, merge_part
 from memory.forgetting.state import HELD, drift_words, same_state_sql
-from memory.models import AuditEvent, ForgetRun
+from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
 
 _TAKE = """
@@ -93,6 +94,11 @@ FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'withdraw
 WHERE s.id = x.id::bigint
 """
 
+# A link that a change by hand has made goes with it; every other link stays for good.
+_LINKS = f"""
+DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
+"""
+
 _MARK = """
 UPDATE memory_forgetaction a SET state = d.state, note = d.note
 FROM unnest(%(actions)s::bigint[], %(states)s::text[], %(notes)s::text[]) AS d (id, state, note) WHERE a.id = d.id
@@ -120,6 +126,8 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
     The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between. What
     was done by hand is told as undone in the trail of each topic too.
 
+    A merge is taken back whole or not at all: with a conflict the run stays as it is, and may be tried again.
+
     Raises ``Conflict`` for a run that has done nothing or is at work. Undoing an undone run tells the outcome again.
     """
     run = ForgetRun.objects.get(pk=run_id)
@@ -129,6 +137,8 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
         raise Conflict(f"Run {run_id} has changed nothing, so there is nothing to undo.")
     after = 0
     told: dict[str, Any] = {"actor": actor, "reason": reason, "now": now}
+    if run.counts.get(MERGED) and (conflicts := _merge_undo(run_id, **told)):
+        return Undone(0, conflicts, len(conflicts))
     while run.status != ForgetRun.Status.UNDONE and (last := _batch_undo(run_id, after, **told)):
         after = last
     with transaction.atomic():
@@ -137,12 +147,28 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
             run.status, run.undone_at, run.undone_by = ForgetRun.Status.UNDONE, now, actor
             run.save(update_fields=["status", "undone_at", "undone_by"])
             undone = undo_outcome(run_id)
+            if undone.restored:
+                DuplicatePair.objects.filter(run=run).update(
+                    state=DuplicatePair.State.UNDONE, decided_at=now, decided_by=actor, reason=reason
+                )
             AuditEvent.objects.create(
                 at=now, actor=actor, action="run_undone", scope=run.scope, reason=reason,
                 after={"run": str(run_id), "restored": undone.restored, "conflicts": undone.conflict_count},
             )  # fmt: skip
             return undone
     return undo_outcome(run_id)
+
+
+def _merge_undo(run_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> list[tuple[uuid.UUID, str]]:
+    """Take apart what a run has merged; return what is in the way, and then nothing has been changed."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
+        if run.status == ForgetRun.Status.UNDONE:
+            return []
+        back, conflicts = merge_part(cursor, run_id, actor=actor, now=now)
+        undone_journal(cursor, back, actor=actor, reason=reason, now=now)
+        cursor.execute(_MARK, {"actions": back, "states": ["undone"] * len(back), "notes": [""] * len(back)})
+        return conflicts
 
 
 def undo_outcome(run_id: uuid.UUID) -> Undone:
@@ -205,5 +231,5 @@ def _restore(
     # First the copies of "live" on the rows of search, which no state holds; then the state itself.
     moves.live_set(cursor, revived, live=True)
     moves.live_set(cursor, hidden, live=False)
-    for statement in (_EDITS, _CATEGORIES, _VITALITY, _TOPIC, _SUMMARIES, _FIELD):
+    for statement in (_EDITS, _CATEGORIES, _VITALITY, _TOPIC, _SUMMARIES, _FIELD, _LINKS):
         cursor.execute(statement, wanted)
