@@ -11,9 +11,11 @@ from ninja import Path, Query, Router
 from memory.api.authentication import principal_of
 from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
+from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
+from memory.command.purge import topics_purge
 from memory.domain.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
@@ -174,3 +176,29 @@ def topic_restore(request: HttpRequest, topic_id: uuid.UUID, payload: Reason | N
     principal, reason = principal_of(request, "operator"), payload.reason if payload else ""
     topics_restore([topic_id], principal=principal, reason=reason, now=timezone.now())
     return _detail(request, topic_id)
+
+
+@router.delete(
+    "/topics/{topicid:topic_id}",
+    summary="Purge a topic",
+    response={200: PurgeReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+)
+def topic_purge(
+    request: HttpRequest,
+    topic_id: uuid.UUID,
+    reason: Annotated[AddressText | None, Query(max_length=500, description="Why; or as a member of the body.")] = None,
+    payload: Reason | None = None,
+) -> HttpResponse:
+    """Erase a topic for good, with its history, its links and its traces in logs. Operator keys; there is no undo.
+
+    Topics that were merged into it go too. What stays is a receipt, which says that something was erased and not what.
+    """
+    principal = principal_of(request, "operator")
+    why = payload.reason if payload is not None and payload.reason else reason or ""
+    receipt = topics_purge([topic_id], principal=principal, reason=why, now=timezone.now())
+    return json_reply(
+        {
+            "receipt_id": str(receipt.pk), "number": receipt.number, "topic_ids": receipt.topic_ids,
+            "counts": receipt.counts, "hash": receipt.hash,
+        }
+    )  # fmt: skip

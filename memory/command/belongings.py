@@ -5,7 +5,7 @@ belongs to it, so that a table that is added later cannot be forgotten. What doe
 ``REFERENCES``; what is neither, and is not to be searched for what was erased, stands in ``KEPT`` with the reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -87,6 +87,19 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON
 WHERE c.relkind IN ('r', 'm') AND a.attnum > 0 AND NOT a.attisdropped
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 ORDER BY n.nspname, c.relname, a.attnum
+"""
+_STATISTICS = """
+SELECT tablename, attname, value FROM (
+    SELECT s.tablename, s.attname, unnest(array_cat(array_cat(
+        coalesce(s.most_common_vals::text::text[], '{}'), coalesce(s.histogram_bounds::text::text[], '{}')),
+        coalesce(s.most_common_elems::text::text[], '{}'))) AS value
+    FROM pg_stats s
+    JOIN pg_class c ON c.relname = s.tablename AND c.relnamespace = s.schemaname::regnamespace
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
+    WHERE s.schemaname = current_schema() AND a.atttypid IN (
+        'text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'varchar[]'::regtype, 'jsonb'::regtype,
+        'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype)
+) x WHERE value <> ''
 """
 TEXTS = frozenset({"text", "character varying", "character", "citext", "name"})
 DOCUMENTS = frozenset({"json", "jsonb"})
@@ -184,6 +197,19 @@ def columns_of(cursor: CursorWrapper) -> list[Column]:
     """Return every column of every table, those of the system left out. One statement."""
     cursor.execute(_COLUMNS)
     return [Column(*row) for row in cursor.fetchall()]
+
+
+def key_sql(columns: Sequence[Column]) -> str:
+    """Return what tells a row of a table apart from the others, as SQL for a text."""
+    keys = [f'"{column.name}"::text' for column in columns if column.key]
+    return f"concat_ws(' ', {', '.join(keys)})" if keys else "''"
+
+
+def statistics_read(cursor: CursorWrapper) -> list[tuple[str, str, str]]:
+    """Return what the planner's statistics have kept of columns with texts and ids: table, column, value. One
+    statement."""
+    cursor.execute(_STATISTICS)
+    return list(cursor.fetchall())
 
 
 def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:

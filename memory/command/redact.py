@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 
-from memory.command.belongings import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column
+from memory.command.belongings import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column, key_sql, statistics_read
 from memory.command.coded import CODED, Coded
 from memory.command.erased import MOST_ANCHORS
 from memory.domain.errors import Conflict
@@ -101,23 +101,10 @@ def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
     The most common values of a column, and a hundred between, stand in the catalogue as they are. One statement, and
     one for each such table.
     """
-    cursor.execute(STATISTICS)
-    held = sorted({table for table, text in cursor.fetchall() if eraser.masked(text) != text})
+    held = sorted({table for table, _column, text in statistics_read(cursor) if eraser.masked(text) != text})
     for table in held:
         cursor.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
     return held
-
-
-STATISTICS = """
-SELECT tablename, concat_ws(' ', most_common_vals::text, histogram_bounds::text, most_common_elems::text)
-FROM pg_stats WHERE schemaname = current_schema()
-  AND (most_common_vals IS NOT NULL OR histogram_bounds IS NOT NULL OR most_common_elems IS NOT NULL)
-  AND (tablename, attname) IN (
-      SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-      WHERE c.relnamespace = current_schema()::regnamespace AND a.atttypid IN (
-          'text'::regtype, 'varchar'::regtype, 'text[]'::regtype, 'varchar[]'::regtype, 'jsonb'::regtype,
-          'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype))
-"""
 
 
 def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
@@ -126,12 +113,6 @@ def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
         if not column.own_text:
             tables.setdefault(column.quoted_table, []).append(column)
     return tables
-
-
-def _key(columns: Sequence[Column]) -> str:
-    """Return what tells a row of a table apart from the others, as a text."""
-    keys = [f'"{column.name}"::text' for column in columns if column.key]
-    return f"concat_ws(' ', {', '.join(keys)})" if keys else "''"
 
 
 def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column], eraser: Eraser) -> set[str]:
@@ -149,7 +130,7 @@ def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column]
         statement = f"UPDATE {column.quoted_table} SET {name} = NULL WHERE {name} = ANY(%(ids)s::uuid[])"
     else:
         statement = f"DELETE FROM {column.quoted_table} WHERE {name} = ANY(%(ids)s::uuid[])"
-    cursor.execute(f"{statement} RETURNING {_key(columns)}", {"ids": ids})
+    cursor.execute(f"{statement} RETURNING {key_sql(columns)}", {"ids": ids})
     return {row[0] for row in cursor.fetchall()}
 
 
@@ -201,7 +182,7 @@ def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str 
     """Yield place, key and texts of the rows that may hold something: those with other letters than English ones are
     all read, as the database folds them otherwise than ``fold`` does."""
     wanted = ", ".join(f'"{column.name}"::text' for column in texts)
-    statement = f"SELECT ctid::text, {_key(columns)}, {wanted} FROM {columns[0].quoted_table}"
+    statement = f"SELECT ctid::text, {key_sql(columns)}, {wanted} FROM {columns[0].quoted_table}"
     parameters: list[str] = []
     if anchors is not None and not any(column.place in CODED for column in texts):
         conditions = []

@@ -159,6 +159,9 @@ def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action],
     found = {row[0]: row[1:] for row in cursor.fetchall()}
     unchanged, skipped = [], {}
     for action in actions:
+        if action.topic_id not in found:
+            # Purged since these actions were read, and the action with it.
+            continue
         same, before, state = found[action.topic_id]
         if same:
             unchanged.append(action)

@@ -13,6 +13,8 @@ from memory.domain.errors import Conflict, ValueRefused
 
 MAX_KEY_LENGTH = 200
 KEPT = dt.timedelta(days=7)
+# In place of the status of a reply that a purge has taken away.
+PURGED = 410
 
 _CLAIM = """
 INSERT INTO memory_idempotencyrecord (actor, key, request_hash, status, created_at) VALUES (%s, %s, %s, 0, %s)
@@ -32,7 +34,8 @@ def request_hash(route: str, body: object) -> str:
 def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Recorded | None:
     """Return ``(status, reply)`` of an earlier request with this key, or nothing. One query.
 
-    Raises ``ValueRefused`` if the earlier request was another one, or if the key itself is too long.
+    Raises ``ValueRefused`` if the earlier request was another one, or if the key itself is too long, and ``Conflict``
+    if what it stored was purged: sent again by habit, it would bring that back.
     """
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise ValueRefused(f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.")
@@ -41,6 +44,11 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
         row = cursor.fetchone()
     if row is None:
         return None
+    if row[1] == PURGED:
+        raise Conflict(
+            "What the request with this Idempotency-Key stored has been purged since. Nothing was stored; to store it "
+            "again, send it with another key."
+        )
     if row[0] != digest:
         raise ValueRefused("This Idempotency-Key has been used for a request with another body.")
     return row[1], json.loads(json.loads(row[2]))

@@ -114,6 +114,20 @@ _MARK = """
 UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
 """
 
+# A query that was answered while its topic was being purged has left its row a moment later.
+_DISOWN = """
+UPDATE memory_accesslog a
+SET topic_ids = x.topics, query_hash = '', query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END,
+    field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
+                      WHERE EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.f) ORDER BY n)
+FROM (
+    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
+                     WHERE EXISTS (SELECT 1 FROM memory_topic m WHERE m.id = u.t) ORDER BY n) AS topics
+    FROM memory_accesslog WHERE id = ANY(%s)
+) x
+WHERE a.id = x.id AND cardinality(x.topics) < cardinality(a.topic_ids)
+"""
+
 # Queries leave no wake-up of their own: the access row is one, and the request stays at a single INSERT.
 _WAKE_UPS = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
@@ -137,7 +151,7 @@ def fold_wait() -> None:
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of eight statements, nine where policies differ in their highest salience: the rows are marked in
+    One transaction of nine statements, ten where policies differ in their highest salience: the rows are marked in
     the commit that raises the salience, so a kill at any moment leaves either both or neither. Returns 0 at once while
     another process is folding.
     """
@@ -177,6 +191,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
         cursor.execute(_FOLD_TOPICS, wanted)
         cursor.execute(_FOLD_FIELDS, wanted)
         ids = [row[0] for row in rows]
+        cursor.execute(_DISOWN, [ids])
         cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
         cursor.execute(_WAKE_UPS, {"now": now, "ids": ids})
         return len(rows)

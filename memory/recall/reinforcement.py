@@ -16,6 +16,15 @@ VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::uuid[], %s, %s, %s, %s)
 """
 
 
+# A topic that is being purged at this moment has no lookup to tell of.
+_APPEND_LOOKUP = """
+INSERT INTO memory_accesslog
+    (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
+SELECT %s, 'lookup', %s, %s, '', '', ARRAY[t.id], '{}', 0, 0, %s, false
+FROM (SELECT id FROM memory_topic WHERE id = %s FOR KEY SHARE SKIP LOCKED) t
+"""
+
+
 def retrieval_record(
     topic_ids: Sequence[uuid.UUID], *, field_ids: Sequence[uuid.UUID], query: str, query_hash: str, scope: str,
     principal: Principal, knobs: Knobs, now: dt.datetime,
@@ -36,5 +45,4 @@ def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now:
 
     It raises no salience, so it is born folded; regret asks the log whether archived topics were looked up.
     """
-    row: list[Any] = [now, "lookup", principal.identity, scope, "", "", [topic_id], [], 0.0, 0.0, now, False]
-    rows_prepared(_APPEND, row)
+    rows_prepared(_APPEND_LOOKUP, [now, principal.identity, scope, now, topic_id])

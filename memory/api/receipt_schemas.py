@@ -1,0 +1,40 @@
+"""What a purge and the routes of receipts answer, for OpenAPI."""
+
+import datetime as dt
+
+from ninja import Schema
+from pydantic import Field
+
+
+class PurgeReply(Schema):
+    """What a purge erased. Kept elsewhere, number and hash prove later that no receipt was taken out since."""
+
+    receipt_id: str
+    number: int
+    topic_ids: list[str] = Field(description="The topic, and those that were merged into it.")
+    counts: dict[str, int] = Field(description="Rows erased or masked, by table.")
+    hash: str
+
+
+class ReceiptOut(Schema):
+    """That something was erased: ids and keyed hashes, no word of it. Receipts form a chain."""
+
+    receipt_id: str
+    number: int
+    at: dt.datetime
+    actor: str
+    reason: str = Field(description="With whatever it named of what was erased masked.")
+    scope: str
+    topic_ids: list[str]
+    content_hashes: list[str] = Field(description="HMAC-SHA-256 of each erased text that nothing else says.")
+    identifier_hashes: list[str] = Field(description="The same of each identifier that nothing else names.")
+    counts: dict[str, int]
+    previous_hash: str = Field(description="Empty for the first receipt.")
+    hash: str = Field(description="SHA-256 over all other members.")
+
+
+class ReceiptPage(Schema):
+    """Receipts, newest first."""
+
+    items: list[ReceiptOut]
+    next: str | None

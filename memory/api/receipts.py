@@ -1,0 +1,47 @@
+"""Receipts of purges: /v1/receipts."""
+
+import uuid
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from memory.api.authentication import principal_of
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
+from memory.api.receipt_schemas import ReceiptOut, ReceiptPage
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.command.receipts import receipt_get, receipts_list
+from memory.models import ErasureReceipt
+
+router = Router(tags=["command"])
+
+_READ = problems(401, 404, 422, 429, 503)
+
+
+@router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
+def receipt_list(
+    request: HttpRequest,
+    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+) -> HttpResponse:
+    """List what was purged within the scope of the key, newest first."""
+    principal = principal_of(request, "reader")
+    found, following = receipts_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
+    return json_reply({"items": [_told(receipt) for receipt in found], "next": following})
+
+
+@router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **_READ})
+def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
+    """Read the receipt of one purge."""
+    return json_reply(_told(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
+
+
+def _told(receipt: ErasureReceipt) -> dict[str, Any]:
+    return {
+        "receipt_id": str(receipt.pk), "number": receipt.number, "at": receipt.at, "actor": receipt.actor,
+        "reason": receipt.reason, "scope": receipt.scope, "topic_ids": receipt.topic_ids,
+        "content_hashes": receipt.content_hashes, "identifier_hashes": receipt.identifier_hashes,
+        "counts": receipt.counts, "previous_hash": receipt.previous_hash, "hash": receipt.hash,
+    }  # fmt: skip
