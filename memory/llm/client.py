@@ -5,7 +5,6 @@ as data; what comes back is bounded, and JSON is validated. Whether it is *true*
 check. No text and no key ever reaches a log line from here.
 """
 
-import ipaddress
 import json
 import random
 import re
@@ -15,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
+from memory.domain.endpoints import endpoint_place
 from memory.domain.errors import MemoryProblem
 from memory.domain.jsonguard import json_guarded
 from memory.llm.patience import call_counted, patience_reset
@@ -92,9 +91,10 @@ def model_told() -> ModelTold:
     if not model_configured():
         return ModelTold(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
     model = settings.MEMSTATE_LLM_MODEL
-    address, local = _place(base_url())
-    where = f"{address}, on this machine" if local else address
-    return ModelTold(True, model, address, key_set, local, f"The language model {model} may be asked, at {where}.")
+    place = endpoint_place(base_url())
+    where = f"{place.host}, on this machine" if place.local else place.host
+    sentence = f"The language model {model} may be asked, at {where}."
+    return ModelTold(True, model, place.host, key_set, place.local, sentence)
 
 
 def complete_text(instructions: str, data: object, *, purpose: Purpose, within: float | None = None) -> str:
@@ -287,20 +287,3 @@ def _json_of(text: str) -> str:
 def _storable(text: str) -> str:
     """Return text that PostgreSQL can hold."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()
-
-
-def _place(address: str) -> tuple[str, bool]:
-    """Return host and port of an address, and whether that is this machine."""
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        host, port = "", None
-    if not host:
-        return "the configured address", False
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = host == "localhost" or host.endswith(".localhost")
-    named = f"[{host}]" if ":" in host else host
-    return (f"{named}:{port}" if port else named), local

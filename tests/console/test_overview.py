@@ -153,7 +153,7 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
     assert page.index("The worker last reported 2 hours ago") < page.index("checks are green")
     assert "start `python manage.py up`" in html.unescape(page)
     assert "1 job failed within a day" in page
-    assert "11 checks are green" in page
+    assert f"{len(health.ALL_CHECKS) - 2} checks are green" in page
     assert "All migrations are applied." in page
 
 

@@ -170,12 +170,17 @@ class Model:
         self.url = ""
         self.released = threading.Event()
         self._steps: list[Script] = ["Nothing was scripted."]
+        self._list = Step({"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0}]})
         self._lock = threading.Lock()
 
     def answers(self, *steps: Script) -> None:
         """Answer so from now on: one step a request, and the last one for all that follow."""
         with self._lock:
             self._steps = list(steps)
+
+    def lists(self, step: Step) -> None:
+        """Answer so when asked for the list of models."""
+        self._list = step
 
     def data(self, which: int = -1) -> Any:
         """What stood between the marks of one request."""
@@ -190,8 +195,7 @@ class Model:
         """Keep the request and return what is to be answered."""
         if asked.method == "GET":
             self.asked.append(asked)
-            listed = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "us"}]}
-            return Step(listed) if asked.path.endswith("/models") else Step({"error": "no such page"}, 404)
+            return self._list if asked.path.endswith("/models") else Step({"error": "no such page"}, 404)
         with self._lock:
             self.asked.append(asked)
             step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]

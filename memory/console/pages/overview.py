@@ -33,7 +33,7 @@ FINDING_PAGES = {
     "worker": ("schedules", "Worker and queue"), "queue": ("schedules", "Worker and queue"),
     "failures": ("schedules", "Worker and queue"), "reinforcement": ("schedules", "Worker and queue"),
     "reasoner": ("schedules", "Worker and queue"), "embeddings": ("schedules", "Worker and queue"),
-    "policies": ("policies", "Policies"), "runs": ("runs", "Runs"),
+    "policies": ("policies", "Policies"), "runs": ("runs", "Runs"), "model": ("model", "Model"),
 }  # fmt: skip
 
 # The topics that a token gauge adds up.

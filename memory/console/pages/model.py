@@ -1,0 +1,44 @@
+"""Model: what leaves this machine, where to and for what; and whether the language model answers."""
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+
+from memory.console.page import READER, ConsoleRequest, page, show
+from memory.embedding.told import SENT as EMBEDDED
+from memory.embedding.told import embedder_told
+from memory.health import outside_told
+from memory.llm.client import model_told
+from memory.llm.told import SENT, model_reach_lately
+
+
+@page(get=READER)
+def model(request: ConsoleRequest) -> HttpResponse:
+    """Say in words what is configured and what is sent. No query and no request to anybody."""
+    return show(
+        request,
+        "model.html",
+        {
+            "outside": outside_told(),
+            "model": model_told(),
+            "sent": SENT.values(),
+            "embedder": embedder_told(),
+            "embedded": EMBEDDED,
+            "seconds": settings.MEMSTATE_LLM_TIMEOUT_SECONDS,
+            "retries": settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES,
+            "cap": settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS,
+        },
+    )
+
+
+@page(get=READER)
+def model_reach(request: ConsoleRequest) -> HttpResponse:
+    """Say whether the model answers. One small request to its endpoint every few minutes, without any text."""
+    template = "parts/model_reach.html" if request.htmx else "model_reach.html"
+    return show(request, template, {"reach": model_reach_lately()})
+
+
+urlpatterns = [
+    path("model/", model, name="model"),
+    path("model/reach/", model_reach, name="model_reach"),
+]
