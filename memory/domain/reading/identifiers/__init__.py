@@ -32,7 +32,6 @@ KINDS: Final = STRONG | WEAK
 _ANYTHING: Final = re.compile(
     r"[\d@#/\\._]| at |[\[({]at[\])}]|noon|midday|midnight|mitternacht|пол(?:день|ночь)", re.IGNORECASE
 )
-_DIGIT: Final = re.compile(r"\d")
 
 
 def identifiers_find(text: str) -> list[Identifier]:
@@ -47,7 +46,7 @@ def identifiers_find(text: str) -> list[Identifier]:
         return []
     web_find(view)
     paths_find(view)
-    digits = _DIGIT.search(view.text) is not None
+    digits = view.digits > 0
     if digits:
         machines_find(view)
         points_find(view)

@@ -29,6 +29,13 @@ _SPACED: Final = re.compile(
 _PLATE: Final = re.compile(
     rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?|[A-Z]{{2}}[- ]\d{{1,2}}[- ][A-Z]{{1,2}}[- ]\d{{4}}|\d{{1,4}} [A-Z]{{2,3}} \d{{1,4}})(?!{WORD})(?!-\w)"
 )
+# Cheap looks, to save the costly ones.
+_NOUN_WORDS: Final = frozenset(
+    word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
+) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
+_NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
+_LETTER_NUMBER: Final = re.compile(r"[^\W\d_][ #:-]{0,3}\d|\d ?[A-Z]")
+_JOINED: Final = re.compile(r"[^\W\d][-/.#:]?\d|\d[^\W\d]|\d[-/.#:]\w|_\w|\d{8}")
 _SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
 _RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
 
@@ -38,7 +45,7 @@ def numbered_find(view: View) -> None:
 
     "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
     """
-    for match in _LABELLED.finditer(view.text):
+    for match in _LABELLED.finditer(view.text) if not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text else ():
         digits = re.sub(r"\D", "", match[3])
         # "order 3 pizzas" and "case 12" number nothing unless the text says so.
         if (
@@ -48,10 +55,13 @@ def numbered_find(view: View) -> None:
             continue
         # Letters and digits behind belong to the code: "ref 12-A". The token that follows is looked at as a whole.
         number = digits.lstrip("0") or "0"
-        canonical = f"{NOUNS[match[1].casefold()]}-{number}"
+        noun = NOUNS.get(match[1].casefold())
+        if noun is None:
+            continue
+        canonical = f"{noun}-{number}"
         view.add("code", canonical, match.start(), match.end(3), marks=(f"*number:{number}",))
     view.hide()
-    for match in _NUMBERED.finditer(view.text):
+    for match in _NUMBERED.finditer(view.text) if "#" in view.text or not _NUMBER_WORDS.isdisjoint(view.words) else ():
         number = match[1].lstrip("0") or "0"
         view.add("code", number, match.start(), match.end(), marks=(f"~number:{number}",))
     view.hide()
@@ -59,13 +69,13 @@ def numbered_find(view: View) -> None:
 
 def codes_find(view: View) -> None:
     """Add what is made of letters and digits, or of numbers with a sign between them. Linear in the text."""
-    for pattern in (_PLATE, _SPACED):
+    for pattern in (_PLATE, _SPACED) if view.digits and _LETTER_NUMBER.search(view.text) else ():
         for match in pattern.finditer(view.text):
             first = re.match(r"[^\W\d_]*", match[1])
             if first is not None and first[0].upper() not in CAPITALS:
                 _add(view, match[1], match.start(1), match.end(1))
         view.hide()
-    for match in _TOKEN.finditer(view.text):
+    for match in _TOKEN.finditer(view.text) if _JOINED.search(view.text) else ():
         if _code_like(match[1]):
             _add(view, match[1], match.start(1), match.end(1), named=True)
     view.hide()

@@ -35,22 +35,24 @@ _NANP: Final = re.compile(r"[2-9]\d{2}[2-9]\d{6}")
 
 def accounts_find(view: View) -> None:
     """Add IBANs, cards, ISBNs and social security numbers. Linear in the text."""
-    for match in _IBAN.finditer(view.text):
+    for match in _IBAN.finditer(view.text) if view.digits > 9 else ():
         _iban(view, match)
     view.hide()
-    for match in _ISBN.finditer(view.text):
+    for match in _ISBN.finditer(view.text) if view.digits > 8 else ():
         bare = re.sub("[ -]", "", match[2]).upper()
         real = _isbn_real(bare)
-        if (match[1] and len(bare) in (10, 13)) or (real and (len(bare) == 13 or re.fullmatch(r"\d+(?:-\d+){2}-[\dXx]", match[2]))):
+        if (match[1] and len(bare) in (10, 13)) or (
+            real and (len(bare) == 13 or re.fullmatch(r"\d+(?:-\d+){2}-[\dXx]", match[2]))
+        ):
             view.add("isbn", _isbn_13(bare), match.start() if match[1] else match.start(2), match.end(2))
     view.hide()
-    for match in _CHUNK.finditer(view.text):
+    for match in _CHUNK.finditer(view.text) if view.digits > 12 else ():
         if not match[1] and "+" not in (match[2] or ""):
             _card(view, match)
     view.hide()
-    for match in _SSN.finditer(view.text):
+    for match in _SSN.finditer(view.text) if view.digits > 8 else ():
         view.add("ssn", match[1] + match[3] + match[4], match.start(), match.end())
-    for match in _NINO.finditer(view.text):
+    for match in _NINO.finditer(view.text) if view.digits > 5 else ():
         if match[0].isupper() or " " in match[0]:
             view.add("ssn", "".join(match.groups()).lower(), match.start(), match.end())
     view.hide()
@@ -59,6 +61,8 @@ def accounts_find(view: View) -> None:
 def phones_find(view: View) -> None:
     """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
     without one by what follows the leading zero."""
+    if view.digits < 7:
+        return
     for match in _AMERICAN.finditer(view.text):
         if re.search(r"\+[\d .()-]{1,6}$", view.text[max(0, match.start() - 7) : match.start()]):
             continue

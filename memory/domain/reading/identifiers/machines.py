@@ -24,15 +24,21 @@ _IPV6: Final = re.compile(
 _HASH: Final = re.compile(rf"{_FRESH}(?<!\w-)(?:0[xX])?([0-9A-Fa-f]{{7,128}}){_ENDS}(?!-\w)")
 _VIN: Final = re.compile(rf"{_FRESH}(?<!\w-)([A-HJ-NPR-Za-hj-npr-z0-9]{{17}}){_ENDS}(?!-\w)")
 
+# Cheap looks, to save the costly ones.
+_SEVEN: Final = re.compile(r"[0-9A-Fa-f]{7}")
+_SEVENTEEN: Final = re.compile(r"[A-Za-z0-9]{17}")
+_PAIRS: Final = re.compile(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
+
 
 def machines_find(view: View) -> None:
     """Add what machines, networks and versions of code are known by. Linear in the text."""
-    for match in _UUID.finditer(view.text):
+    hexadecimal = _SEVEN.search(view.text) is not None
+    for match in _UUID.finditer(view.text) if hexadecimal else ():
         closed = match.end() if bool(match[1]) == bool(match[3]) else match.end(2)
         start = match.start() if closed == match.end() else match.start(2)
         view.add("uuid", match[2].replace("-", "").lower(), start, closed)
     view.hide()
-    if ":" in view.text or "." in view.text or "-" in view.text:
+    if _PAIRS.search(view.text):
         for match in _MAC.finditer(view.text):
             bare = re.sub("[:.-]", "", match[1]).lower()
             view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())
@@ -41,14 +47,14 @@ def machines_find(view: View) -> None:
         _ipv6(view)
     if view.text.count(".") > 2:
         _ipv4(view)
-    for match in _HASH.finditer(view.text):
+    for match in _HASH.finditer(view.text) if hexadecimal else ():
         name = match[1].lower()
         # "abc1234" may be written "ABC-1234", and is a code; "1e100" is a number.
         if len(name) > 31 and not name.isdigit():
             view.add("hash", name, match.start(), match.end())
         elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):
             view.add("hash", name, match.start(), match.end(), marks=(f"*name:{name}",))
-    for match in _VIN.finditer(view.text):
+    for match in _VIN.finditer(view.text) if view.digits > 3 and _SEVENTEEN.search(view.text) else ():
         name = match[1].lower()
         if sum(sign.isdigit() for sign in name) > 3 and sum(sign.isalpha() for sign in name) > 3:
             view.add("vin", name, match.start(), match.end())

@@ -5,11 +5,10 @@ import re
 from typing import Final
 
 from memory.domain.reading.identifiers.tables import MONTHS
-from memory.domain.reading.identifiers.view import TAKEN, WORD, View
+from memory.domain.reading.identifiers.view import LETTER, TAKEN, WORD, View
 
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./:])(?<![/\\#$€£{TAKEN}])"
 _ENDS: Final = r"(?![\w/])(?!-\w)(?![.:]\d)"
-_MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
 _ORDINAL: Final = r"(?:st|nd|rd|th|er|º|ª|°|\.|-го|-е)?"
 _OF: Final = r"(?:\s?,?\s?(?:of|de|di|del|do)?\s?|\s?-\s?)"
 
@@ -20,17 +19,19 @@ _ISO: Final = re.compile(
 _BASIC: Final = re.compile(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
 _THREE: Final = re.compile(rf"{_FRESH}(\d{{1,2}})([-/.])\s?(\d{{1,2}})\2\s?(\d{{4}}|\d{{2}}){_ENDS}")
 _HAN: Final = re.compile(r"(?<!\d)(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日号號일]")
+# These go from digit to digit, and take any word for a month until the table is asked.
+_NAME: Final = rf"({LETTER}{{3,10}})"
 _DAY_MONTH: Final = re.compile(
-    rf"(?<!{WORD})(?<![/\\$€£.:#{TAKEN}])(\d{{1,2}}){_ORDINAL}{_OF}({_MONTH})(?!{WORD})\.?"
+    rf"\d(?<!{WORD}\d)(?<![/\\$€£.:#{TAKEN}]\d)\d?{_ORDINAL}{_OF}{_NAME}(?!{WORD})\.?"
     rf"(?:(?:\s?,?\s?(?:of\s|de\s|del\s)?|-)(\d{{4}}|'\d{{2}})(?!{WORD}))?",
     re.IGNORECASE,
 )
-_MONTH_DAY: Final = re.compile(
-    rf"(?<!{WORD})({_MONTH})\.?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]|[.,]\d|\s?[ap]\.?m\b)(?:,?\s?(?:of\s)?(\d{{4}})(?!{WORD}))?",
+_DAY: Final = re.compile(
+    rf"\d(?<=\s\d)\d?(?:st|nd|rd|th)?(?![\w:]|[.,]\d|\s?[ap]\.?m\b)(?:,?\s?(?:of\s)?(\d{{4}})(?!{WORD}))?",
     re.IGNORECASE,
 )
-_MONTH_YEAR: Final = re.compile(rf"(?<!{WORD})({_MONTH})\.?,?\s(?:of\s|de\s)?(\d{{4}})(?!{WORD})", re.IGNORECASE)
-_HAS_MONTH: Final = re.compile(rf"(?<!{WORD})(?:{_MONTH})(?!{WORD})", re.IGNORECASE)
+_YEAR: Final = re.compile(rf"\d(?<=\s\d)\d{{3}}(?!{WORD})")
+_MONTH_BEFORE: Final = re.compile(rf"(?<!{WORD}){_NAME}\.?,?\s(?:the\s|of\s|de\s)?$", re.IGNORECASE)
 
 _CLOCK: Final = re.compile(
     rf"{_FRESH}(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
@@ -40,7 +41,8 @@ _HOUR: Final = re.compile(
     re.IGNORECASE,
 )
 _NAMED: Final = re.compile(
-    rf"(?<!{WORD})(?<!-)(noon|midday|midnight|mitternacht|полдень|полночь)(?!{WORD})(?!-)", re.IGNORECASE)
+    rf"(?<!{WORD})(?<!-)(noon|midday|midnight|mitternacht|полдень|полночь)(?!{WORD})(?!-)", re.IGNORECASE
+)
 
 
 def moments_find(view: View) -> None:
@@ -49,15 +51,14 @@ def moments_find(view: View) -> None:
     A date that reads two ways, 03/04/2024, is found twice in its place: as the third of April and the fourth of March.
     Dates with full stops have the day first. A year of two digits from 70 on is of the last century.
     """
-    digits = _DIGIT.search(view.text) is not None
-    if digits:
+    if view.digits:
         _dates(view)
-        for match in _CLOCK.finditer(view.text):
+        for match in _CLOCK.finditer(view.text) if _CLOCKY.search(view.text) else ():
             hour, minute = _hour(int(match[1]), (match[4] or "")[:1]), int(match[2])
             if hour is not None and minute < 60 and (not match[3] or int(match[3]) < 60):
                 _time(view, hour, minute, int(match[3] or 0), match.start(), _end(match))
         view.hide()
-        for match in _HOUR.finditer(view.text):
+        for match in _HOUR.finditer(view.text) if _HOURLY.search(view.text) else ():
             minute = int(match[2] or match[6] or match[7] or 0)
             hour = _hour(int(match[1]), match[3] or "")
             if hour is None or minute > 59:
@@ -66,17 +67,23 @@ def moments_find(view: View) -> None:
             if match[4] and hour <= 12:
                 _time(view, (hour + 12) % 24 if hour < 12 else 0, minute, 0, match.start(), _end(match))
         view.hide()
-    for match in _NAMED.finditer(view.text):
+    for match in _NAMED.finditer(view.text) if not _TIMES.isdisjoint(view.words) else ():
         hour = 12 if match[1].casefold() in ("noon", "midday", "полдень") else 0
         _time(view, hour, 0, 0, match.start(), match.end())
     view.hide()
 
 
-_DIGIT: Final = re.compile(r"\d")
+# Cheap looks, to save the costly ones.
+_CLOCKY: Final = re.compile(r"\d:\d")
+_HOURLY: Final = re.compile(r"\d\s{0,2}[AaPpOoUuHh]")
+_PARTED: Final = re.compile(r"\d[-/.]\s?\d")
+_EIGHT: Final = re.compile(r"\d{8}")
+_TIMES: Final = frozenset(("noon", "midday", "midnight", "mitternacht", "полдень", "полночь"))
+_MONTH_NAMES: Final = frozenset(MONTHS)
 
 
 def _dates(view: View) -> None:
-    for match in _ISO.finditer(view.text):
+    for match in _ISO.finditer(view.text) if _PARTED.search(view.text) else ():
         if not _real(year := int(match[1]), month := int(match[3]), day := int(match[4])):
             continue
         date = f"{year:04}-{month:02}-{day:02}"
@@ -87,7 +94,7 @@ def _dates(view: View) -> None:
         view.add("datetime", f"{date}t{clock}", start, _end(match))
         _date(view, date, start, match.end(4))
         view.add("time", clock, match.start(5), match.end(5))
-    for match in _BASIC.finditer(view.text):
+    for match in _BASIC.finditer(view.text) if _EIGHT.search(view.text) else ():
         if _real(year := int(match[1]), month := int(match[2]), day := int(match[3])):
             date = f"{year:04}-{month:02}-{day:02}"
             _date(view, date, match.start(), match.end())
@@ -95,7 +102,7 @@ def _dates(view: View) -> None:
                 clock = _clock(f"{match[4]}:{match[5]}:{match[6] or '00'}")
                 view.add("datetime", f"{date}t{clock}", match.start(), match.end())
     view.hide()
-    for match in _THREE.finditer(view.text):
+    for match in _THREE.finditer(view.text) if _PARTED.search(view.text) else ():
         first, second, year = int(match[1]), int(match[3]), _year(match[4])
         readings = [(second, first)]
         if match[2] != "." and first != second:
@@ -106,29 +113,56 @@ def _dates(view: View) -> None:
     view.hide()
     if not view.text.isascii():
         for match in _HAN.finditer(view.text):
-            _named(view, match[1], int(match[2]), match[3], match)
+            _named(view, match[1], int(match[2]), match[3], match.start(), match.end())
         view.hide()
-    if not _HAS_MONTH.search(view.text):
+    if _MONTH_NAMES.isdisjoint(view.words):
         return
     for match in _DAY_MONTH.finditer(view.text):
-        _named(view, match[3], MONTHS[match[2].casefold()], match[1], match)
+        day = _LEADING.match(match[0])
+        if day and (month := _month(match[1])):
+            _named(view, match[2], month, day[0], match.start(), _end(match))
     view.hide()
-    for match in _MONTH_DAY.finditer(view.text):
-        _named(view, match[3], MONTHS[match[1].casefold()], match[2], match)
+    for match in _DAY.finditer(view.text):
+        if before := _month_before(view.text, match.start()):
+            start, month = before
+            day = _LEADING.match(match[0])
+            _named(view, match[1], month, day[0] if day else "0", start, _end(match))
     view.hide()
-    for match in _MONTH_YEAR.finditer(view.text):
-        if 1000 <= int(match[2]) < 2200:
-            view.add("date", f"{match[2]}-{MONTHS[match[1].casefold()]:02}", match.start(), match.end())
+    for match in _YEAR.finditer(view.text):
+        if 1000 <= int(match[0]) < 2200 and (before := _month_before(view.text, match.start())):
+            view.add("date", f"{match[0]}-{before[1]:02}", before[0], match.end())
     view.hide()
 
 
-def _named(view: View, year: str | None, month: int, day: str, match: re.Match[str]) -> None:
+_LEADING: Final = re.compile(r"\d+")
+
+
+def _month_before(text: str, at: int) -> tuple[int, int] | None:
+    """Return where the month begins that stands before ``at``, and which it is."""
+    begin = max(0, at - 18)
+    found = _MONTH_BEFORE.search(text[begin:at])
+    month = _month(found[1]) if found else 0
+    # At the beginning of what is looked at, the word may have been cut.
+    if not found or not month or (found.start() == 0 and begin and _WORD.match(text[begin - 1])):
+        return None
+    return begin + found.start(), month
+
+
+_WORD: Final = re.compile(WORD)
+
+
+def _month(name: str) -> int:
+    # Regular expressions take the Turkish letter without a dot for an "i".
+    return MONTHS.get(name.casefold(), 0)
+
+
+def _named(view: View, year: str | None, month: int, day: str, start: int, end: int) -> None:
     if year is None:
         if 1 <= int(day) <= 31 and 1 <= month <= 12:
             told = f"{month:02}-{int(day):02}"
-            view.add("date", f"--{told}", match.start(), _end(match), marks=(f"~date:{told}",))
-    elif _real(full := _year(year.lstrip("'")), month, int(day)):
-        _date(view, f"{full:04}-{month:02}-{int(day):02}", match.start(), _end(match))
+            view.add("date", f"--{told}", start, end, marks=(f"~date:{told}",))
+    elif month and _real(full := _year(year.lstrip("'")), month, int(day)):
+        _date(view, f"{full:04}-{month:02}-{int(day):02}", start, end)
 
 
 def _date(view: View, date: str, start: int, end: int) -> None:

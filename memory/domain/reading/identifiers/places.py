@@ -17,6 +17,7 @@ _WINDOWS: Final = re.compile(
 _UNIX: Final = re.compile(rf"{_FRESH}((?:~(?:{WORD}|-){{0,32}}+|\.{{1,2}})?/(?=[\w.{{:~$*@-]){_INSIDE}{{1,500}})")
 _RELATIVE: Final = re.compile(rf"{_FRESH}(?<![:#+])((?:{WORD}|[.+-])++(?:/(?:{WORD}|[.+-])++)++)/?")
 _FILE: Final = re.compile(rf"{_FRESH}(?<!\+)((?:{WORD}|[+-])++(?:\.(?:{WORD}|[+-])++)++)")
+_ENDING: Final = re.compile(r"\.\w")
 _DECIMAL: Final = re.compile(
     rf"(?<!{WORD})(?<![.,-])(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([NSns](?![a-z]))?\s?[,;/ ]\s?(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([EWew](?![a-z]))?(?![\w.]?\d)"
 )
@@ -67,7 +68,7 @@ def files_find(view: View) -> None:
                     continue
                 _add(view, name, match.start(1), match.start(1) + len(name))
         view.hide()
-    if "." in view.text:
+    if _ENDING.search(view.text):
         for match in _FILE.finditer(view.text):
             if _file_like(match[1]):
                 _add(view, match[1], match.start(1), match.end(1))
@@ -81,7 +82,7 @@ def points_find(view: View) -> None:
         east = _degrees(match[5], match[6], match[7], match[8])
         _point(view, north, east, match)
     view.hide()
-    for match in _DECIMAL.finditer(view.text) if "." in view.text else ():
+    for match in _DECIMAL.finditer(view.text) if view.digits > 5 and "." in view.text else ():
         told = bool(match[2]) or bool(match[4]) or "°" in match[0]
         fine = min(len(match[1].split(".")[1]), len(match[3].split(".")[1])) > 2
         if told or (fine and re.search("[,;/]", match[0])):

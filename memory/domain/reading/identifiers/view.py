@@ -17,6 +17,8 @@ _UNSPACED: Final = (
 # A sign of a word in all other scripts: letter, digit or underscore. A Cyrillic "а" before "nn@x.io" is one of them, so
 # that a name with a look-alike letter is not found in part.
 WORD: Final = rf"[^\W{_UNSPACED}]"
+# The letters among them.
+LETTER: Final = rf"[^\W\d_{_UNSPACED}]"
 UNSPACED: Final = rf"[{_UNSPACED}]"
 
 _PLAIN: Final = {
@@ -36,6 +38,10 @@ _PLAIN: Final = {
 _UNSEEN: Final = frozenset(map(chr, [0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF]))  # fmt: skip
 # A sign outside ASCII with the accents that belong to it.
 _CLUSTER: Final = re.compile(r"[^\x00-\x7f][\u0300-\u036f]*|[\x00-\x7f][\u0300-\u036f]+")
+
+
+_DIGIT: Final = re.compile(r"\d")
+_LETTERS: Final = re.compile(rf"{LETTER}+")
 
 
 @lru_cache(maxsize=8192)
@@ -88,13 +94,25 @@ class Identifier:
 class View:
     """The plain form of a text, sign by sign, and what has been found in it."""
 
-    __slots__ = ("_hidden", "_offsets", "_original", "found", "text")
+    __slots__ = ("_hidden", "_offsets", "_original", "_words", "digits", "found", "text")
 
     def __init__(self, original: str) -> None:
         self._original = original
         self.text, self._offsets = _plain(original)
+        # How many digits there are: less than a kind has cannot be one of its kind.
+        self.digits = len(_DIGIT.findall(self.text))
+        self._words: frozenset[str] | None = None
         self.found: list[Identifier] = []
         self._hidden: list[tuple[int, int]] = []
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The runs of letters in the text, in small letters, and what stands in it outside ASCII sign by sign: a set to
+        ask before a costlier look."""
+        if self._words is None:
+            found = _LETTERS.findall(self.text.casefold())
+            self._words = frozenset(found if self.text.isascii() else (*found, *self.text))
+        return self._words
 
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
         """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from what looks next."""

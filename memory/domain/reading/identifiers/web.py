@@ -33,6 +33,7 @@ _HASHTAG: Final = re.compile(rf"{_FRESH}(?<![#&/{TAKEN}-])#((?:{WORD}(?:{WORD}|-
 _DOTTED: Final = re.compile(
     rf"{_FRESH}(?<![@./\\:{TAKEN}-])((?:{WORD}|-)++(?:\.(?:{WORD}|-)++)++)(:\d{{2,5}}(?![\d:]))?(/(?:(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）{TAKEN}])*+|\?(?=\w)[^\s<>\"']*+)?"
 )
+_LABEL_ENDS: Final = re.compile(r"\.[^\W\d_]")
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _DEFAULT_PORTS: Final = {("http", "80"), ("https", "443"), ("", "80"), ("", "443"), ("ftp", "21"), ("ssh", "22")}
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
@@ -69,7 +70,7 @@ def names_find(view: View) -> None:
 
 def dotted_find(view: View) -> None:
     """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``. Names of files are left."""
-    if "." not in view.text:
+    if not _LABEL_ENDS.search(view.text):
         return
     for match in _DOTTED.finditer(view.text):
         host, port, path = match[1].rstrip("-"), match[2] or "", match[3] or ""
