@@ -12,8 +12,22 @@ from django_q.tasks import async_task
 
 from memory import jobs
 from memory.access.keys import key_create
+from memory.access.principal import SYSTEM
+from memory.command.filters import ForgetFilter
+from memory.command.listing import forget_list
 from memory.domain.identifiers import uuid7
-from memory.models import AccessLog, AuditEvent, DuplicatePair, ForgetRun, Link, PolicyVersion, ShadowHit, Topic
+from memory.models import (
+    AccessLog,
+    AuditEvent,
+    DuplicatePair,
+    ErasureReceipt,
+    ForgetListing,
+    ForgetRun,
+    Link,
+    PolicyVersion,
+    ShadowHit,
+    Topic,
+)
 from tests.cast import Caller, worker_turn
 from tests.console.people import account_make
 from tests.forgetting.shop import policy_put, run, topics_make
@@ -28,6 +42,8 @@ class Crowd:
     key_id: uuid.UUID
     schedule_id: int
     pair_id: uuid.UUID
+    listing_id: uuid.UUID
+    receipt_id: uuid.UUID
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Return those of ``arguments`` that stand for a row."""
@@ -82,7 +98,8 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     schedule = Schedule.objects.get(func="memory.jobs.upkeep").pk
     pair_id = _pairs_make(forgotten, now)
     return Crowd(
-        topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule, pair_id=pair_id
+        topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule,
+        pair_id=pair_id, listing_id=_listings_make(n, now), receipt_id=_receipts_make(n, now),
     )  # fmt: skip
 
 
@@ -99,6 +116,37 @@ def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:
         for one, other in itertools.pairwise(ids)
     )  # fmt: skip
     return pairs[0].pk
+
+
+def _listings_make(n: int, now: dt.datetime) -> uuid.UUID:
+    """So many lists of everything there is; return the newest, which asks for an address."""
+    made = forget_list("release", wanted=ForgetFilter(scope="/"), principal=SYSTEM, now=now)
+    ForgetListing.objects.filter(pk=made.id).update(query="ann@example.org")
+    members = {
+        field.attname: getattr(made, field.attname)
+        for field in ForgetListing._meta.concrete_fields if hasattr(made, field.attname)
+    }  # fmt: skip
+    ForgetListing.objects.bulk_create(
+        ForgetListing(
+            **members | {"id": uuid.uuid4(), "identity": "system", "created_at": now - dt.timedelta(days=1 + place)}
+        )
+        for place in range(n)
+    )
+    return made.id
+
+
+def _receipts_make(n: int, now: dt.datetime) -> uuid.UUID:
+    """So many receipts of so many topics each, in a chain that nobody has made; return the last."""
+    hashes = [f"{place:064x}" for place in range(n)]
+    receipts = ErasureReceipt.objects.bulk_create(
+        ErasureReceipt(
+            id=uuid.uuid4(), number=1 + place, at=now, actor="test", reason="for the test", scope="/",
+            topic_ids=[str(uuid.uuid4()) for _ in hashes], content_hashes=hashes, identifier_hashes=hashes,
+            counts={"memory_topic": n}, hash=hashes[place],
+        )
+        for place in range(n)
+    )  # fmt: skip
+    return receipts[-1].pk
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:

@@ -24,6 +24,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "form": "csv",
     "schedule_id": 7_000_000,
     "task_id": "no-such-job",
+    "listing_id": uuid.UUID(int=7),
+    "receipt_id": uuid.UUID(int=7),
 }
 # What stands behind the question mark where a page is about something.
 QUERIES: Mapping[str, Mapping[str, str]] = {
@@ -35,7 +37,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "topic_field": {"name": "city"},
     "policies": {"counts": "1"},
     "duplicates_merge": {"all": "1"},
-    **{f"bulk_{verb}": {"all": "archived"} for verb in ("restore", "archive", "release", "pin", "unpin")},
+    **{f"bulk_{verb}": {"all": "archived"} for verb in ("restore", "archive", "release", "pin", "unpin", "purge")},
     "policy_version": {"scope": "/", "number": "1"},
     "policy_rollback": {"scope": "/", "to": "1"},
 }

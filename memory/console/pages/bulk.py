@@ -20,12 +20,15 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.command.filters import ForgetFilter
+from memory.command.listing import forget_list
 from memory.console.fields import ReasonField
+from memory.console.forget_forms import PURGE, IdsForm, ids_pack
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
 from memory.console.undo import back_to, undo_offer
 from memory.domain.errors import ValueRefused
-from memory.forgetting.standing import MOST_AT_ONCE, Sorted, Standing, topics_move, topics_sort
+from memory.forgetting.standing import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
 from memory.models import Rung
 
 # So many of each group are shown; the numbers are of all.
@@ -146,6 +149,33 @@ def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.date
     return go(request, back_to(request, said["next"]))
 
 
+@page(get=OPERATOR, post=OPERATOR)
+def bulk_purge(request: ConsoleRequest) -> HttpResponse:
+    """Say which topics would be erased; then make a list of them, whose own page asks for the yes. Two queries."""
+    form = IdsForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        listing = forget_list(
+            PURGE, wanted=ForgetFilter(ids=tuple(form.cleaned_data["topics"])), reason=form.cleaned_data["reason"],
+            principal=request.principal, now=timezone.now(),
+        )  # fmt: skip
+        return go(request, "console:forget_list", listing.id)
+    if form.is_bound:
+        ids: list[uuid.UUID] = form.cleaned_data.get("topics", [])
+    else:
+        ids = ids_chosen(request.GET, principal=request.principal)
+        form.initial["next"] = request.GET.get("next", "")
+    rows = topics_look(ids, principal=request.principal)
+    if not form.is_bound:
+        form.initial["topics"] = ids_pack(row.id for row in rows)
+    return show(
+        request, "bulk_purge.html",
+        {"form": form, "count": len(rows), "left_count": len(ids) - len(rows), "most": SHOWN,
+         "touched": [_row(row) for row in rows[:SHOWN]], "pinned": sum(row.pinned for row in rows),
+         "back": back_to(request, request.POST.get("next") or request.GET.get("next", ""))},
+        status=422 if form.errors else 200,
+    )  # fmt: skip
+
+
 def topics_words(count: int) -> str:
     """Return `1 topic is`, `37 topics are`."""
     return "1 topic is" if count == 1 else f"{count:,} topics are"
@@ -172,3 +202,4 @@ def _row(row: Standing) -> dict[str, Any]:
 
 
 urlpatterns = [path(f"bulk/{verb}/", bulk, {"verb": verb}, name=f"bulk_{verb}") for verb in WORDS]
+urlpatterns += [path("bulk/purge/", bulk_purge, name="bulk_purge")]

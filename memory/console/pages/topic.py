@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.console.pages import topic_actions
+from memory.console.pages import topic_actions, topic_forget
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import graph_place
 from memory.hindsight.accesses import accesses_of
@@ -84,4 +84,5 @@ urlpatterns = [
     path("topics/<uuid:topic_id>/uses/", topic_uses, name="topic_uses"),
     path("topics/<uuid:topic_id>/field/", topic_field, name="topic_field"),
     *topic_actions.urlpatterns,
+    *topic_forget.urlpatterns,
 ]

@@ -1,0 +1,161 @@
+"""The forms of the pages about forgetting on command: what is asked for, which of it, and the word that purges."""
+
+import base64
+import binascii
+import re
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+
+from memory.command.filters import ForgetFilter
+from memory.console.fields import ReasonField, ScopeField
+from memory.domain.durations import duration_parse
+from memory.domain.errors import ValueRefused
+from memory.models import ForgetListing
+
+# As the API takes them.
+MOST_QUERY, MOST_REASON, MOST_WORDS = 2000, 500, 2000
+RELEASE, PURGE = ForgetListing.Verb.RELEASE.value, ForgetListing.Verb.PURGE.value
+NOTHING_ASKED = "Say what to forget: in words, or by scope, age, kind or category."
+WHY_PURGED = "A purge has no undo; the receipt says why it was done. Please give a reason."
+# So many bytes has an id.
+_ID = 16
+
+
+class WordsField(forms.CharField):
+    """Several names in one line, with commas between them, returned as a list."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=MOST_WORDS, required=False, help_text="Separated by commas.", **options)
+
+    def clean(self, value: Any) -> list[str]:
+        """Return the names, each once. Raises ``ValidationError``."""
+        text = super().clean(value)
+        return list(dict.fromkeys(name for each in text.split(",") if (name := each.strip())))
+
+
+class AgeField(forms.CharField):
+    """A length of time such as ``30d``, returned as it was written."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=20, required=False, help_text="Such as 24h, 30d, 2w, 6m, 1y.", **options)
+
+    def clean(self, value: Any) -> str:
+        """Return the text, "" for none. Raises ``ValidationError`` with the sentence of the domain."""
+        text: str = super().clean(value)
+        if text:
+            try:
+                duration_parse(text)
+            except ValueRefused as problem:
+                raise forms.ValidationError(problem.sentence) from problem
+        return text
+
+
+class ForgetForm(forms.Form):
+    """What to forget, and how. Nothing is done by it but a list."""
+
+    verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="What is done")
+    query = forms.CharField(
+        required=False, max_length=MOST_QUERY, label="What it says",
+        help_text="A name, an address or number, or a sentence such as: forget the wifi password. Addresses and "
+        "numbers match however they are written, and never as a part of a longer one.",
+        widget=forms.TextInput(attrs={"placeholder": "alex@example.org", "autocomplete": "off"}),
+    )  # fmt: skip
+    scope = ScopeField(required=False, help_text="And everything below it.")
+    older_than = AgeField(label="Older than")
+    kinds = WordsField(label="Kinds")
+    categories = WordsField(label="Categories")
+    reason = ReasonField(max_length=MOST_REASON, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Return what was asked. Raises ``ValidationError`` for nothing, and for a purge without a reason."""
+        said: dict[str, Any] = super().clean() or {}
+        if not self.errors and not any(said.get(name) for name in ("query", *FILTERS)):
+            raise forms.ValidationError(NOTHING_ASKED)
+        if said.get("verb") == PURGE and "reason" in said and not said["reason"]:
+            self.add_error("reason", WHY_PURGED)
+        return said
+
+    def wanted(self) -> ForgetFilter:
+        """Return what the topics have to be, beside their scope."""
+        said = self.cleaned_data
+        return ForgetFilter(
+            older_than=said["older_than"] or None, kinds=tuple(said["kinds"]) or None,
+            categories=tuple(said["categories"]) or None,
+        )  # fmt: skip
+
+
+# What a list can be filtered by, beside words.
+FILTERS = ("scope", "older_than", "kinds", "categories")
+
+
+class ConfirmForm(forms.Form):
+    """The yes to a list. A release needs no more; a purge has one of ``phrases`` typed, the first of which is asked
+    for."""
+
+    typed = forms.CharField(
+        required=False, max_length=2000,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
+    )  # fmt: skip
+
+    def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "") -> None:
+        super().__init__(data)
+        self.phrases = tuple(phrases)
+        self.asks = asks or f"Type “{self.phrases[0]}” to confirm" if self.phrases else ""
+        if self.phrases:
+            typed = self.fields["typed"]
+            typed.label, typed.required = self.asks, True
+            typed.error_messages["required"] = "Nothing was purged yet: this has to be typed."
+
+    def clean_typed(self) -> str:
+        """Return what was typed. Raises ``ValidationError`` if it is none of the phrases."""
+        typed: str = self.cleaned_data["typed"]
+        if self.phrases and _plain(typed) not in map(_plain, self.phrases):
+            raise forms.ValidationError("Nothing was purged: this is not what is asked for.")
+        return typed
+
+
+class PickForm(forms.Form):
+    """Some of the topics of a list."""
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data)
+        self.ids: list[uuid.UUID] = []
+
+    def clean(self) -> dict[str, Any]:
+        """Read the ids into ``ids``. Raises ``ValidationError`` for none, and for what is no id."""
+        try:
+            self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.data.getlist("topic")))
+        except ValueError as problem:
+            raise forms.ValidationError("One of these is no id of a topic.") from problem
+        if not self.ids:
+            raise forms.ValidationError("No topic was picked. Tick some in the list, and come back.")
+        return super().clean() or {}
+
+
+class IdsForm(forms.Form):
+    """Topics that a page has shown, as one short text: ten thousand fields of a form would be refused."""
+
+    topics = forms.CharField(widget=forms.HiddenInput, max_length=240_000)
+    next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
+    reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
+
+    def clean_topics(self) -> list[uuid.UUID]:
+        """Return the ids. Raises ``ValidationError`` for anything else."""
+        try:
+            packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
+            return [uuid.UUID(bytes=packed[place : place + _ID]) for place in range(0, len(packed), _ID)]
+        except (binascii.Error, ValueError) as problem:
+            raise forms.ValidationError("These topics cannot be read; pick them anew.") from problem
+
+
+def ids_pack(ids: Iterable[uuid.UUID]) -> str:
+    """Return ids as ``IdsForm`` reads them."""
+    return base64.b64encode(b"".join(each.bytes for each in ids)).decode()
+
+
+def _plain(text: str) -> str:
+    """Return a text as confirmations compare it: case, blanks and the commas of numbers do not matter."""
+    return re.sub(r"(?<=\d),(?=\d)", "", " ".join(text.split())).casefold()

@@ -1,0 +1,186 @@
+"""Forget: release and purge by what is said or by a filter. First the list of what would go, then exactly that list."""
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import path
+from django.utils import timezone
+
+from memory.command.filters import ForgetFilter
+from memory.command.listing import (
+    Listing,
+    forget_execute,
+    forget_list,
+    listing_get,
+    listing_matches,
+    listings_count,
+    listings_list,
+)
+from memory.command.listing_facts import listing_others, listing_tally
+from memory.command.narrowing import listing_narrow, listing_repeat
+from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm
+from memory.console.listing import ROWS, count_words, export
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
+from memory.console.undo import undo_offer
+from memory.domain.errors import Conflict, MemoryProblem
+from memory.forgetting.runs import run_get
+from memory.models import ForgetRun
+
+COLUMNS = ("topic_id", "title", "scope", "kind", "standing", "pinned", "why", "confidence", "excerpt", "keeps")
+
+
+@page(get=READER, post=OPERATOR)
+def forget(request: ConsoleRequest) -> HttpResponse:
+    """Ask what to forget, and make the list of it. Beneath, the lists made before. One query; making a list costs what
+    ``forget_list`` does."""
+    now, status = timezone.now(), 200
+    if request.method == "POST":
+        form = ForgetForm(request.POST)
+        if form.is_valid():
+            try:
+                listing = forget_list(
+                    form.cleaned_data["verb"], query=form.cleaned_data["query"] or None, wanted=form.wanted(),
+                    scope=form.cleaned_data["scope"] or None, reason=form.cleaned_data["reason"],
+                    principal=request.principal, now=now,
+                )  # fmt: skip
+            except MemoryProblem as problem:
+                form.add_error(None, problem.sentence)
+            else:
+                return go(request, "console:forget_list", listing.id)
+        status = 422
+    else:
+        # What stands in the address is a suggestion; nothing is refused before it is sent.
+        form = ForgetForm(initial={name: request.GET.get(name, "") for name in ForgetForm.base_fields})
+    listings, following = listings_list(
+        principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS, now=now
+    )
+    told = [{"listing": listing, "words": _filter_words(listing)} for listing in listings]
+    return show(request, "forget.html", {"form": form, "listings": told, "next": following}, status=status)
+
+
+@page(get=READER)
+def forget_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many lists were made. One query."""
+    return count_words(request, lambda most: listings_count(principal=request.principal, at_most=most), "list")
+
+
+@page(get=READER, post=OPERATOR)
+def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
+    """Show what would go and why; with a yes, do it to exactly these topics. Six queries at most."""
+    now, refused, status = timezone.now(), "", 200
+    listing = listing_get(listing_id, principal=request.principal, now=now)
+    form = _confirm_form(listing, request.POST if request.method == "POST" else None)
+    if form.is_bound and listing.state == "executed":
+        # It was clicked twice, and the first click has done it.
+        return go(request, "console:forget_list", listing_id)
+    if form.is_valid():
+        try:
+            return _done(request, listing)
+        except Conflict as problem:
+            refused, status = problem.sentence, 409
+            listing = listing_get(listing_id, principal=request.principal, now=now)
+    elif form.is_bound:
+        status = 422
+    cursor = request.GET.get("cursor")
+    matches, following = listing_matches(listing_id, principal=request.principal, cursor=cursor, limit=ROWS)
+    operates = request.principal.role == OPERATOR
+    undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
+    others = listing_others([match.topic_id for match in matches], query=listing.query)
+    return show(request, "forget_list.html", {
+        "listing": listing, "words": _filter_words(listing), "form": form, "refused": refused, "next": following,
+        "is_first": not cursor,
+        "matches": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
+        "tally": listing_tally(listing_id), "heading": _heading(listing), "button": _button(listing),
+        "is_mine": listing.actor == request.principal.actor, "can_undo": undoable,
+        "can_pick": operates and listing.state != "executed" and listing.count > 1,
+    }, status=status)  # fmt: skip
+
+
+@page(get=READER)
+def forget_list_export(request: ConsoleRequest, listing_id: uuid.UUID, form: str) -> HttpResponseBase:
+    """Stream the topics of a list."""
+    principal = request.principal
+    # A list that is not there is refused before the file begins.
+    listing_get(listing_id, principal=principal, now=timezone.now())
+
+    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        matches, following = listing_matches(listing_id, principal=principal, cursor=cursor, limit=limit)
+        return [{name: getattr(match, name) for name in COLUMNS} for match in matches], following
+
+    return export(f"forget-{listing_id}", form=form, columns=COLUMNS, fetch=fetch)
+
+
+@page(post=OPERATOR)
+def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
+    """Make a list of some of the topics of another: those ticked, or the one of several that was meant."""
+    now = timezone.now()
+    listing = listing_get(listing_id, principal=request.principal, now=now)
+    form = PickForm(request.POST)
+    if not form.is_valid():
+        return refusal(request, 422, "No list made", " ".join(form.non_field_errors()))
+    made = listing_narrow(listing, form.ids, principal=request.principal, now=now)
+    return go(request, "console:forget_list", made.id)
+
+
+@page(post=OPERATOR)
+def forget_anew(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
+    """Ask for the same as a list did, of the store as it is now."""
+    now = timezone.now()
+    listing = listing_get(listing_id, principal=request.principal, now=now)
+    made = listing_repeat(listing, principal=request.principal, now=now)
+    return go(request, "console:forget_list", made.id)
+
+
+def _done(request: ConsoleRequest, listing: Listing) -> HttpResponse:
+    done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now())
+    topics = "1 topic is" if done.count == 1 else f"{done.count:,} topics are"
+    if done.receipt is not None:
+        messages.success(request, f"{topics} purged. This is the receipt; there is no undo.")
+        return go(request, "console:forget_receipt", done.receipt.pk)
+    if done.run is not None:
+        undo_offer(request, f"{topics} released. No query returns {'it' if done.count == 1 else 'them'}.", done.run)
+    return go(request, "console:forget_list", listing.id)
+
+
+def _confirm_form(listing: Listing, data: Any) -> ConfirmForm:
+    return ConfirmForm(data, phrases=[f"purge {listing.count}"] if listing.verb == PURGE else ())
+
+
+def _topics(count: int) -> str:
+    return "1 topic" if count == 1 else f"{count:,} topics"
+
+
+def _button(listing: Listing) -> str:
+    return f"{listing.verb.capitalize()} {_topics(listing.count)}"
+
+
+def _heading(listing: Listing) -> str:
+    verb = listing.verb.capitalize()
+    if listing.state == "executed":
+        return f"{_topics(listing.count)} {'was' if listing.count == 1 else 'were'} {listing.verb}d"
+    if listing.state == "empty":
+        return f"Nothing to {listing.verb}"
+    if listing.state == "ambiguous":
+        return f"{verb} which of {listing.count:,}?"
+    return f"{verb} {_topics(listing.count)}{'?' if listing.state == 'open' else ', once listed'}"
+
+
+def _filter_words(listing: Listing) -> str:
+    """Return the filter of a list in words; where it is asked for is told by itself."""
+    picked = listing.filter.get("ids")
+    said = {name: value for name, value in listing.filter.items() if name not in ("ids", "scope")}
+    words = [f"{_topics(len(picked))} picked" if picked else "", ForgetFilter(**said).words()]
+    return ", ".join(filter(None, words))
+
+
+urlpatterns = [
+    path("forget/", forget, name="forget"),
+    path("forget/count/", forget_counted, name="forget_count"),
+    path("forget/<uuid:listing_id>/", forget_listed, name="forget_list"),
+    path("forget/<uuid:listing_id>/export.<exportform:form>", forget_list_export, name="forget_list_export"),
+    path("forget/<uuid:listing_id>/pick/", forget_pick, name="forget_pick"),
+    path("forget/<uuid:listing_id>/anew/", forget_anew, name="forget_anew"),
+]

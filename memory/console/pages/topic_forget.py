@@ -1,0 +1,142 @@
+"""What an operator does to one topic that changes what is known: purge it, or replace a fact in it."""
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
+
+from memory.command.purge import topics_purge
+from memory.command.said import facts_of, topics_said
+from memory.command.supersede import MAX_TEXT, Superseded, supersede
+from memory.console.fields import ReasonField
+from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
+from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible
+from memory.recall.lookup import topic_detail, topic_get
+
+# So much of an id is enough to type.
+SHORT = 8
+# So many facts of a topic are offered, and so much of what was replaced is told.
+MOST_FACTS, MOST_TOLD, EXCERPT = 60, 3, 120
+
+
+class PurgeForm(ConfirmForm):
+    """Why a topic is erased, and its title or the beginning of its id, typed."""
+
+    reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})
+
+    def __init__(self, data: Any, *, title: str, topic_id: str) -> None:
+        short = topic_id[:SHORT]
+        super().__init__(
+            data, phrases=(title, short, topic_id), asks=f"Type its title, or the beginning of its id: {short}"
+        )
+        self.fields["reason"].widget.attrs["autofocus"] = True
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Say what a purge of one topic erases; once its title is typed, erase it and show the receipt. Three queries, and
+    what a purge costs."""
+    now = timezone.now()
+    told = topic_detail(topic_id, principal=request.principal, now=now)
+    form = PurgeForm(request.POST if request.method == "POST" else None, title=told["title"], topic_id=str(topic_id))
+    refused, status = "", 200
+    if form.is_valid():
+        try:
+            receipt = topics_purge([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
+        except Conflict as problem:
+            refused, status = problem.sentence, 409
+        else:
+            messages.success(request, "1 topic is purged. This is its receipt; there is no undo.")
+            return go(request, "console:forget_receipt", receipt.pk)
+    elif form.is_bound:
+        status = 422
+    return show(request, "topic_purge.html", {
+        "form": form, "topic": told, "refused": refused, "fields": len(told["fields"]),
+        "revisions": sum(field["revisions"] for field in told["fields"]), "links": len(told["neighbors"]),
+    }, status=status)  # fmt: skip
+
+
+class SupersedeForm(forms.Form):
+    """Which fact is no longer true, and what is."""
+
+    old = forms.ChoiceField(
+        widget=forms.RadioSelect, label="What is no longer true",
+        error_messages={
+            "required": "Choose one.", "invalid_choice": "The topic does not say this any more. Choose anew.",
+        },
+    )  # fmt: skip
+    new_text = forms.CharField(
+        max_length=MAX_TEXT, label="What is true now", widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="One sentence that can be understood by itself.",
+    )  # fmt: skip
+    reason = ReasonField(max_length=MOST_REASON, required=False)
+
+    def __init__(self, data: Any, *, facts: list[str]) -> None:
+        super().__init__(data)
+        old = self.fields["old"]
+        assert isinstance(old, forms.ChoiceField)
+        old.choices = [(fact, fact) for fact in facts]
+        if len(facts) == 1:
+            old.initial = facts[0]
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
+    """Replace one fact that a topic states by what is true now; what says the same elsewhere in its scope goes with
+    it. Four queries, and what ``supersede`` costs."""
+    now = timezone.now()
+    told = topic_get(topic_id, principal=request.principal, now=now)
+    if told["merged_into"] or told["released_at"]:
+        raise Conflict("No query returns this topic, so there is nothing to replace. Restore it first.")
+    facts = _facts(topic_id)
+    form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MOST_FACTS])
+    status = 422 if form.is_bound else 200
+    if form.is_valid():
+        said = form.cleaned_data
+        try:
+            done = supersede(
+                said["old"], said["new_text"], scope=told["scope"], reason=said["reason"],
+                principal=request.principal, now=now,
+            )  # fmt: skip
+        except MemoryProblem as problem:
+            if isinstance(problem, NotVisible):
+                raise
+            status = 409 if isinstance(problem, Conflict) else 422
+            form.add_error(None, problem.sentence)
+        else:
+            messages.success(request, _superseded_words(done.superseded))
+            return go(request, "console:topic", done.topic_id)
+    return show(request, "topic_supersede.html", {"form": form, "topic": told, "more": len(facts) - MOST_FACTS},
+                status=status)  # fmt: skip
+
+
+def _facts(topic_id: uuid.UUID) -> list[str]:
+    """Return the facts that a topic states, each once. Two queries."""
+    topic = topics_said([topic_id])[topic_id]
+    return list(dict.fromkeys(fact.text for fact in facts_of(topic)))
+
+
+def _superseded_words(done: list[Superseded]) -> str:
+    if not done:
+        return "Nothing said this any more; what is true now is remembered."
+    lines = [
+        f"“{_short(each.before)}” says now “{_short(each.after)}”" if each.after else f"“{_short(each.before)}” is gone"
+        for each in done[:MOST_TOLD]
+    ]
+    topics = "1 topic" if len(done) == 1 else f"{len(done):,} topics"
+    return f"Replaced in {topics}: {'; '.join(lines)}. What it said before stays in its history."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
+
+
+urlpatterns = [
+    path("topics/<uuid:topic_id>/purge/", topic_purged, name="topic_purge"),
+    path("topics/<uuid:topic_id>/supersede/", topic_superseded, name="topic_supersede"),
+]
