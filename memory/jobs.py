@@ -16,6 +16,7 @@ from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
 from memory.forgetting.runs import run_work
 from memory.hindsight.shadow import shadow_search
 from memory.ingest.idempotency import KEPT
+from memory.ingest.mentions import mentions_give
 from memory.ingest.waiting import vectors_give
 from memory.models import IdempotencyRecord, WorkerHeartbeat
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
@@ -46,12 +47,14 @@ def upkeep() -> dict[str, int]:
     bring a new half-life to the rows, answer wake-ups. Runs each minute and on request."""
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0}
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "indexed": 0, "runs": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
         # Before the runs, which find what is due by index once every row has its half-life.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
+        # What was stored before there was an index of what topics mention.
+        "indexed": mentions_give,
     }
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
@@ -122,6 +125,8 @@ def tidy() -> int:
     for rows whose half-life no policy wants, left by writers that were at work when it changed."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
+    # A writer of an older version may have been at work after the last look.
+    mentions_give(anew=True)
     return removed
 
 

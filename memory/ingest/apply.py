@@ -57,7 +57,7 @@ def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt
 def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
     """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
 
-    What is written is written in one transaction (the caller's, if it has opened one), at most 24 statements for any
+    What is written is written in one transaction (the caller's, if it has opened one), at most 27 statements for any
     number of items, and a few more where rules answer an ingest (``ingest_rules_apply``). Raises ``EmbeddingFailed``,
     in which case nothing is written.
     """

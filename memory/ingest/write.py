@@ -13,6 +13,7 @@ from memory.domain.text import TopicText
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copy
 from memory.ingest.load import KnownTopic
+from memory.ingest.mentions import mentions_write
 from memory.ingest.plan import Plan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
@@ -109,6 +110,13 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
 WHERE v.topic_id = d.id
 """
 
+# What says something new waits to be compared with its like (``duplicates``).
+_LOOKS = """
+INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
+SELECT id, scope, '', true FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[]) AS d (id, scope) ORDER BY id
+ON CONFLICT (topic_id) DO UPDATE SET waiting = true WHERE NOT memory_duplicatelook.waiting
+"""
+
 _WAKE_UPS = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
 SELECT id, %(event)s, %(now)s, %(now)s, 1 FROM unnest(%(scopes)s::bigint[]) AS id ORDER BY id
@@ -132,7 +140,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of the scopes it touches. Sixteen statements at most.
+    """Write all rows of ``plan`` and return the ids of the scopes it touches. Nineteen statements at most.
 
     Needs a transaction. ``texts`` holds what each new or changed topic says, ``vectors`` the vector of each text by
     the hash of the text. A topic without a vector is stored as waiting for the worker.
@@ -146,6 +154,11 @@ def plan_write(
         if plan.texts:
             _documents_write(cursor, plan, scopes, texts)
             _vectors_write(cursor, plan, scopes, texts, model, vectors)
+            mentions_write(cursor, plan, scopes)
+            cursor.execute(
+                _LOOKS,
+                {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]},
+            )
         if plan.audits:
             rows_copy(cursor, "memory_auditevent", AUDIT, plan.audits)
     return sorted(scopes.values())

@@ -1,5 +1,6 @@
 """A text as the families of identifiers look at it: plain signs, and what one family has taken hidden from the next."""
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -8,6 +9,9 @@ from typing import Final
 
 # Stands where a family has found something. No word, no space, no digit: nothing begins, ends or goes on at it.
 TAKEN: Final = "\ue000"
+
+# Signs of a canonical form. Of four bytes each, they are still within what an index of PostgreSQL takes.
+LONGEST: Final = 400
 
 # Scripts that put no space between words, or hang endings on without one. To them an identifier is a word of its own.
 _UNSPACED: Final = (
@@ -117,6 +121,7 @@ class View:
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
         """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from what looks next."""
         begin, finish = self._place(start), self._place(end - 1, after=True)
+        canonical, marks = _bounded(canonical), tuple(map(_bounded, marks))
         self.found.append(Identifier(kind, canonical, begin, finish, self._original[begin:finish], marks))
         self._hidden.append((start, end))
 
@@ -149,6 +154,13 @@ class View:
         while limit - 1 > start and _sign(self._original[limit - 1]) == "":
             limit -= 1
         return limit
+
+
+def _bounded(canonical: str) -> str:
+    """Return a form that an index can hold: of a long one its beginning, and a hash of the whole."""
+    if len(canonical) <= LONGEST:
+        return canonical
+    return f"{canonical[: LONGEST // 2]}…{hashlib.sha256(canonical.encode(errors='replace')).hexdigest()}"
 
 
 def _plain(text: str) -> tuple[str, list[int] | None]:

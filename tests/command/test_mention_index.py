@@ -1,0 +1,206 @@
+"""The index of mentions holds all that a topic has ever said, however it was written."""
+
+import uuid
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory.domain.reading.identifiers import identifiers_index
+from memory.domain.reading.names import words_index
+from memory.ingest.mentions import MAX_WORD_BYTES, mentions_give
+from memory.models import Field, Revision, Topic, TopicEdit, TopicMention
+from tests.cast import Caller, worker_turn
+
+pytestmark = pytest.mark.django_db
+
+
+def row(topic_id: str) -> TopicMention:
+    return TopicMention.objects.get(pk=topic_id)
+
+
+def said(topic: Topic) -> set[str]:
+    """All texts that the store holds of what ``topic`` says and said."""
+    texts = {topic.title, topic.summary}
+    for value, why, impact in Revision.objects.filter(field__topic=topic).values_list(
+        "value", "why_changed", "impact_expected"
+    ):
+        texts |= {value, why, impact}
+    for before in TopicEdit.objects.filter(topic=topic).values_list("before", flat=True):
+        texts |= {before.get("title", ""), before.get("summary", "")}
+    return texts - {""}
+
+
+def holds_all(topic_id: object) -> bool:
+    topic = Topic.objects.get(pk=topic_id)
+    texts = said(topic)
+    names = set(Field.objects.filter(topic=topic).values_list("name", flat=True))
+    mention = TopicMention.objects.get(pk=topic_id)
+    identifiers = set().union(*map(identifiers_index, texts))
+    words = {word for word in set().union(*map(words_index, texts | names)) if len(word.encode()) <= MAX_WORD_BYTES}
+    assert mention.identifiers == sorted(identifiers)
+    assert mention.words == sorted(words)
+    return mention.scope_id == topic.scope_id
+
+
+def test_a_new_topic_is_indexed_with_title_summary_values_and_reasons(agent: Caller) -> None:
+    topic = agent.post(
+        "/v1/ingest",
+        {
+            "placement": "new_topic", "title": "Mara (mara@x.io)", "summary": "Robert, also known as Bob, knows her",
+            "fields": [{"name": "phone", "value": "+49 170 1234567", "why_changed": "ticket ABC-123"}],
+        },
+    ).ok()["topic_id"]  # fmt: skip
+    found = row(topic)
+    assert {"email:mara@x.io", "phone:+491701234567", "code:abc-123"} <= set(found.identifiers)
+    assert {"robert", "bob"} <= set(found.aliases)
+    assert holds_all(topic)
+
+
+def test_versions_and_extensions_add_and_take_nothing_away(agent: Caller) -> None:
+    topic = agent.remember("Server", values={"address": "10.0.0.1"})
+    agent.post(
+        "/v1/ingest",
+        {"placement": "version_field", "topic_id": topic, "fields": [{"name": "address", "value": "10.0.0.12"}]},
+    ).ok()
+    agent.post(
+        "/v1/ingest",
+        {"placement": "extend_topic", "topic_id": topic, "fields": [{"name": "owner", "value": "ann@x.io"}]},
+    ).ok()
+    assert {"ip:10.0.0.1", "ip:10.0.0.12", "email:ann@x.io"} <= set(row(topic).identifiers)
+    assert holds_all(topic)
+
+
+def test_an_edit_adds_the_new_title_and_keeps_the_old_one(operator: Caller) -> None:
+    topic = operator.remember("Contract INV-100")
+    operator.patch(f"/v1/topics/{topic}", {"title": "Contract INV-200", "summary": "of anna@x.io"}).ok()
+    assert {"code:inv-100", "code:inv-200", "email:anna@x.io"} <= set(row(topic).identifiers)
+    assert holds_all(topic)
+
+
+def test_a_deferred_ingest_is_indexed_at_once(agent: Caller) -> None:
+    topic = agent.post(
+        "/v1/ingest?defer=1", {"placement": "new_topic", "title": "a@x.io", "fields": [{"name": "n", "value": "1"}]}
+    ).ok()["topic_id"]
+    assert "email:a@x.io" in row(topic).identifiers
+    assert holds_all(topic)
+
+
+def test_a_batch_indexes_new_and_stored_topics_and_several_items_of_one(agent: Caller) -> None:
+    stored = agent.remember("Stored", values={"code": "ABC-1"})
+    fresh = str(uuid.uuid4())
+    reply = agent.post(
+        "/v1/ingest/batch",
+        [
+            {"placement": "new_topic", "topic_id": fresh, "title": "Fresh", "fields": [{"name": "code", "value": "ABC-2"}]},
+            {"placement": "version_field", "topic_id": fresh, "fields": [{"name": "code", "value": "ABC-3"}]},
+            {"placement": "version_field", "topic_id": stored, "fields": [{"name": "code", "value": "ABC-4"}]},
+            {"placement": "version_field", "topic_id": stored, "fields": [{"name": "code", "value": "ABC-5"}]},
+        ],
+    ).ok()  # fmt: skip
+    assert reply["refused"] == 0
+    assert {"code:abc-2", "code:abc-3"} <= set(row(fresh).identifiers)
+    assert {"code:abc-1", "code:abc-4", "code:abc-5"} <= set(row(stored).identifiers)
+    assert holds_all(fresh)
+    assert holds_all(stored)
+
+
+def test_topics_from_before_the_index_get_their_row_and_others_keep_theirs(agent: Caller, operator: Caller) -> None:
+    old = agent.remember("Old ann@x.io", values={"phone": "+49 170 1234567"})
+    agent.post(
+        "/v1/ingest", {"placement": "version_field", "topic_id": old, "fields": [{"name": "phone", "value": "none"}]}
+    ).ok()
+    operator.patch(f"/v1/topics/{old}", {"title": "Old"}).ok()
+    other = agent.remember("Other b@x.io")
+    TopicMention.objects.filter(pk=old).delete()
+    # What is said before the worker has come adds no row of its own: it would hide all that was said before.
+    agent.post(
+        "/v1/ingest", {"placement": "version_field", "topic_id": old, "fields": [{"name": "phone", "value": "ABC-7"}]}
+    ).ok()
+    assert not TopicMention.objects.filter(pk=old).exists()
+    assert mentions_give(anew=True) == 1
+    assert {"email:ann@x.io", "phone:+491701234567", "code:abc-7"} <= set(row(old).identifiers)
+    assert holds_all(old)
+    assert holds_all(other)
+    assert mentions_give(anew=True) == 0
+
+
+def test_archived_restored_and_released_topics_keep_their_row(operator: Caller) -> None:
+    topic = operator.remember("Kept a@x.io")
+    before = row(topic)
+    operator.post(f"/v1/topics/{topic}/archive", {"reason": "test"}).ok()
+    worker_turn()
+    assert row(topic).identifiers == before.identifiers
+    operator.post(f"/v1/topics/{topic}/restore", {"reason": "test"}).ok()
+    worker_turn()
+    assert row(topic).words == before.words
+
+
+def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
+    topic = agent.remember("Long", values={"key": "a1" * 9_000, "url": "https://x.io/" + "p/" * 5_000})
+    assert holds_all(topic)
+
+
+def test_a_write_costs_one_statement_more(agent: Caller, django_assert_max_num_queries: object) -> None:
+    stored = [agent.remember(f"Topic {n}", values={"n": f"ABC-{n}"}) for n in range(12)]
+
+    def versions(ids: list[str]) -> list[dict[str, object]]:
+        return [
+            {"placement": "version_field", "topic_id": it, "fields": [{"name": "n", "value": f"{it} x@x.io"}]}
+            for it in ids
+        ]
+
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def cost(items: list[dict[str, object]]) -> list[str]:
+        with CaptureQueriesContext(connection) as seen:
+            agent.post("/v1/ingest/batch", items).ok()
+        return [query["sql"] for query in seen.captured_queries]
+
+    few, many = cost(versions(stored[:2])), cost(versions(stored))
+    assert len(few) == len(many)
+    assert sum("UPDATE memory_topicmention" in sql for sql in many) == 1
+
+
+WORDS = st.sampled_from(
+    [
+        "ann@x.io", "a.smith@x.io", "10.0.0.1", "10.0.0.12", "INV-100", "INV-100-2", "+49 170 1234567", "0170 1234567", "3 March 2024", "03/04/2024",
+        "$5", "Müller", "Анна", "王伟", "see", "https://x.io/a", "/api/users", "@ann", "#trip", "3pm", "a.k.a.", "Bob", "Robert", "東京", "1,234",
+    ]
+)  # fmt: skip
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    title=TEXTS,
+    summary=TEXTS,
+    steps=st.lists(st.tuples(st.sampled_from(["version", "extend", "edit"]), TEXTS, TEXTS), max_size=4),
+)
+def test_the_index_is_what_all_texts_ever_said_name(
+    operator: Caller, title: str, summary: str, steps: list[tuple[str, str, str]]
+) -> None:
+    made = operator.post(
+        "/v1/ingest",
+        {"placement": "new_topic", "title": title, "summary": summary, "fields": [{"name": "a", "value": title}]},
+    )
+    topic = made.ok()["topic_id"]
+    for number, (step, one, other) in enumerate(steps):
+        if step == "edit":
+            operator.patch(f"/v1/topics/{topic}", {"title": one, "summary": other}).ok()
+        else:
+            name = "a" if step == "version" else f"f{number}"
+            operator.post(
+                "/v1/ingest",
+                {
+                    "placement": f"{step}_field" if step == "version" else "extend_topic", "topic_id": topic,
+                    "fields": [{"name": name, "value": one, "why_changed": other}],
+                },
+            ).ok()  # fmt: skip
+    assert holds_all(topic)
+    kept = row(topic)
+    TopicMention.objects.filter(pk=topic).delete()
+    assert mentions_give(anew=True) == 1
+    again = row(topic)
+    assert (again.identifiers, again.words, again.aliases) == (kept.identifiers, kept.words, kept.aliases)
