@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from memory.command.filters import ForgetFilter
 from memory.console.fields import ReasonField, ScopeField
@@ -120,14 +121,15 @@ class ConfirmForm(forms.Form):
 class PickForm(forms.Form):
     """Some of the topics of a list."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: QueryDict) -> None:
         super().__init__(data)
+        self.picked = data.getlist("topic")
         self.ids: list[uuid.UUID] = []
 
     def clean(self) -> dict[str, Any]:
         """Read the ids into ``ids``. Raises ``ValidationError`` for none, and for what is no id."""
         try:
-            self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.data.getlist("topic")))
+            self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
             raise forms.ValidationError("One of these is no id of a topic.") from problem
         if not self.ids:

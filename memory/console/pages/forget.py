@@ -120,7 +120,7 @@ def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     listing = listing_get(listing_id, principal=request.principal, now=now)
     form = PickForm(request.POST)
     if not form.is_valid():
-        return refusal(request, 422, "No list made", " ".join(form.non_field_errors()))
+        return refusal(request, 422, "No list made", " ".join(map(str, form.non_field_errors())))
     made = listing_narrow(listing, form.ids, principal=request.principal, now=now)
     return go(request, "console:forget_list", made.id)
 
