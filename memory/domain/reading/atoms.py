@@ -35,6 +35,7 @@ _DEPENDS = re.compile(
 _OPEN_VERB = re.compile(
     r"\b(?:to|can|could|will|would|should|may|might|must|let|['’]ll|['’]d|don['’]t|gonna)\s", re.IGNORECASE
 )
+_NO_ENGLISH = re.compile(r"\S{61,}|[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{4}")
 _AND_VERB = re.compile(
     r"(?P<first>(?P<who>I|We)\s(?:(?!\b(?:and|but)\b).)+?),?\s(?:and|but)\s(?P<rest>(?:(?:also|now|still|usually|"
     r"often|never|"
@@ -181,7 +182,8 @@ def _in_vain(sentence: Sentence) -> str:
 def _clauses(text: str) -> Iterator[str]:
     """Yield the facts of one sentence; one that begins with "it" or "this" stays with what it speaks of."""
     for part in _first_person_cut(text):
-        clauses = [clause for clause in clauses_split(part) if not clause.item]
+        # A tagger for English takes long over what has no spaces, and learns nothing.
+        clauses = [] if _NO_ENGLISH.search(part) else [clause for clause in clauses_split(part) if not clause.item]
         if len(clauses) < 2:
             yield part
             continue

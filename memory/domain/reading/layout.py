@@ -22,7 +22,7 @@ MAX_KEY = 40
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _RULE = re.compile(r"\s*(?:[-*_=~]\s*){3,}")
 _UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*")
-_TABLE_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*")
+_TABLE_RULE = frozenset(" \t:|-")
 _QUOTED = re.compile(r"\s*(?:>\s?)+")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦·▪▫●○–—]\s+(?:\[[ xX]\]\s+)?|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+|[①-⑳]\s*)")
@@ -142,7 +142,7 @@ class _Layout:
         elif self.open is not None and _UNDERLINE.fullmatch(line) and _titular(self.open):
             self._heading(self.open)
             self.open.end, self.open = end, None
-        elif _RULE.fullmatch(line) or ("|" in line and _TABLE_RULE.fullmatch(line)):
+        elif _RULE.fullmatch(line) or ("|" in line and "-" in line and _TABLE_RULE.issuperset(line)):
             self._new("mark", start, end, end)
             self.open = None
         elif _ROW.fullmatch(line):
@@ -184,14 +184,14 @@ class _Layout:
 
     def _goes_on(self, block: Block, at: int, end: int) -> bool:
         """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
-        before, line = block.text.rstrip(), self.content[at:end].strip()
+        before, line = block.text[-200:].rstrip(), self.content[at:end].strip()
         if not before or line[0].islower():
             return True
         if _KEY.match(line) and len(line) <= 2 * WRAPPED_FROM:
             return False
         if before[-1] in '.!?…。！？"”»)':
             return block.kind == "prose"
-        return len(before) - before.rfind("\n") >= WRAPPED_FROM or before[-1] in ",;，、"
+        return len(before) - before.rfind("\n") > WRAPPED_FROM or before[-1] in ",;，、"
 
     def _row(self, start: int, end: int) -> None:
         cells = tuple(cell.strip() for cell in self.content[start:end].strip().strip("|").split("|"))

@@ -163,30 +163,32 @@ def _self(name: str) -> str:
 def _third(text: str, context: Context, speaker: str | None) -> str:
     if _NOT_THIRD.search(text):
         return text
-    at = 0
-    while found := _THIRD.search(text, at):
-        word = found["word"].lower()
-        gender = "f" if word.startswith(("she", "her")) else "m"
-        who = None
-        if not any(_fits(person, gender) for person in persons_find(text[: found.start()])):
-            who = _antecedent(context, gender, speaker)
-        if who is None:
-            # What comes later in the statement refers to the same one.
-            at = found.end()
+    for gender in "fm":
+        # What comes later in the statement refers to the same one as the first.
+        found = next((each for each in _THIRD.finditer(text) if _gender(each["word"]) == gender), None)
+        if found is None or any(_fits(person, gender) for person in persons_find(text[: found.start()])):
             continue
-        name = who.name if found.start() == 0 else who.name.replace("The ", "the ", 1)
-        if found.start() == 0:
-            name = name[0].upper() + name[1:]
-        own = word in _POSSESSIVE or (word == "her" and not _NO_NOUN.match(text[found.end() :]))
-        if word.endswith("self"):
-            at = found.end()
-            continue
-        put = possessive(name) if own else name
-        if found["short"]:
-            put += _short(found["short"], text[found.end() :])
-        text = text[: found.start()] + put + text[found.end() :]
-        at = found.start() + len(put)
+        who = _antecedent(context, gender, speaker)
+        if who is not None:
+            text = _named(text, found, who.name)
     return text
+
+
+def _gender(word: str) -> str:
+    return "f" if word.lower().startswith(("she", "her")) else "m"
+
+
+def _named(text: str, found: re.Match[str], name: str) -> str:
+    word, after = found["word"].lower(), text[found.end() :]
+    if word.endswith("self"):
+        return text
+    if found.start() == 0:
+        name = name[0].upper() + name[1:]
+    own = word in _POSSESSIVE or (word == "her" and not _NO_NOUN.match(after))
+    put = possessive(name) if own else name
+    if found["short"]:
+        put += _short(found["short"], after)
+    return text[: found.start()] + put + after
 
 
 def _short(short: str, after: str) -> str:

@@ -7,12 +7,14 @@ Chinese, Japanese, Arabic and Hindi do. Lists, headings, tables and transcripts 
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory.domain.reading.layout import Block, Kind, blocks_find
 from memory.domain.reading.lists import wordset
 
+# A sentence is no longer than this, or it is cut between words: nothing that reads one has to fear its length.
+MAX_SENTENCE = 1_000
 # Within quotation marks or brackets of this length no sentence ends.
 MAX_ENCLOSED = 300
 
@@ -83,7 +85,7 @@ def sentences_find(content: str) -> list[Sentence]:
             found.append(Sentence(_whole(block), block.start, block.end, block.kind, block.speaker, number))
             continue
         at = block.start
-        cuts = list(sentence_ends(block.text)) if block.kind != "heading" else [len(block.text)]
+        cuts = list(_bounded(block.text, sentence_ends(block.text) if block.kind != "heading" else [len(block.text)]))
         for begin, cut in zip([0, *cuts], cuts, strict=False):
             last = cut == len(block.text)
             end = block.end if last else block.places[cut - 1] + 1
@@ -92,6 +94,17 @@ def sentences_find(content: str) -> list[Sentence]:
             )
             at = _skip(content, end)
     return found
+
+
+def _bounded(text: str, ends: Iterable[int]) -> Iterator[int]:
+    begin = 0
+    for end in ends:
+        while end - begin > MAX_SENTENCE:
+            space = text.rfind(" ", begin + MAX_SENTENCE // 2, begin + MAX_SENTENCE)
+            begin = space if space > 0 else begin + MAX_SENTENCE
+            yield begin
+        begin = end
+        yield end
 
 
 def _skip(content: str, at: int) -> int:
@@ -106,10 +119,10 @@ def sentence_ends(text: str) -> Iterator[int]:
     starts = [start for start, _end in closed]
     # Who begins with a small letter does so after a full stop too.
     informal = text.lstrip()[:1].islower()
-    begin = 0
+    begin, last = 0, len(text.rstrip())
     for found in _END.finditer(text):
         at = found.end()
-        if at >= len(text.rstrip()):
+        if at >= last:
             break
         within = bisect_right(starts, found.start()) - 1
         if within >= 0 and found.start() < closed[within][1]:
@@ -127,6 +140,8 @@ def sentence_ends(text: str) -> Iterator[int]:
 
 def plain(text: str) -> str:
     """Return ``text`` on one line and without the marks of Markdown; the address of a link stays, in brackets."""
+    if len(text) > 2 * MAX_SENTENCE:
+        return " ".join(text.split())
     text = _LINK.sub(_link, _IMAGE.sub(r"\1", text))
     text = _CODE.sub(r"\2", text)
     for _ in range(2):
@@ -160,7 +175,7 @@ def _ends_here(text: str, begin: int, found: re.Match[str], *, informal: bool) -
     if found["tight"] is not None:
         # Without a space, Latin signs end nothing unless the writing has no spaces.
         return text[found.end()] > "\u2fff" and sign[0] in "!?"
-    following = text[found.end() :].lstrip()[:1]
+    following = text[_skip(text, found.end())]
     if sign[0] != "." and "…" not in sign:
         # "Really?" she said.
         return not (following.islower() and close)
@@ -173,7 +188,7 @@ def _stop_ends(text: str, begin: int, found: re.Match[str], following: str, *, i
     word = _LAST_WORD.search(text, max(begin, found.start() - 60), found.start())
     before = word.group() if word else ""
     plain_word = before.lower().rstrip(".")
-    nxt = _FIRST_WORD.search(text, found.end())
+    nxt = _FIRST_WORD.search(text, found.end(), found.end() + 40)
     starts = nxt is not None and nxt.group().lower() in _STARTERS and (nxt.group()[0].isupper() or informal)
     if following.islower() and not informal:
         return False
