@@ -118,6 +118,13 @@ class Knobs:
         60.0, "salience", "a repeat of a query by one key within this time counts once", 0, 86_400
     )
     max_field_history: int = _count(500, "salience", "revisions of a field that stay warm", 1, 1_000_000)
+    # Duplicates
+    duplicates_mode: str = _choice("review", "duplicates", "whether topics that say the same wait for review, are "
+                                   "merged, or are not looked for", "review", "auto", "off")  # fmt: skip
+    duplicate_threshold: float = _number(0.92, "duplicates", "cosine from which two topics count as duplicates", 0.5, 1)
+    supersedes_threshold: float = _number(
+        0.75, "duplicates", "cosine from which one topic may be offered as replacing another", 0.5, 1
+    )
     # Token budgets
     token_budgets: bool = _switch(False, "tokens", "whether the token budgets raise memory pressure")
     token_budget_identity: int = _count(50, "tokens", "tokens for topics of kind identity", 0, 1_000_000_000)
@@ -177,6 +184,9 @@ class Knobs:
 
 KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
 
+# Outside these bounds a threshold finds other things than duplicates; it is accepted, and said where it is shown.
+DUPLICATE_THRESHOLD_USUAL = (0.85, 0.95)
+
 # Other names under which the field knows a knob.
 KNOB_ALIASES = {"theta_archive": "forget_salience_threshold"}
 
@@ -193,6 +203,23 @@ STRATEGY_DEFAULTS: dict[str, dict[str, float]] = {
         "prune_after_days": 90.0,
     },
 }
+
+
+def knobs_warnings(knobs: "Knobs") -> list[str]:
+    """Return what is unwise about values that are in force, a sentence each. They are accepted all the same."""
+    low, high = DUPLICATE_THRESHOLD_USUAL
+    found = []
+    if knobs.duplicates_mode != "off" and knobs.duplicate_threshold < low:
+        found.append(
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: below {low:g}, topics that only speak of the same "
+            "thing count as duplicates."
+        )
+    if knobs.duplicates_mode != "off" and knobs.duplicate_threshold > high:
+        found.append(
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: above {high:g}, most topics that say the same in "
+            "other words are not found."
+        )
+    return found
 
 
 def knob_parse(name: str, value: object) -> KnobValue:

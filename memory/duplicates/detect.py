@@ -1,26 +1,256 @@
-"""Detection: which topics may be one, found by vector search and by title, never by comparing all pairs."""
+"""Detection: which topics may be one, found by vector search and by title, never by comparing all pairs.
+
+A topic waits for a look since it was written (``DuplicateLook``, kept by ingest). A look compares those that wait with
+their nearest, stores what was found and takes them off the list; whatever is written meanwhile waits again.
+"""
 
 import datetime as dt
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
-from memory.access.principal import Principal
+import structlog
+from django.db import connection, transaction
+from django.db.models import Q
+
+from memory.access.principal import SYSTEM, Principal
+from memory.domain.errors import MemoryProblem
+from memory.domain.identifiers import uuid7
+from memory.domain.reading.likeness import differences_that_matter
+from memory.domain.scopes import ROOT, scope_normalize
+from memory.duplicates.merge import pairs_merge
+from memory.duplicates.plan import fields_read, saying_of, sides_read
+from memory.duplicates.search import Near, Waiting, near_find, near_texts, waiting_read
+from memory.duplicates.verdict import Verdict, pair_judge
+from memory.embedding import embedder_get
+from memory.models import DuplicatePair, Scope
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+logger = structlog.get_logger(__name__)
 
 # Pairs that one look stores at most: what is left waits for the next.
 PAIRS_A_RUN = 50
+# Topics compared in one transaction.
+TOPICS_A_STEP = 64
+# How long one look may take; the worker has other things to do.
+SECONDS = 20.0
+# One look at a time. Any constant will do.
+_LOCK = 0x6D656D64
+
+State = DuplicatePair.State
+
+# After the pairs are written: whoever writes to one of these topics now waits for us, and is on the list again then.
+_LOOKS_LOCK = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
+_LOOKED = """
+UPDATE memory_duplicatelook l SET waiting = false, text_hash = d.hash
+FROM unnest(%(ids)s::uuid[], %(hashes)s::text[]) AS d (id, hash)
+JOIN memory_topicvector v ON v.topic_id = d.id AND v.text_hash = d.hash
+WHERE l.topic_id = d.id
+"""
+# What is in no query is compared when it comes back; what lies where nobody looks, when somebody does.
+_PASSED_BY = """
+UPDATE memory_duplicatelook l SET waiting = false
+WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
+    SELECT 1 FROM memory_topicvector v WHERE v.topic_id = l.topic_id AND NOT v.live
+))
+"""
+_RENEW = """
+INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
+SELECT v.topic_id, v.scope_id, '', true FROM memory_topicvector v
+LEFT JOIN memory_duplicatelook l ON l.topic_id = v.topic_id
+WHERE v.live AND v.scope_id = ANY(%(scopes)s) AND (l.topic_id IS NULL OR (NOT l.waiting AND l.text_hash <> v.text_hash))
+ORDER BY v.topic_id
+ON CONFLICT (topic_id) DO UPDATE SET waiting = true
+"""
+_WAITING_SCOPES = """
+SELECT s.id, s.path FROM memory_scope s
+WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
+"""
+# Pairs of these topics that were open and are no pairs any more.
+_LAPSE = """
+UPDATE memory_duplicatepair p SET state = 'lapsed'
+WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)) AND NOT p.id = ANY(%(again)s)
+  AND EXISTS (
+      SELECT 1 FROM memory_topicvector v WHERE v.topic_id IN (p.one_id, p.other_id)
+        AND (NOT v.live OR v.text_hash <> CASE WHEN v.topic_id = p.one_id THEN p.one_hash ELSE p.other_hash END)
+  )
+"""
 
 
-def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN) -> int:
+def duplicates_find(
+    scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS
+) -> int:  # fmt: skip
     """Compare topics that were written since the last look, at ``scope`` and below or anywhere, and store at most
-    about ``limit`` new pairs; return how many. Where the mode is ``off`` nothing is compared.
+    about ``limit`` new pairs; return how many. Where the mode is ``off`` nothing is compared; where it is ``auto``,
+    pairs in which nothing that matters differs are merged.
 
-    A vector search per topic (logarithmic in the size of the store) and a look-up by title, in batches; as many
-    statements per batch whatever it finds.
+    With a scope, topics there that were passed by once, while the mode was off, are compared too. A vector search per
+    topic and a look-up by title, in steps of ``TOPICS_A_STEP`` topics: a dozen statements each and one transaction, so
+    that a kill loses one step. Returns 0 while another process is at it.
     """
-    raise NotImplementedError
+    until = time.monotonic() + seconds
+    policies = policies_current()
+    scopes = None if scope is None else _renew(scope_normalize(scope))
+    _pass_by(policies)
+    found = 0
+    while found < limit and time.monotonic() < until:
+        stored = _step(scopes, policies, now=now)
+        if stored is None:
+            break
+        found += stored
+    _merge_automatic(scopes, policies, now=now, limit=limit)
+    return found
 
 
-def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: Principal) -> list[uuid.UUID | None]:
+def near_duplicates(
+    texts: Sequence[str], *, scope: str, kind: str, principal: Principal
+) -> list[uuid.UUID | None]:  # fmt: skip
     """Return for each text a live topic of this scope and kind that says the same, nothing that matters differing, or
-    None. Two queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
-    raise NotImplementedError
+    None. Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
+    path = principal.scope_chosen(scope)
+    place = Scope.objects.filter(path=path).values_list("id", flat=True).first()
+    if place is None or not texts:
+        return [None] * len(texts)
+    embedder, knobs = embedder_get(), policies_current().knobs(path)
+    with transaction.atomic():
+        near = near_texts(
+            embedder.embed_passages(list(texts)), scope_id=place, kind=kind, model=embedder.model_name,
+            exact_below=knobs.recall_exact_below, above=knobs.duplicate_threshold,
+        )  # fmt: skip
+    candidates = sorted({topic_id for found in near.values() for topic_id, _cosine in found})
+    now = dt.datetime.now(dt.UTC)
+    said: dict[uuid.UUID, list[str]] = {}
+    fields = fields_read(candidates)
+    for topic_id, side in sides_read(candidates, now=now).items():
+        values = [each.value for each in fields[topic_id]]
+        said[topic_id] = [side.title, side.summary, f"{side.title}\n{side.summary}", *values]
+    return [
+        next((topic_id for topic_id, _cosine in near.get(at, ()) if _says(text, said.get(topic_id, ()))), None)
+        for at, text in enumerate(texts)
+    ]
+
+
+def _says(text: str, said: Sequence[str]) -> bool:
+    return any(each and not differences_that_matter(text, each) for each in said)
+
+
+def _step(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime) -> int | None:
+    """Compare the next topics; return how many new pairs were stored, None if nothing waits."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        if not cursor.fetchone()[0]:
+            return None
+        waiting = waiting_read(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
+        if not waiting:
+            return None
+        stored, again = 0, []
+        for _scope, of_scope in groupby(waiting, key=lambda each: each.scope_id):
+            new, known = _scope_compare(list(of_scope), policies, now=now)
+            stored += new
+            again += known
+        ids = [each.id for each in waiting]
+        cursor.execute(_LAPSE, {"ids": ids, "again": again})
+        cursor.execute(_LOOKS_LOCK, {"ids": ids})
+        cursor.execute(_LOOKED, {"ids": ids, "hashes": [each.text_hash for each in waiting]})
+        return stored
+
+
+def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, now: dt.datetime) -> tuple[int, list[uuid.UUID]]:
+    """Compare topics of one scope; return how many pairs are new, and the ids of all that were found."""
+    knobs = policies.knobs(waiting[0].path)
+    near = near_find(
+        [each.id for each in waiting], scope_id=waiting[0].scope_id, exact_below=knobs.recall_exact_below,
+        above=min(knobs.duplicate_threshold, knobs.supersedes_threshold),
+    )  # fmt: skip
+    ids = sorted({topic_id for pair in near for topic_id in (pair.one, pair.other)})
+    sides, fields = sides_read(ids, now=now), fields_read(ids)
+    said = {topic_id: saying_of(side, fields[topic_id]) for topic_id, side in sides.items()}
+    judged: dict[Near, Verdict] = {}
+    for pair in near:
+        verdict = pair_judge(
+            said[pair.one], said[pair.other], cosine=pair.cosine, same_title=pair.same_title, knobs=knobs
+        )
+        if verdict is not None:
+            judged[pair] = verdict
+    hashes = {topic_id: side.text_hash for topic_id, side in sides.items()}
+    return _pairs_write(judged, waiting[0], {each: sides[each].kind for each in ids}, hashes, now=now)
+
+
+def _pairs_write(
+    judged: Mapping[Near, Verdict], place: Waiting, kinds: Mapping[uuid.UUID, str], hashes: Mapping[uuid.UUID, str], *,
+    now: dt.datetime,
+) -> tuple[int, list[uuid.UUID]]:  # fmt: skip
+    rows = DuplicatePair.objects.filter(
+        one_id__in={pair.one for pair in judged}, other_id__in={p.other for p in judged}
+    )
+    known = {(row.one_id, row.other_id): row for row in rows}
+    new, renewed, again, opened = [], [], [], 0
+    for pair, verdict in judged.items():
+        row = known.get((pair.one, pair.other))
+        said = (hashes[pair.one], hashes[pair.other])
+        if row is None:
+            row = DuplicatePair(
+                id=uuid7(now_ms=int(now.timestamp() * 1000)), scope_id=place.scope_id, one_id=pair.one,
+                other_id=pair.other, found_at=now,
+            )  # fmt: skip
+            new.append(row)
+        elif row.state in (State.OPEN, State.LAPSED) or (row.one_hash, row.other_hash) != said:
+            # Decided once, and one of the two says something else by now: it is a new question.
+            if row.state != State.OPEN:
+                opened += 1
+                row.found_at, row.decided_at, row.decided_by, row.reason = now, None, "", ""
+                row.run, row.survivor = None, None
+            renewed.append(row)
+        else:
+            continue
+        row.state, row.kind = State.OPEN, kinds[pair.one]
+        row.verdict, row.held, row.differences = verdict.verdict, verdict.held, verdict.differences
+        row.similarity, row.same_title = pair.cosine, pair.same_title
+        row.one_hash, row.other_hash = said
+        again.append(row.id)
+    DuplicatePair.objects.bulk_create(new, ignore_conflicts=True)
+    if renewed:
+        DuplicatePair.objects.bulk_update(renewed, [
+            "state", "kind", "verdict", "held", "differences", "similarity", "same_title", "one_hash", "other_hash",
+            "found_at", "decided_at", "decided_by", "reason", "run", "survivor",
+        ])  # fmt: skip
+    return len(new) + opened, again
+
+
+def _renew(scope: str) -> list[int]:
+    """Put topics at a scope and below on the list that were passed by; return the ids of the scopes. Two queries."""
+    scopes = (
+        Scope.objects.all() if scope == ROOT else Scope.objects.filter(Q(path=scope) | Q(path__startswith=f"{scope}/"))
+    )
+    ids = list(scopes.values_list("id", flat=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_RENEW, {"scopes": ids})
+    return ids
+
+
+def _pass_by(policies: Policies) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING_SCOPES)
+        off = [int(pk) for pk, path in cursor.fetchall() if policies.knobs(path).duplicates_mode == "off"]
+        cursor.execute(_PASSED_BY, {"off": off})
+
+
+def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:
+    """Merge open pairs in which nothing that matters differs, where the policy says so; the oldest ``limit`` first."""
+    ready = DuplicatePair.objects.filter(state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE)
+    if scopes is not None:
+        ready = ready.filter(scope_id__in=scopes)
+    places = ready.order_by().values_list("scope_id", "scope__path").distinct()
+    automatic = [pk for pk, path in places if policies.knobs(path).duplicates_mode == "auto"]
+    if not automatic:
+        return
+    ids = ready.filter(scope_id__in=automatic).order_by("found_at", "id").values_list("id", flat=True)[:limit]
+    try:
+        done = pairs_merge(list(ids), principal=SYSTEM, reason="It said the same.", now=now, seen_at=now)
+    except MemoryProblem as problem:
+        logger.warning("duplicates_left", why=problem.sentence)
+        return
+    for pair_id, why in done.left:
+        logger.info("duplicate_left", pair=str(pair_id), why=why)

@@ -1,12 +1,39 @@
 """What is decided about a pair: merge, keep both, supersede, and undo. Each in one transaction, with its journal."""
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
-from memory.models import ForgetRun
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.duplicates.join import topics_join, vectors_prepare
+from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
+from memory.embedding.base import Vectors
+from memory.forgetting import moves
+from memory.forgetting.by_hand import HandAction, hand_run_id, hand_run_write
+from memory.forgetting.runs import run_take_back
+from memory.forgetting.state import HELD
+from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
+from memory.policy.effective import policies_current
+
+MOST_AT_ONCE = 200
+# The kind of link that leads from what is true now to what was before.
+SUPERSEDES = "supersedes"
+SUPERSEDED = "superseded"
+
+_LOCK = f"WITH {HELD} SELECT id, state FROM held"
+_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+
+State = DuplicatePair.State
+# States in which a pair can be decided: undone is open to a second thought.
+_UNDECIDED = (State.OPEN, State.UNDONE, State.KEPT)
+_DECIDED_WORDS = {State.MERGED: "is merged", State.SUPERSEDED: "is superseded", State.KEPT: "is kept as two"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +52,49 @@ class PairsMerged:
     left: list[tuple[uuid.UUID, str]]
 
 
+class _Locked(NamedTuple):
+    """A pair and its topics, all locked: what stays, what goes, and the states of both."""
+
+    pair: DuplicatePair
+    newer: Side
+    older: Side
+    states: dict[uuid.UUID, str]
+
+
 def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Make one topic of two: the one that was written to last takes in the other. About thirty statements.
+    """Make one topic of two: the one that was written to last takes in the other. About forty statements.
 
     Fields that only the other had move over, histories of the same name are joined by time, links are re-pointed,
     categories united; the other is ``merged_into`` the survivor and on no read path any more. Returns the run (event
     ``by_hand``, ``revise`` for the system) that takes it back; its result reads ``merged:<other>->:<survivor>``.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the pair is decided already, or one of the two has left
-    queries.
+    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, and ``Conflict`` if the pair is decided already, or one
+    of the two has left queries.
     """
-    raise NotImplementedError
+    principal.require("operator")
+    return _merge(pair_id, principal=principal, reason=reason, now=now)
 
 
 def pairs_merge(
     pair_ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime
 ) -> PairsMerged:
     """Merge the pairs in which nothing that matters differs, each in a transaction of its own; the others are left
-    alone and told, as are those with a topic that changed after ``seen_at``. At most 200. Raises ``NotAllowed`` and
-    ``ValueRefused``."""
-    raise NotImplementedError
+    alone and told, as are those with a topic that changed after ``seen_at``. At most ``MOST_AT_ONCE``.
+
+    Raises ``NotAllowed`` and ``ValueRefused``.
+    """
+    principal.require("operator")
+    if len(pair_ids) > MOST_AT_ONCE:
+        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs can be merged at once; these are {len(pair_ids):,}.")
+    done = PairsMerged([], [])
+    for pair_id in dict.fromkeys(pair_ids):
+        try:
+            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at, unheld=True)
+        except MemoryProblem as problem:
+            done.left.append((pair_id, problem.sentence))
+        else:
+            done.merged.append((pair_id, run))
+    return done
 
 
 def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
@@ -52,7 +102,12 @@ def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
 
     Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it is merged or superseded.
     """
-    raise NotImplementedError
+    principal.require("operator")
+    with transaction.atomic():
+        pair = _pair_lock(pair_id, principal=principal)
+        _undecided(pair)
+        _decide(pair, State.KEPT, principal=principal, reason=reason, now=now)
+        _pair_journal(pair, "kept_both", principal=principal, reason=reason, now=now)
 
 
 def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
@@ -60,7 +115,34 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
 
     About fifteen statements. Returns the run that takes it back. Raises as ``pair_merge`` does.
     """
-    raise NotImplementedError
+    principal.require("operator")
+    with transaction.atomic(), connection.cursor() as cursor:
+        found = _lock(cursor, pair_id, principal=principal, now=now)
+        newer, older = found.newer, found.older
+        moves.release(cursor, [older.id], now=now)
+        cursor.execute("UPDATE memory_topic SET updated_at = %s WHERE id = %s", [now, older.id])
+        link, made = Link.objects.get_or_create(
+            source_id=newer.id, target_id=older.id, kind=SUPERSEDES,
+            defaults={"created_at": now, "actor": principal.actor},
+        )  # fmt: skip
+        run_id = hand_run_id(now)
+        told = {"run": str(run_id), "link": link.pk}
+        AuditEvent.objects.bulk_create(
+            AuditEvent(at=now, actor=principal.actor, action=action, topic_id=side.id, scope=side.scope, reason=reason,
+                       before={"released": False}, after={**after, **told})
+            for action, side, after in (
+                (SUPERSEDED, older, {"released": True, "by": str(newer.id)}),
+                (SUPERSEDES, newer, {"old": str(older.id)}),
+            )
+        )  # fmt: skip
+        changes: dict[str, Any] = {"released": True, "by": str(newer.id)} | ({"link_made": link.pk} if made else {})
+        run = hand_run_write(
+            cursor, run_id, [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
+            action=SUPERSEDED, actor=principal.actor, reason=reason, now=now,
+        )  # fmt: skip
+        _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
+        _others_lapse(older.id, but=pair_id)
+        return run
 
 
 def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> PairUndone:
@@ -69,4 +151,124 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
     Both topics are byte for byte what they were if neither was changed since; else nothing is touched and the reasons
     are told. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
     """
-    raise NotImplementedError
+    principal.require("operator")
+    pair = _pair_get(pair_id, principal=principal)
+    if pair.state == State.KEPT:
+        with transaction.atomic():
+            pair = _pair_lock(pair_id, principal=principal)
+            if pair.state == State.KEPT:
+                _decide(pair, State.OPEN, principal=principal, reason="", now=None)
+                _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
+        return PairUndone(restored=True)
+    if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
+        raise Conflict("Nothing was decided about this pair that could be taken back.")
+    undone = run_take_back(pair.run_id, principal=principal, reason=reason, now=now)
+    return PairUndone(restored=not undone.conflict_count, conflicts=undone.conflicts)
+
+
+def _merge(
+    pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime | None = None,
+    unheld: bool = False,
+) -> ForgetRun:  # fmt: skip
+    vectors = _vectors_ahead(pair_id, principal=principal, now=now)
+    with transaction.atomic(), connection.cursor() as cursor:
+        found = _lock(cursor, pair_id, principal=principal, now=now)
+        if unheld and found.pair.held:
+            raise Conflict("Something that matters differs; look at the pair itself.")
+        if unheld and found.pair.state != State.OPEN:
+            raise Conflict("It is decided already.")
+        if seen_at is not None and max(found.newer.updated_at, found.older.updated_at) > seen_at:
+            raise Conflict("One of the two was changed while you looked.")
+        if (unheld or seen_at is not None) and _texts_changed(found):
+            raise Conflict("One of the two says something else by now.")
+        warm = policies_current().knobs(found.newer.scope).max_field_history
+        plan = merge_plan(found.newer, found.older, most_warm=warm)
+        run = topics_join(
+            cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now
+        )
+        _decide(found.pair, State.MERGED, principal=principal, reason=reason, now=now, run=run, survivor=found.newer.id)
+        _others_lapse(found.older.id, but=pair_id)
+        return run
+
+
+def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Vectors]:
+    """Embed what the survivor will say as things stand; whoever writes in between has it embedded again."""
+    pair = _pair_get(pair_id, principal=principal)
+    sides = sides_read([pair.one_id, pair.other_id], now=now)
+    survivor, loser = survivor_first(list(sides.values()))
+    if survivor.gone or loser.gone:
+        return {}
+    warm = policies_current().knobs(survivor.scope).max_field_history
+    return vectors_prepare(merge_plan(survivor, loser, most_warm=warm))
+
+
+def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> _Locked:
+    """Lock topics, fields and pair, in the order in which every writer does, and refuse what cannot be joined."""
+    pair = _pair_get(pair_id, principal=principal)
+    ids = [pair.one_id, pair.other_id]
+    cursor.execute(_LOCK, {"topics": ids})
+    states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
+    cursor.execute(_FIELDS_LOCK, {"topics": ids})
+    pair = _pair_lock(pair_id, principal=principal)
+    _undecided(pair)
+    newer, older = survivor_first(list(sides_read(ids, now=now).values()))
+    for side in (newer, older):
+        if side.gone:
+            raise Conflict(f"Topic {side.id} {side.gone}, so there is nothing left to decide.")
+    if (newer.scope, newer.kind) != (older.scope, older.kind):
+        raise Conflict("The two are of another kind by now, so they are no duplicates.")
+    return _Locked(pair, newer, older, {topic_id: _text(state) for topic_id, state in states.items()})
+
+
+def _text(state: Any) -> str:
+    return state if isinstance(state, str) else json.dumps(state)
+
+
+def _texts_changed(found: _Locked) -> bool:
+    known = {found.pair.one_id: found.pair.one_hash, found.pair.other_id: found.pair.other_hash}
+    return any(known[side.id] != side.text_hash for side in (found.newer, found.older))
+
+
+def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
+    pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope").first()
+    if pair is None or not principal.sees(pair.scope.path):
+        raise NotVisible(f"There is no pair {pair_id}.")
+    return pair
+
+
+def _pair_lock(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
+    _pair_get(pair_id, principal=principal)
+    return DuplicatePair.objects.select_for_update(no_key=True, of=("self",)).select_related("scope").get(pk=pair_id)
+
+
+def _undecided(pair: DuplicatePair) -> None:
+    if pair.state == State.LAPSED:
+        raise Conflict("One of the two has changed since, or left; the pair waits to be compared anew.")
+    if pair.state not in _UNDECIDED:
+        raise Conflict(f"This pair {_DECIDED_WORDS.get(State(pair.state), 'is decided')} already.")
+
+
+def _decide(
+    pair: DuplicatePair, state: State, *, principal: Principal, reason: str, now: dt.datetime | None,
+    run: ForgetRun | None = None, survivor: uuid.UUID | None = None,
+) -> None:  # fmt: skip
+    pair.state, pair.reason, pair.decided_at = state, reason, now
+    pair.decided_by = principal.actor if now else ""
+    pair.run, pair.survivor_id = run, survivor
+    pair.save(update_fields=["state", "reason", "decided_at", "decided_by", "run", "survivor"])
+
+
+def _others_lapse(topic_id: uuid.UUID, *, but: uuid.UUID) -> None:
+    """Take the other open pairs of a topic that has gone off the list. Two statements; undo has it compared again."""
+    for column in ("one", "other"):
+        DuplicatePair.objects.filter(**{column: topic_id}, state=State.OPEN).exclude(pk=but).update(state=State.LAPSED)
+
+
+def _pair_journal(
+    pair: DuplicatePair, action: str, *, principal: Principal, reason: str, now: dt.datetime
+) -> None:  # fmt: skip
+    AuditEvent.objects.bulk_create(
+        AuditEvent(at=now, actor=principal.actor, action=action, topic_id=topic, scope=pair.scope.path, reason=reason,
+                   after={"pair": str(pair.pk), "with": str(other)})
+        for topic, other in ((pair.one_id, pair.other_id), (pair.other_id, pair.one_id))
+    )  # fmt: skip

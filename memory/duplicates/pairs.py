@@ -1,10 +1,46 @@
 """Pairs that may be one topic twice: the review list, one pair with both sides, and how many there are. Reads only."""
 
+import datetime as dt
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
 from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.differences import Piece, words_differ
+from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.knobs import knobs_warnings
+from memory.domain.reading.likeness import sayings_differ
+from memory.domain.scopes import ROOT
+from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
+from memory.duplicates.plan import survivor_first as _survivor_first
+from memory.duplicates.verdict import differences_words
+from memory.models import DuplicatePair, Rung, Topic
+from memory.policy.effective import knobs_effective
+
+State = DuplicatePair.State
+_VERDICTS = DuplicatePair.Verdict
+
+_ALSO = """
+WITH RECURSIVE into_it AS (
+    SELECT t.id, t.merged_into_id FROM memory_topic t WHERE t.merged_into_id = %(id)s
+    UNION
+    SELECT t.id, t.merged_into_id FROM memory_topic t JOIN into_it i ON t.merged_into_id = i.id
+)
+SELECT t.id, t.title, t.provenance, t.created_at, i.merged_into_id, t.updated_at
+FROM into_it i JOIN memory_topic t ON t.id = i.id ORDER BY t.updated_at DESC, t.id
+"""
+_WAITING = """
+SELECT count(*) FROM (
+    SELECT 1 FROM memory_duplicatelook l JOIN memory_scope s ON s.id = l.scope_id
+    WHERE l.waiting AND (%(scope)s = '/' OR s.path = %(scope)s OR starts_with(s.path, %(below)s)) LIMIT %(most)s
+) x
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,50 +65,249 @@ def pairs_list(
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
     """
-    raise NotImplementedError
+    pairs = _pairs(wanted, principal).select_related("scope", "one", "other").order_by("-found_at", "-id")
+    if cursor is not None:
+        at, pair_id = cursor_parse(cursor, moment_read, uuid.UUID)
+        pairs = pairs.filter(Q(found_at__lt=at) | Q(found_at=at, id__lt=pair_id))
+    found = list(pairs[: limit + 1])
+    following = cursor_make(found[limit - 1].found_at, found[limit - 1].id) if len(found) > limit else None
+    return [_row(pair) for pair in found[:limit]], following
 
 
 def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> int:
     """Return how many pairs there are, ``at_most`` + 1 if there are more than that. One query. Raises as above."""
-    raise NotImplementedError
+    return _pairs(wanted, principal)[: at_most + 1].count()
 
 
-def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal) -> tuple[uuid.UUID | None, int]:
+def pair_next(
+    wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal
+) -> tuple[uuid.UUID | None, int]:  # fmt: skip
     """Return the pair to look at after ``after`` in the order of the list (from the top once the end is reached, never
-    ``after`` itself), and how many the filter leaves. Two queries."""
-    raise NotImplementedError
+    ``after`` itself), and how many others the filter leaves, at most 1,000. Three queries. Raises as ``pairs_list``."""
+    others = _pairs(wanted, principal).order_by("-found_at", "-id")
+    others = others.exclude(pk=after) if after else others
+    ids = others.values_list("id", flat=True)
+    place = DuplicatePair.objects.filter(pk=after).values_list("found_at", "id").first() if after else None
+    following = None
+    if place is not None:
+        following = ids.filter(Q(found_at__lt=place[0]) | Q(found_at=place[0], id__lt=place[1])).first()
+    return following or ids.first(), others[:1000].count()
 
 
-def pair_detail(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
-    """Return one pair with both sides and their differences marked. Seven queries at most.
+def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
+    """Return one pair with its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
+    pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other").first()
+    if pair is None or not principal.sees(pair.scope.path):
+        raise NotVisible(f"There is no pair {pair_id}.")
+    return pair
+
+
+def pair_told(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
+    """Return one pair as a row of ``pairs_list``. One query. Raises ``NotVisible``."""
+    return _row(pair_get(pair_id, principal=principal))
+
+
+def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime | None = None) -> dict[str, Any]:
+    """Return one pair with both sides and their differences marked. Eight queries at most.
 
     A row of ``pairs_list`` and: ``title``, ``summary``: ``{older: [Piece], newer: [Piece]}`` (each side's own text in
     pieces of ``memory.domain.differences``: same, and removed on the older or added on the newer side);
     ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
     pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]`` by name;
-    ``differences: [{sort, older, newer, sentence}]`` what matters and differs;
-    ``merge``: what a merge would do, or did: ``{fields_moved: [name], histories_merged: [{name, revisions}],
-    links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``;
+    ``differences: [{sort, older, newer, where, sentence}]`` what matters and differs;
+    ``merge``: what a merge would do: ``{fields_moved: [name], histories_merged: [{name, revisions}],
+    links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty once one is gone;
     ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``;
     ``may``: the verbs that are possible now among ``merge``, ``keep``, ``supersede``, ``undo``, and
     ``gone``: why none is, or "".
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
-    raise NotImplementedError
+    now = now or timezone.now()
+    pair = pair_get(pair_id, principal=principal)
+    sides = sides_read([pair.one_id, pair.other_id], now=now)
+    newer, older = survivor_first(pair, list(sides.values()))
+    fields = fields_read([older.id, newer.id])
+    before, after = fields[older.id], fields[newer.id]
+    found = sayings_differ(saying_of(older, before), saying_of(newer, after))
+    rows = [
+        {"sort": each.sort, "one": each.one, "other": each.other, "where": each.where} for each in found
+    ]  # fmt: skip
+    gone = next(
+        (f"The {name} topic {side.gone}." for name, side in (("older", older), ("newer", newer)) if side.gone), ""
+    )
+    open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
+    refusal, merge = "", {}
+    if open_now and not gone:
+        try:
+            warm = knobs_effective(newer.scope).max_field_history
+            merge = _merge_told(merge_plan(newer, older, most_warm=warm))
+        except Conflict as problem:
+            refusal = problem.sentence
+    return {
+        **_row(pair),
+        "title": _pieces(older.title, newer.title),
+        "summary": _pieces(older.summary, newer.summary),
+        "fields": _fields_told(before, after),
+        "differences": [
+            {"sort": row["sort"], "older": row["one"], "newer": row["other"], "where": row["where"],
+             "sentence": differences_words([row])[0]}
+            for row in rows
+        ],
+        "merge": merge,
+        "sides": {"older": _side_told(older), "newer": _side_told(newer)},
+        "may": _may(pair, possible=open_now and not gone, mergeable=bool(merge)),
+        "gone": (gone or refusal) if open_now else "",
+    }  # fmt: skip
+
+
+def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Side]:
+    """Return the topic that was kept, of an undecided pair the one that would be, and the other."""
+    newer, older = _survivor_first(sides)
+    return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
 
 
 def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
     """Return what was merged into a topic, directly or through another, the latest first: ``{topic_id, title,
     provenance, created_at, merged_into}``. One query."""
-    raise NotImplementedError
+    with connection.cursor() as cursor:
+        cursor.execute(_ALSO, {"id": topic_id})
+        return [
+            {"topic_id": str(row[0]), "title": row[1], "provenance": row[2], "created_at": row[3],
+             "merged_into": str(row[4])}
+            for row in cursor.fetchall()
+        ]  # fmt: skip
 
 
 def settings_told(scope: str) -> dict[str, Any]:
-    """Return what is in force at a scope, for an empty page: ``{mode, threshold, supersedes_threshold, warning}``."""
-    raise NotImplementedError
+    """Return what is in force at a scope, for an empty page: ``{mode, threshold, supersedes_threshold, warning}``. One
+    query."""
+    knobs = knobs_effective(scope)
+    return {
+        "mode": knobs.duplicates_mode, "threshold": knobs.duplicate_threshold,
+        "supersedes_threshold": knobs.supersedes_threshold, "warning": " ".join(knobs_warnings(knobs)),
+    }  # fmt: skip
 
 
 def waiting_count(scope: str, *, at_most: int) -> int:
-    """Return how many topics at or below a scope wait to be compared. One query."""
-    raise NotImplementedError
+    """Return how many topics at or below a scope wait to be compared, at most ``at_most``. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WAITING, {"scope": scope, "below": scope.rstrip("/") + "/", "most": at_most})
+        return int(cursor.fetchone()[0])
+
+
+def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
+    scope = principal.scope_chosen(wanted.scope if wanted.scope != ROOT or principal.scope == ROOT else None)
+    pairs = DuplicatePair.objects.all()
+    if scope != ROOT:
+        pairs = pairs.filter(Q(scope__path=scope) | Q(scope__path__startswith=f"{scope}/"))
+    if wanted.state is not None:
+        if wanted.state not in State.values:
+            raise ValueRefused(f"There is no state {wanted.state[:30]!r}; states are {', '.join(State.values)}.")
+        pairs = pairs.filter(state=wanted.state)
+    if wanted.verdict is not None:
+        if wanted.verdict not in _VERDICTS.values:
+            raise ValueRefused(f"There is no verdict {wanted.verdict[:30]!r}; they are {', '.join(_VERDICTS.values)}.")
+        pairs = pairs.filter(verdict=wanted.verdict)
+    return pairs if wanted.held is None else pairs.filter(held=wanted.held)
+
+
+def _row(pair: DuplicatePair) -> dict[str, Any]:
+    older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
+    if pair.state != State.OPEN and pair.survivor_id == older.pk:
+        older, newer = newer, older
+    return {
+        "id": pair.pk, "scope": pair.scope.path, "kind": pair.kind, "verdict": pair.verdict, "state": pair.state,
+        "similarity": pair.similarity, "same_title": pair.same_title, "held": pair.held,
+        "held_because": differences_words(pair.differences), "newer": _topic_told(newer), "older": _topic_told(older),
+        "survivor": pair.survivor_id, "found_at": pair.found_at, "decided_at": pair.decided_at,
+        "decided_by": pair.decided_by, "reason": pair.reason, "run_id": pair.run_id,
+    }  # fmt: skip
+
+
+def _topic_told(topic: Topic) -> dict[str, Any]:
+    return {"topic_id": topic.pk, "title": topic.title, "summary": topic.summary, "updated_at": topic.updated_at}
+
+
+def _side_told(side: Side) -> dict[str, Any]:
+    return {
+        "topic_id": side.id, "title": side.title, "summary": side.summary, "kind": side.kind,
+        "salience": side.salience, "pinned": side.pinned, "provenance": side.provenance,
+        "created_at": side.created_at, "updated_at": side.updated_at, "rung": Rung(side.rung).label,
+        "categories": side.categories, "links": side.links, "gone": side.gone,
+    }  # fmt: skip
+
+
+def _pieces(older: str, newer: str) -> dict[str, list[Piece]]:
+    found = words_differ(older, newer)
+    return {
+        "older": [piece for piece in found if piece.kind != "added"],
+        "newer": [piece for piece in found if piece.kind != "removed"],
+    }
+
+
+def _fields_told(before: Sequence[FieldRow], after: Sequence[FieldRow]) -> list[dict[str, Any]]:
+    old, new = ({each.name: each for each in side} for side in (before, after))
+    told = []
+    for name in sorted(old.keys() | new.keys()):
+        one, other = old.get(name), new.get(name)
+        change = "only_newer" if one is None else "only_older" if other is None else "differs"
+        if one is not None and other is not None and one.value == other.value:
+            change = "same"
+        told.append(
+            {"name": name, "older": _field_told(one), "newer": _field_told(other), "change": change,
+             "pieces": _pieces(one.value if one else "", other.value if other else "")}
+        )  # fmt: skip
+    return told
+
+
+def _field_told(row: FieldRow | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "value": row.value, "field_type": row.field_type, "revisions": row.last_seq, "valid_from": row.valid_from,
+    }  # fmt: skip
+
+
+def _merge_told(plan: MergePlan) -> dict[str, Any]:
+    added = sorted(set(plan.categories) - set(plan.survivor.categories))
+    told: dict[str, Any] = {
+        "fields_moved": [each.name for each in plan.moved],
+        "histories_merged": [{"name": each.ours.name, "revisions": len(each.order)} for each in plan.joined],
+        "links_moved": len(plan.links),
+        "categories": added,
+        "pinned": plan.survivor.pinned or plan.loser.pinned,
+        "salience": max(plan.survivor.salience, plan.loser.salience),
+    }
+    said = [f"“{plan.survivor.title}” stays, as it was written to last; the other is no longer found by itself."]
+    if plan.moved:
+        said.append(f"{_many(len(plan.moved), 'field')} only the other has move over: {_names(told['fields_moved'])}.")
+    for each in plan.joined:
+        newest = "" if each.value == each.ours.value else " The newest value is that of the other."
+        said.append(f"The history of {each.ours.name} becomes one of {_many(len(each.order), 'revision')}.{newest}")
+    if plan.links:
+        said.append(f"{_many(len(plan.links), 'link')} of the other lead{'s' if len(plan.links) == 1 else ''} to it.")
+    if added:
+        said.append(f"It gains the categories {_names(added)}.")
+    if plan.loser.pinned and not plan.survivor.pinned:
+        said.append("It becomes pinned, as the other is.")
+    if plan.loser.salience > plan.survivor.salience:
+        said.append(f"It takes the higher salience, {plan.loser.salience:.2f}.")
+    return {**told, "sentences": said}
+
+
+def _may(pair: DuplicatePair, *, possible: bool, mergeable: bool) -> list[str]:
+    if pair.state in (State.MERGED, State.SUPERSEDED):
+        return ["undo"]
+    verbs = (["merge"] if mergeable else []) + ["keep", "supersede"] if possible else []
+    if pair.state == State.KEPT:
+        return ["undo", *(verb for verb in verbs if verb != "keep")]
+    return verbs
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

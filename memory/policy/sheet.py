@@ -21,6 +21,7 @@ GROUPS = {
     "ladder": "Strategy and ladder",
     "runs": "Runs",
     "salience": "Salience",
+    "duplicates": "Duplicates",
     "tokens": "Token budgets",
     "regret": "Regret",
     "recall": "Recall",

@@ -1,0 +1,207 @@
+"""Joins two topics into one: the rows of a merge, on topics that the caller has locked. ``parting`` takes it back.
+
+No row is removed and no revision changes what it says: fields and revisions get another place, links another end. What
+stood there before is written down with the two actions of the run.
+"""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import SYSTEM, Principal
+from memory.duplicates.plan import MergePlan, Side
+from memory.embedding import embedder_get, text_hash
+from memory.embedding.base import Vectors
+from memory.forgetting import moves
+from memory.forgetting.by_hand import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
+from memory.forgetting.parting import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
+from memory.ingest.load import KnownTopic, known_load
+from memory.ingest.plan import Plan
+from memory.ingest.write import plan_write
+from memory.models import AuditEvent, ForgetRun, Rung, TopicEdit
+from memory.models.expressions import salience_effective_sql
+
+_MOVE = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
+
+# The higher of two effective saliences goes on; what either was used for counts for both.
+_MORE = f"{salience_effective_sql('l', '%(now)s::timestamptz')} > {salience_effective_sql('s', '%(now)s::timestamptz')}"
+_FADING = """
+SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
+    reinforced_at = CASE WHEN p.more THEN p.reinforced_at ELSE s.reinforced_at END,
+    half_life = CASE WHEN p.more THEN p.half_life ELSE s.half_life END,
+    fade = CASE WHEN p.more THEN p.fade ELSE s.fade END,
+    fade_floor = CASE WHEN p.more THEN p.fade ELSE s.fade_floor END,
+    retrieval_count = s.retrieval_count + p.retrieval_count,
+    last_retrieved_at = greatest(s.last_retrieved_at, p.last_retrieved_at)
+"""
+_VITALITY = f"""
+WITH p AS (
+    SELECT s.topic_id AS id, {_MORE} AS more, l.* FROM memory_vitality s, memory_vitality l
+    WHERE s.topic_id = %(survivor)s AND l.topic_id = %(loser)s
+)
+UPDATE memory_vitality s {_FADING} FROM p WHERE s.topic_id = p.id
+"""
+_JOINED = f"""
+WITH p AS (
+    SELECT d.ours, d.last_seq AS now_last, d.cold AS now_cold, {_MORE} AS more, l.*
+    FROM unnest(%(ours)s::uuid[], %(theirs)s::uuid[], %(last)s::int[], %(cold)s::int[])
+         AS d (ours, theirs, last_seq, cold)
+    JOIN memory_field s ON s.id = d.ours JOIN memory_field l ON l.id = d.theirs
+)
+UPDATE memory_field s {_FADING}, last_seq = p.now_last, cold_through = p.now_cold FROM p WHERE s.id = p.ours
+"""
+_EMPTIED = "UPDATE memory_field SET last_seq = 0, cold_through = 0 WHERE id = ANY(%(theirs)s)"
+_WITHDRAWN = """
+UPDATE memory_fieldsummary SET withdrawn_at = %(now)s
+WHERE field_id = ANY(%(fields)s) AND withdrawn_at IS NULL RETURNING id
+"""
+_LINKS = "UPDATE memory_link SET {side}_id = %(to)s WHERE id = ANY(%(ids)s)"
+_TOPICS = """
+UPDATE memory_topic t
+SET updated_at = %(now)s,
+    categories = CASE WHEN t.id = %(survivor)s THEN %(categories)s::varchar[] ELSE t.categories END,
+    merged_into_id = CASE WHEN t.id = %(loser)s THEN %(survivor)s::uuid ELSE t.merged_into_id END
+WHERE t.id IN (%(survivor)s, %(loser)s)
+"""
+# Whoever asks for what is named in one of the two finds the survivor by it.
+_MENTIONS = """
+INSERT INTO memory_topicmention AS m (topic_id, scope_id, identifiers, words, aliases)
+SELECT %(survivor)s, l.scope_id, l.identifiers, l.words, l.aliases
+FROM memory_topicmention l WHERE l.topic_id = %(loser)s
+ON CONFLICT (topic_id) DO UPDATE
+SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || excluded.identifiers) x ORDER BY x),
+    words = ARRAY(SELECT DISTINCT x FROM unnest(m.words || excluded.words) x ORDER BY x),
+    aliases = ARRAY(SELECT DISTINCT x FROM unnest(m.aliases || excluded.aliases) x ORDER BY x)
+"""
+
+
+def topics_join(
+    cursor: CursorWrapper, plan: MergePlan, *, states: dict[uuid.UUID, str], vectors: dict[str, Vectors],
+    principal: Principal, reason: str, now: dt.datetime,
+) -> ForgetRun:  # fmt: skip
+    """Do what a plan says, on locked topics, with its journal, and return the run. About thirty statements.
+
+    ``states`` are the states of both as they were locked, ``vectors`` the vector of what the survivor will say, by the
+    hash of the text; a missing one is made here.
+    """
+    survivor, loser = plan.survivor, plan.loser
+    joined = [each.id for pair in plan.joined for each in (pair.ours, pair.theirs)]
+    rows = {each.id: rows_image(cursor, each.id, joined=joined) for each in (survivor, loser)}
+    search = search_image(cursor, survivor.id)
+    withdrawn = _fields_join(cursor, plan, now=now)
+    for side in ("source", "target"):
+        if ids := [link for link, which in plan.links if which == side]:
+            cursor.execute(_LINKS.format(side=side), {"ids": ids, "to": survivor.id})
+    _topics_write(cursor, plan, principal=principal, now=now)
+    _text_write(plan, vectors=vectors)
+    cursor.execute(_MENTIONS, {"survivor": survivor.id, "loser": loser.id})
+    run_id = hand_run_id(now)
+    _journal(plan, run_id, principal=principal, reason=reason, now=now)
+    left = merge_fingerprint(cursor, [survivor.id, loser.id])
+    links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
+    automatic = principal.identity == SYSTEM.identity
+    return hand_run_write(
+        cursor, run_id,
+        [
+            HandAction(loser.id, loser.scope, states[loser.id], action=MERGED, changes={
+                "into": str(survivor.id), "rows": rows[loser.id], "links": links,
+            }),
+            HandAction(survivor.id, survivor.scope, states[survivor.id], action=TOOK_IN, changes={
+                "from": str(loser.id), "rows": rows[survivor.id], "search": search, "withdrawn": withdrawn,
+                "left": left,
+            }),
+        ],
+        action=MERGED, actor=principal.actor, reason=reason, now=now, event=REVISE if automatic else BY_HAND,
+    )  # fmt: skip
+
+
+def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
+    """Return the vector of what the survivor will say, if that is not what it says already. Before any lock."""
+    text = plan.text.embedded()
+    if text == plan.text_before.embedded():
+        return {}
+    return {text_hash(text): embedder_get().embed_passages([text])[0]}
+
+
+def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) -> list[int]:
+    """Move and join the fields; return the summaries that were put aside."""
+    if plan.moved:
+        cursor.execute(_MOVE, {"to": plan.survivor.id, "ids": [each.id for each in plan.moved]})
+    if not plan.joined:
+        return []
+    revisions_place(
+        cursor,
+        [
+            (revision.id, each.ours.id, at)
+            for each in plan.joined
+            for at, revision in enumerate(each.order, start=1)
+            if (revision.field_id, revision.seq) != (each.ours.id, at)
+        ],
+    )
+    wanted: dict[str, Any] = {
+        "now": now, "ours": [each.ours.id for each in plan.joined], "theirs": [each.theirs.id for each in plan.joined],
+        "last": [len(each.order) for each in plan.joined], "cold": [each.cold for each in plan.joined],
+    }  # fmt: skip
+    cursor.execute(_JOINED, wanted)
+    cursor.execute(_EMPTIED, wanted)
+    cursor.execute(_WITHDRAWN, {"fields": [each.ours.id for each in plan.joined if each.refold], "now": now})
+    return sorted(int(row[0]) for row in cursor.fetchall())
+
+
+def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principal, now: dt.datetime) -> None:
+    survivor, loser = plan.survivor, plan.loser
+    wanted: dict[str, Any] = {
+        "survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories,
+    }  # fmt: skip
+    cursor.execute(_VITALITY, wanted)
+    if plan.rung != survivor.rung:
+        moves.rungs_set(cursor, {survivor.id: plan.rung})
+    elif plan.rung:
+        # Below the first rung, the indexed key is the key itself.
+        cursor.execute("UPDATE memory_vitality SET fade_floor = fade WHERE topic_id = %s", [survivor.id])
+    if plan.rung < Rung.DETACHED:
+        moves.fields_attach(cursor, [survivor.id])
+    if loser.pinned and not survivor.pinned:
+        moves.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
+    if plan.categories != survivor.categories:
+        TopicEdit.objects.create(
+            topic_id=survivor.id, at=now, before={"categories": survivor.categories}, actor=principal.actor
+        )
+    cursor.execute(_TOPICS, wanted)
+    moves.live_set(cursor, [loser.id], live=False)
+
+
+def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
+    if plan.text == plan.text_before:
+        return
+    known: KnownTopic = known_load(changed=[plan.survivor.id], read=[], lock=False).topics[plan.survivor.id]
+    text = known.text()
+    digest = text_hash(text.embedded())
+    if digest not in vectors:
+        vectors[digest] = embedder_get().embed_passages([text.embedded()])[0]
+    plan_write(
+        Plan(texts={plan.survivor.id: known}, scopes={known.scope}), texts={plan.survivor.id: text},
+        model=embedder_get().model_name, vectors=vectors,
+    )  # fmt: skip
+
+
+def _journal(plan: MergePlan, run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
+    survivor, loser = plan.survivor, plan.loser
+    told = {"run": str(run_id)}
+    AuditEvent.objects.bulk_create(
+        AuditEvent(at=now, actor=principal.actor, action=action, topic_id=side.id, scope=side.scope, reason=reason,
+                   before=_standing(side), after={**after, **told})
+        for action, side, after in (
+            (MERGED, loser, {"into": str(survivor.id)}),
+            (TOOK_IN, survivor, {
+                "from": str(loser.id), "fields": [each.name for each in plan.moved],
+                "histories": [each.ours.name for each in plan.joined], "links": len(plan.links),
+            }),
+        )
+    )  # fmt: skip
+
+
+def _standing(side: Side) -> dict[str, Any]:
+    return {"rung": Rung(side.rung).label, "released": side.released, "pinned": side.pinned, "salience": side.salience}

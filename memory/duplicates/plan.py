@@ -1,0 +1,239 @@
+"""What a merge comes to: read from the rows of two topics, without changing them. Shown before it is done, then done.
+
+The survivor is the topic that was written to last. A field that only the other has moves over whole; of a field that
+both have, the revisions become one history in the order in which they were recorded.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from django.db import connection
+
+from memory.domain.errors import Conflict
+from memory.domain.reading.likeness import Saying
+from memory.domain.text import MAX_CATEGORIES, TopicText
+from memory.ingest.plan import MAX_FIELDS
+from memory.models import Rung
+from memory.models.expressions import salience_effective_sql
+
+UNTITLED = "untitled"
+
+_TOPICS = f"""
+SELECT t.id, s.path, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at, t.rung,
+       t.released_at IS NOT NULL, t.merged_into_id, v.live, v.pinned, v.pin_reason,
+       {salience_effective_sql("v", "%(now)s::timestamptz")}, coalesce(x.text_hash, ''),
+       (SELECT count(*) FROM memory_link l WHERE l.source_id = t.id OR l.target_id = t.id)
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
+LEFT JOIN memory_topicvector x ON x.topic_id = t.id
+WHERE t.id = ANY(%(ids)s)
+"""
+_FIELDS = """
+SELECT f.id, f.topic_id, f.name, f.last_seq, f.cold_through, f.detached, f.created_at, r.value, r.field_type,
+       r.valid_from, r.recorded_at
+FROM memory_field f JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+WHERE f.topic_id = ANY(%(ids)s) ORDER BY f.created_at, f.id
+"""
+_REVISIONS = """
+SELECT r.id, r.field_id, r.seq, r.recorded_at, r.valid_from FROM memory_revision r
+WHERE r.field_id = ANY(%(fields)s) ORDER BY r.field_id, r.seq
+"""
+# Links of the one that goes, but for those that would lead from the survivor to itself or be there twice.
+LINKS_MOVED = """
+SELECT l.id, 'source' FROM memory_link l
+WHERE l.source_id = %(loser)s AND l.target_id NOT IN (%(survivor)s, %(loser)s) AND NOT EXISTS (
+    SELECT 1 FROM memory_link x WHERE x.source_id = %(survivor)s AND x.target_id = l.target_id AND x.kind = l.kind)
+UNION ALL
+SELECT l.id, 'target' FROM memory_link l
+WHERE l.target_id = %(loser)s AND l.source_id NOT IN (%(survivor)s, %(loser)s) AND NOT EXISTS (
+    SELECT 1 FROM memory_link x WHERE x.target_id = %(survivor)s AND x.source_id = l.source_id AND x.kind = l.kind)
+ORDER BY 1
+"""
+
+
+class Side(NamedTuple):
+    """One of two topics, as it stands."""
+
+    id: uuid.UUID
+    scope: str
+    kind: str
+    title: str
+    summary: str
+    categories: list[str]
+    provenance: str
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    rung: int
+    released: bool
+    merged_into: uuid.UUID | None
+    live: bool
+    pinned: bool
+    pin_reason: str
+    salience: float
+    text_hash: str
+    links: int
+
+    @property
+    def gone(self) -> str:
+        """Why it is in no query any more; empty if it is."""
+        if self.merged_into is not None:
+            return "was merged into another topic"
+        if self.released:
+            return "was released"
+        return "is archived" if self.rung == Rung.ARCHIVED else ""
+
+
+class FieldRow(NamedTuple):
+    """A field with its current value."""
+
+    id: uuid.UUID
+    topic_id: uuid.UUID
+    name: str
+    last_seq: int
+    cold_through: int
+    detached: bool
+    created_at: dt.datetime
+    value: str
+    field_type: str
+    valid_from: dt.datetime
+    recorded_at: dt.datetime
+
+
+class RevisionRow(NamedTuple):
+    """Where a revision stands and when it came."""
+
+    id: uuid.UUID
+    field_id: uuid.UUID
+    seq: int
+    recorded_at: dt.datetime
+    valid_from: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """One field of two: ``order`` is its history; ``cold`` of it stay cold, and ``refold`` says that the summaries of
+    the survivor's field no longer fit what they were made of."""
+
+    ours: FieldRow
+    theirs: FieldRow
+    order: list[RevisionRow]
+    cold: int
+    refold: bool
+
+    @property
+    def value(self) -> str:
+        """What it says from then on."""
+        return self.ours.value if self.order[-1].field_id == self.ours.id else self.theirs.value
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What becomes of two topics."""
+
+    survivor: Side
+    loser: Side
+    moved: list[FieldRow]
+    joined: list[Joined]
+    links: list[tuple[int, str]]
+    categories: list[str]
+    rung: int
+    text: TopicText
+    fields: Mapping[uuid.UUID, list[FieldRow]] = field(default_factory=dict)
+
+    @property
+    def text_before(self) -> TopicText:
+        """What the survivor says as it stands."""
+        own = [each.value for each in self.fields.get(self.survivor.id, [])]
+        return TopicText(self.survivor.title, self.survivor.summary, own)
+
+
+def sides_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> dict[uuid.UUID, Side]:
+    """Return topics as they stand. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TOPICS, {"ids": list(ids), "now": now})
+        return {row[0]: Side(*row) for row in cursor.fetchall()}
+
+
+def fields_read(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[FieldRow]]:
+    """Return the fields of topics in their order, each with its current value. One query."""
+    found: dict[uuid.UUID, list[FieldRow]] = {topic_id: [] for topic_id in ids}
+    with connection.cursor() as cursor:
+        cursor.execute(_FIELDS, {"ids": list(ids)})
+        for row in cursor.fetchall():
+            each = FieldRow(*row)
+            found[each.topic_id].append(each)
+    return found
+
+
+def saying_of(side: Side, fields: Sequence[FieldRow]) -> Saying:
+    """Return what a topic says, for the guards. A title that says nothing is none."""
+    title = "" if side.title.casefold() == UNTITLED else side.title
+    return Saying(title, side.summary, {each.name: each.value for each in fields})
+
+
+def survivor_first(sides: Sequence[Side]) -> tuple[Side, Side]:
+    """Return the topic that a merge would keep, and the other: written to last, then the one with the higher id."""
+    newer, older = sorted(sides, key=lambda side: (side.updated_at, side.id), reverse=True)
+    return newer, older
+
+
+def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
+    """Return what merging ``loser`` into ``survivor`` comes to. Three queries, and nothing is changed.
+
+    ``most_warm`` is ``max_field_history``. Raises ``Conflict`` if the survivor would have more fields than a topic can.
+    """
+    fields = fields_read([survivor.id, loser.id])
+    own = {each.name: each for each in fields[survivor.id]}
+    moved = [each for each in fields[loser.id] if each.name not in own]
+    both = [(own[each.name], each) for each in fields[loser.id] if each.name in own]
+    if len(own) + len(moved) > MAX_FIELDS:
+        raise Conflict(f"Together they have more than {MAX_FIELDS} fields, which is more than a topic can hold.")
+    with connection.cursor() as cursor:
+        histories: dict[uuid.UUID, list[RevisionRow]] = {}
+        if both:
+            cursor.execute(_REVISIONS, {"fields": [each.id for pair in both for each in pair]})
+            for row in cursor.fetchall():
+                histories.setdefault(row[1], []).append(RevisionRow(*row))
+        cursor.execute(LINKS_MOVED, {"survivor": survivor.id, "loser": loser.id})
+        links = [(int(link), str(side)) for link, side in cursor.fetchall()]
+    joined = [_join(ours, theirs, histories[ours.id], histories[theirs.id], most_warm) for ours, theirs in both]
+    values = {each.ours.id: each.value for each in joined}
+    kept = sorted([*own.values(), *moved], key=lambda each: (each.created_at, each.id))
+    categories = sorted({*survivor.categories, *loser.categories})
+    if len(categories) > MAX_CATEGORIES:
+        categories = sorted({*survivor.categories, *sorted(loser.categories)[:MAX_CATEGORIES]})[:MAX_CATEGORIES]
+    refold = any(each.refold for each in joined)
+    return MergePlan(
+        survivor, loser, moved, joined, links, categories,
+        rung=int(Rung.ACTIVE) if refold else min(survivor.rung, loser.rung),
+        text=TopicText(survivor.title, survivor.summary, [values.get(each.id, each.value) for each in kept]),
+        fields=fields,
+    )  # fmt: skip
+
+
+def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) -> list[RevisionRow]:
+    """Return two histories as one, by the time at which the store learned each value; each keeps its own order.
+
+    Of two values of one moment the survivor's comes last, so that it is the one in force.
+    """
+    merged: list[RevisionRow] = []
+    left, right = list(ours), list(theirs)
+    while left and right:
+        own, other = left[0], right[0]
+        merged.append(
+            left.pop(0) if (own.recorded_at, own.valid_from) < (other.recorded_at, other.valid_from) else right.pop(0)
+        )
+    return [*merged, *left, *right]
+
+
+def _join(
+    ours: FieldRow, theirs: FieldRow, own: Sequence[RevisionRow], other: Sequence[RevisionRow], most_warm: int
+) -> Joined:
+    order = histories_merge(own, other)
+    cold = ours.cold_through
+    # Summaries tell of the first so many revisions: they hold as long as these are still the first.
+    refold = cold > 0 and [each.id for each in order[:cold]] != [each.id for each in own[:cold]]
+    least = max(0, len(order) - most_warm)
+    return Joined(ours, theirs, order, cold=least if refold else max(cold, least), refold=refold)

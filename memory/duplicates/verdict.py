@@ -1,0 +1,94 @@
+"""What two near topics are to each other: the same, one that may replace the other, or nothing to speak of. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.domain.knobs import Knobs
+from memory.domain.reading.folding import fold
+from memory.domain.reading.likeness import Difference, Saying, sayings_differ, words_shared
+
+# From which share of common words on two topics speak of the same thing, so that one may replace the other. Vectors
+# alone do not tell: unrelated texts of one household reach a cosine of 0.8 (docs/duplicates.md).
+SUBJECT_SHARE = 0.5
+SUBJECT_WORDS = 2
+# So long a text is told by its first part.
+SUBJECT_CHARS = 2000
+
+_SENTENCES = {
+    "number": ("A number differs: {}.", "Numbers differ: {}."),
+    "date": ("A date or time differs: {}.", "Dates or times differ: {}."),
+    "identifier": ("An identifier differs: {}.", "Identifiers differ: {}."),
+    "name": ("A name differs: {}.", "Names differ: {}."),
+    "negation": ("One of them says no where the other does not: {}.", "One says no where the other does not: {}."),
+    "word": ("A word differs: {}.", "Words differ: {}."),
+    "order": ("The same words stand for each other: {}.", "The same words stand for each other: {}."),
+    "title_only": ("Only the title is the same: as a whole they are less alike than duplicates are.",) * 2,
+}
+# So many differences of one sort are named in a sentence.
+NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``verdict`` is a value of ``DuplicatePair.Verdict``; ``held`` that it is never merged by itself, and
+    ``differences`` why: rows ``{sort, one, other, where}``."""
+
+    verdict: str
+    held: bool
+    differences: list[dict[str, Any]]
+
+
+def pair_judge(
+    one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
+) -> Verdict | None:  # fmt: skip
+    """Return what two topics are to each other, None if nothing to speak of. ``cosine`` is None without a vector."""
+    near = cosine is not None and cosine >= knobs.duplicate_threshold
+    same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
+    if near or same_title:
+        found = [_row(each) for each in sayings_differ(one, other)]
+        if not near:
+            found.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
+        return Verdict("duplicate", held=bool(found), differences=found)
+    if cosine is not None and cosine >= knobs.supersedes_threshold and _one_subject(one, other):
+        return Verdict("supersedes", held=True, differences=[_row(each) for each in sayings_differ(one, other)])
+    return None
+
+
+def differences_words(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return stored differences as sentences, one for each sort."""
+    told = []
+    for sort, (single, several) in _SENTENCES.items():
+        mine = [row for row in rows if row["sort"] == sort]
+        if mine:
+            named = ", ".join(_pair_words(row) for row in mine[:NAMED])
+            more = f" and {len(mine) - NAMED} more" if len(mine) > NAMED else ""
+            told.append((single if len(mine) == 1 else several).format(named + more))
+    return told
+
+
+def _pair_words(row: dict[str, Any]) -> str:
+    one, other = _cut(row["one"]), _cut(row["other"])
+    if one and other:
+        return f"“{one}” and “{other}”"
+    return f"“{one or other}” in one only"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _row(difference: Difference) -> dict[str, Any]:
+    return {
+        "sort": difference.sort, "one": difference.one[:200], "other": difference.other[:200],
+        "where": difference.where,
+    }  # fmt: skip
+
+
+def _one_subject(one: Saying, other: Saying) -> bool:
+    share, words, _firm = words_shared(_text(one), _text(other))
+    return share >= SUBJECT_SHARE and words >= SUBJECT_WORDS
+
+
+def _text(saying: Saying) -> str:
+    return "\n".join((saying.title, saying.summary, *saying.fields.values()))[:SUBJECT_CHARS]
