@@ -16,15 +16,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import snowballstemmer
 
 from memory.command.said import Fact
 from memory.domain.reading.attributes import attributes_agree, attributes_of, lemmas_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import identifiers_find, identifiers_index
+from memory.domain.reading.kin import kin_of
 from memory.domain.reading.names import mentions, words_index
 from memory.domain.reading.negation import negated
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+
+_STEMMER = snowballstemmer.stemmer("english")
 
 WORDS, MEANING, ATTRIBUTE = 0.45, 0.35, 0.2
 # Unrelated sentences of the packaged model come to a cosine of about 0.78, the same sentence to 1.
@@ -40,6 +44,8 @@ class Asked:
     negated: bool
     states: bool
     attributes: frozenset[str]
+    # What the request says beside: the new text of a supersede.
+    also: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +65,63 @@ def facts_fit(asked: Asked, facts: Sequence[Fact], *, strict: bool = True) -> li
 
     ``strict`` drops facts that miss a name, a number or an identifier of the request, or deny what it states.
     """
-    found = [fact for fact in facts if not strict or _decides(asked, fact)]
+    same = _plain(asked.text)
+    found = [fact for fact in facts if not strict or _exact(fact, same) or _decides(asked, fact)]
     if not found:
         return []
     cosines = _cosines(asked.text, [fact.told() for fact in found])
     weights = _weights([fact.told() for fact in facts])
     wanted = _lemmas(asked.text)
-    same = _plain(asked.text)
     fits = []
     for fact, cosine in zip(found, cosines, strict=True):
         words = _overlap(wanted, _lemmas(fact.told()) | _lemmas(fact.topic.title), weights)
         meaning = max(-1.0, (float(cosine) - UNRELATED) / (1 - UNRELATED))
         attribute = attributes_agree(asked.attributes, attributes_of(fact.told()))
-        exact = _plain(fact.text) == same or (bool(fact.context) and _plain(fact.told().replace(":", "")) == same)
+        exact = _exact(fact, same)
         score = 1.0 if exact else min(0.99, WORDS * words + MEANING * meaning + ATTRIBUTE * attribute)
         fits.append(Fit(fact, score, exact, words, meaning, attribute))
     return sorted(fits, key=lambda fit: -fit.score)
 
 
 def same_meaning(one: Fact, other: Fact) -> bool:
-    """Tell whether two facts say the same of the same subject, so that both go or neither."""
+    """Tell whether two facts say the same of the same subject, so that both go or neither: the words are the same but
+    for those that name the attribute, as in "lives in Oslo" and "home is Oslo"."""
     if _plain(one.text) == _plain(other.text):
         return True
-    if negated(one.text) != negated(other.text):
+    mine, theirs = one.told(), other.told()
+    if negated(mine) != negated(theirs) or kin_of(mine) != kin_of(theirs):
         return False
-    mine, theirs = _lemmas(one.told()), _lemmas(other.told())
-    if identifiers_index(one.text) != identifiers_index(other.text):
+    if identifiers_index(mine) != identifiers_index(theirs):
         return False
-    if attributes_agree(attributes_of(one.told()), attributes_of(other.told())) < 1:
+    shared = attributes_of(mine) & attributes_of(theirs)
+    if attributes_agree(attributes_of(mine), attributes_of(theirs)) < 1:
         return False
-    # What is left without the words of the attribute: the subject and the value.
-    core, others = _core(one), _core(other)
-    return bool(core) and core == others and bool(mine & theirs)
+    core, others = _core(mine, shared), _core(theirs, shared)
+    return bool(core) and core == others
 
 
-def _core(fact: Fact) -> frozenset[str]:
-    return frozenset(word for word in _lemmas(fact.told()) if not attributes_of(word))
+def rivals(best: Fit, other: Fit, *, margin: float) -> bool:
+    """Tell whether two facts fit equally well: their scores are near, or the same words and the same attribute speak
+    for both, and only the vectors differ a little."""
+    near = best.score - other.score < margin
+    level = abs(best.words - other.words) < 0.02 and best.attribute == other.attribute == 1
+    return near or (level and abs(best.meaning - other.meaning) < 0.25)
+
+
+def _core(text: str, shared: frozenset[str]) -> frozenset[str]:
+    letters = {word for word in text.replace(".", " ").split()[1:] if len(word) == 1 and word.isupper()}
+    return frozenset(word for word in _lemmas(text) if not attributes_of(word) & shared) | letters
+
+
+def _exact(fact: Fact, same: str) -> bool:
+    return _plain(fact.text) == same or (bool(fact.context) and _plain(fact.told().replace(":", "")) == same)
 
 
 def _decides(asked: Asked, fact: Fact) -> bool:
     said = f"{fact.topic.title}. {fact.told()}"
     if not all(any(mentions(said, name) for name in either) for either in asked.names):
+        return False
+    if kin_of(fact.told()) - kin_of(asked.text) - (kin_of(asked.also) if asked.also else frozenset()):
         return False
     if asked.states and asked.negated != negated(fact.text):
         return False
@@ -124,7 +146,7 @@ def values_sought(text: str) -> tuple[frozenset[str], ...]:
 
 @lru_cache(maxsize=8192)
 def _lemmas(text: str) -> frozenset[str]:
-    found = {fold(lemma) for lemma in lemmas_of(text)}
+    found = set(_STEMMER.stemWords([fold(lemma) for lemma in lemmas_of(text)]))
     # Other scripts are compared by their words as they are indexed; the tagger knows English only.
     return frozenset(found | (words_index(text) if not text.isascii() else set()))
 

@@ -8,17 +8,18 @@ both are the answer, and nobody guesses.
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from memory.command.aliases import aliases_follow
-from memory.command.fit import Asked, Fit, facts_fit, same_meaning
+from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning, values_sought
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
 from memory.domain.reading.folding import fold
-from memory.domain.reading.identifiers import Identifier, identifiers_find
+from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find, identifiers_index
 from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
+from memory.domain.reading.proper import name_meant
 from memory.domain.reading.requests import Request, request_parse
 from memory.embedding import embedder_get
 from memory.forgetting.judgement import Bound
@@ -52,6 +53,15 @@ class Answer:
     matches: list[Matched] = field(default_factory=list)
     ambiguous: bool = False
     question: str = ""
+
+
+class Hit(NamedTuple):
+    """A name in a text of a topic."""
+
+    topic: TopicSaid
+    name: str
+    text: str
+    mention: Mention
 
 
 _BY_IDENTIFIERS = """
@@ -117,17 +127,20 @@ def facts_near(
 
 
 def _identified(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer:
-    wanted = frozenset(key for found in request.identifiers for key in found.sought)
+    """Return the topics that name one of the identifiers that single out a thing, and all that merely describe."""
+    strong = frozenset(key for found in request.identifiers if found.kind in STRONG for key in found.sought)
+    weak = [keys for keys in values_sought(request.body) if not keys & strong]
+    wanted = strong or frozenset(key for keys in weak for key in keys)
     sql = _BY_IDENTIFIERS.format(wanted=bound.bind(sorted(wanted)), conditions=conditions, most=MOST_AT_ONCE + 1)
     matches = []
     for topic in topics_said(_ids(sql, bound), ever=history).values():
-        text = next(((said, found) for said in topic.texts() if (found := _first(said, wanted))), None)
-        if text is not None:
-            said, found = text
-            matches.append(
-                Matched(topic.id, f"It names the {found.kind.replace('_', ' ')} {found.text}.", 1.0, _excerpt(said, found.start))
-            )  # fmt: skip
-    told = " or ".join(found.text for found in request.identifiers)
+        for text in topic.texts():
+            found = _first(text, wanted)
+            if found is not None and all(identifiers_index(text) & keys for keys in weak):
+                why = f"It names the {found.kind.replace('_', ' ')} {found.text}."
+                matches.append(Matched(topic.id, why, 1.0, _excerpt(text, found.start)))
+                break
+    told = " or ".join(dict.fromkeys(found.text for found in request.identifiers))
     return Answer(matches, question="" if matches else f"Nothing here names {told}.")
 
 
@@ -141,18 +154,15 @@ def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
 def _named(request: Request, scope: str, conditions: str, bound: Bound, *, history: bool) -> Answer:
     either = [name for names in names_alternatives(request.things, scope) for name in names]
     sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=MOST_AT_ONCE + 1)
-    found: list[tuple[TopicSaid, str, str, Mention]] = []
+    found: list[Hit] = []
     for topic in topics_said(_ids(sql, bound), ever=history).values():
-        hit = next(
-            ((name, text, mention) for text in topic.texts() for name in either if (mention := _mention(text, name))),
-            None,
-        )
-        if hit is not None:
-            found.append((topic, *hit))
+        hits = [Hit(topic, name, text, mention) for text in topic.texts() for name in either for mention in mentions_find(text, name)]
+        if hits:
+            found.append(max(hits, key=lambda hit: (hit.mention.how != "tagged", name_meant(hit.text, hit.mention))))
     found = _of_one_kind(found)
     matches = [
-        Matched(topic.id, _mention_words(name, mention, request.things), _sureness(mention), _excerpt(text, mention.start))
-        for topic, name, text, mention in found
+        Matched(hit.topic.id, _mention_words(hit, request.things), _SURE[hit.mention.how], _excerpt(hit.text, hit.mention.start))
+        for hit in found
     ]  # fmt: skip
     told = " or ".join(request.things)
     return Answer(matches, question="" if matches else f"Nothing here mentions {told}.")
@@ -162,19 +172,22 @@ def _mention(text: str, name: str) -> Mention | None:
     return next(iter(mentions_find(text, name)), None)
 
 
-def _of_one_kind(found: list[tuple[TopicSaid, str, str, Mention]]) -> list[tuple[TopicSaid, str, str, Mention]]:
-    """Leave out words that merely look like the name: "mark the day" where other topics write of Mark."""
-    return found
+def _of_one_kind(found: list[Hit]) -> list[Hit]:
+    """Leave out words that merely look like the name where other topics write it as one: "mark the day" beside Mark,
+    ``@ann`` beside Ann."""
+    if any(hit.mention.how != "tagged" for hit in found):
+        found = [hit for hit in found if hit.mention.how != "tagged"]
+    proper = [hit for hit in found if not hit.name[:1].isupper() or " " in hit.name or name_meant(hit.text, hit.mention)]
+    return proper or found
 
 
-def _mention_words(name: str, mention: Mention, asked: Sequence[str]) -> str:
-    also = "" if any(fold(name) == fold(thing) for thing in asked) else ", another name for it"
-    how = {"whole": "", "inflected": " in another form", "latin": " in another spelling"}[mention.how]
-    return f"It mentions {name}{how}{also}."
+_FORMS = {"whole": "", "tagged": " as a tag", "inflected": " in another form", "latin": " in another spelling"}
+_SURE = {"whole": 1.0, "tagged": 0.9, "inflected": 0.9, "latin": 0.8}
 
 
-def _sureness(mention: Mention) -> float:
-    return {"whole": 1.0, "inflected": 0.9, "latin": 0.8}[mention.how]
+def _mention_words(hit: Hit, asked: Sequence[str]) -> str:
+    also = "" if any(fold(hit.name) == fold(thing) for thing in asked) else ", another name for it"
+    return f"It mentions {hit.name}{_FORMS[hit.mention.how]}{also}."
 
 
 def _only_name(request: Request) -> bool:
@@ -217,7 +230,7 @@ def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:
     return [
         fit
         for fit in fits
-        if fit is best or best.score - fit.score < margin or same_meaning(best.fact, fit.fact)
+        if fit is best or rivals(best, fit, margin=margin) or same_meaning(best.fact, fit.fact)
     ]  # fmt: skip
 
 

@@ -169,7 +169,11 @@ def is_label(text: str) -> bool:
 
 def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
     title = "" if topic.title.casefold() == _UNTITLED else topic.title
-    for element in topic.elements():
+    elements = topic.elements()
+    for element in elements:
+        if element.where == TITLE and len(elements) > 1 and is_label(element.text):
+            # It names what the other elements speak of.
+            continue
         context = "" if element.where == TITLE else _context(title, element)
         for start, end, clauses in _divided(element.text):
             whole = tuple(clause for clause in clauses if not clause.item)

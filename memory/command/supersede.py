@@ -7,12 +7,12 @@ are named in the refusal.
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db import transaction
 
 from memory.access.principal import Principal
-from memory.command.fit import Asked, Fit, facts_fit, same_meaning
+from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
 from memory.command.match import asked_of, facts_near, names_alternatives
 from memory.command.rest import rest_of
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
@@ -30,10 +30,10 @@ from memory.ingest.plan import Reply
 from memory.models import AuditEvent
 
 MAX_TEXT = 20_000
-LEAST = 0.3
+LEAST = 0.4
 MARGIN = 0.015
-# How much it counts that the new text speaks of the same attribute of the same subject as an old fact.
-CONTINUES = 0.25
+# How much it counts, beside the request, that the new text goes on with an old fact.
+CONTINUES = 0.5
 SUPERSEDES = "supersedes"
 
 
@@ -99,32 +99,35 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
     within = scope_sql("t.scope_id", scope, bound.bind)
     conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     names = names_alternatives(request.names, scope)
-    for asked, strict in _askings(request, names):
+    for asked, strict in _askings(request, names, new_text):
         topics = facts_near(request.body, asked.names, conditions=conditions, bound=bound)
         facts = [fact for topic in topics.values() for fact in facts_of(topic)]
         fits = _continuing(facts_fit(asked, facts, strict=strict), new_text, relaxed=asked is not None and not strict)
         if fits:
-            return _chosen(fits, new_text)
+            return _chosen(fits)
     return []
 
 
-def _askings(request: Request, names: tuple[tuple[str, ...], ...]) -> list[tuple[Asked, bool]]:
+def _askings(request: Request, names: tuple[tuple[str, ...], ...], new_text: str) -> list[tuple[Asked, bool]]:
     """Return ever looser ways to ask: as said, then without the values that the statement gives."""
-    whole = asked_of(request, names)
+    whole = replace(asked_of(request, names), also=new_text)
     askings = [(whole, True)]
     if len(names) > 1:
         # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
-        askings.append((Asked(whole.text, names[:1], whole.negated, False, whole.attributes), False))
+        askings.append((Asked(whole.text, names[:1], whole.negated, False, whole.attributes, new_text), False))
     return askings
 
 
 def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fit]:
     """Weigh in how well the new text goes on with a fact, and leave out what is not meant."""
-    new = attributes_of(new_text)
+    if not fits:
+        return []
+    new = Asked(new_text, (), False, False, attributes_of(new_text))
+    goes_on = {id(fit.fact): fit.score for fit in facts_fit(new, [fit.fact for fit in fits], strict=False)}
     found = []
     for fit in fits:
-        agree = attributes_agree(new, attributes_of(fit.fact.told()))
-        score = 1.0 + CONTINUES * agree if fit.exact else fit.score + CONTINUES * agree
+        agree = attributes_agree(new.attributes, attributes_of(fit.fact.told()))
+        score = fit.score + CONTINUES * goes_on[id(fit.fact)]
         if relaxed and agree < 1:
             continue
         if fit.exact or score >= LEAST:
@@ -132,17 +135,17 @@ def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fi
     return sorted(found, key=lambda fit: -fit.score)
 
 
-def _chosen(fits: Sequence[Fit], new_text: str) -> list[Fit]:
+def _chosen(fits: Sequence[Fit]) -> list[Fit]:
     exact = [fit for fit in fits if fit.exact]
-    # The whole sentence before one thing of a list in it, unless that thing alone is said.
     best = (exact or fits)[0]
-    rivals = [
+    others = [
         fit
-        for fit in (exact or fits)
-        if not same_meaning(best.fact, fit.fact) and not _overlapping(best.fact, fit.fact) and best.score - fit.score < MARGIN
-    ]  # fmt: skip
-    if rivals and not exact:
-        meant = [best, *rivals]
+        for fit in fits
+        if rivals(best, fit, margin=MARGIN)
+        and not (exact or same_meaning(best.fact, fit.fact) or _overlapping(best.fact, fit.fact))
+    ]
+    if len(others) > 1 or (others and others[0] is not best):
+        meant = [best, *(fit for fit in others if fit is not best)]
         raise Ambiguous(
             f"{len(meant)} facts match equally well: " + "; ".join(repr(fit.fact.text[:200]) for fit in meant)
             + ". Say which is meant.",

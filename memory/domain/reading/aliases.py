@@ -7,7 +7,12 @@ from collections.abc import Iterator
 # quotes, a handle, or a code with a digit in it.
 _PARTICLE = r"(?:de|da|di|del|della|van|von|der|den|bin|ibn|al|el|la|le|of|the|und|y|do|dos)"
 _UPPER = r"(?:[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’.-]*|[А-ЯЁЄІЇҐΑ-ΩΆ-Ώ][\w'’-]*)"
-_FOREIGN = "[\u0370-\u1fff\u2c00-\u2dff\u3040-\ud7af\uf900-\ufaff][\\w\u0300-\u036f\u0590-\u06ff\u0900-\u0eff・ ·'-]*"
+_LETTER = "\u0370-\u1fff\u2c00-\u2dff\u3005\u3040-\ud7af\uf900-\ufaff"
+_FOREIGN = f"[{_LETTER}][{_LETTER}\u0300-\u036f・·'-]*(?: [{_LETTER}][{_LETTER}\u0300-\u036f・·'-]*)*"
+_THING = (
+    r"(?:[Ss]erver|[Pp]roject|[Hh]ost|[Mm]achine|[Ss]ervice|[Nn]ode|[Cc]luster|[Dd]atabase|[Rr]epo|[Aa]pp|[Tt]eam|[Pp]roduct|[Uu]ser|"
+    r"[Cc]ustomer|[Dd]evice|[Pp]rinter)"
+)
 _CODE = r"(?:[@#][\w.-]+|[A-Za-z][\w.-]*\d[\w.-]*|[\w.+-]+@[\w.-]+\w)"
 _QUOTED = r"[\"“„«'‘「『](?P<quoted{n}>[^\"”“»'’」』\n]{{1,80}})[\"”“»'’」』]"
 
@@ -15,7 +20,7 @@ _QUOTED = r"[\"“„«'‘「『](?P<quoted{n}>[^\"”“»'’」』\n]{{1,80}
 def _name(number: int) -> str:
     quoted = _QUOTED.format(n=number)
     words = rf"{_UPPER}(?:\s+(?:{_PARTICLE}\s+)*{_UPPER})*"
-    return rf"(?:{quoted}|(?P<plain{number}>{words}|{_CODE}|{_FOREIGN}))"
+    return rf"(?:{quoted}|{_THING}\s+(?P<thing{number}>[a-z][\w.-]*\w)|(?P<plain{number}>{words}|{_CODE}|{_FOREIGN}))"
 
 
 # What may stand between a name and the words that say it is another's, and after them before the other name.
@@ -76,7 +81,7 @@ def aliases_find(text: str) -> list[tuple[str, str]]:
         return found
     for pattern in (_SAME, _BOTH, _EQUALS, _POSSESSED, _SPELLING):
         for match in pattern.finditer(text):
-            one, other = (_trimmed(match[f"quoted{at}"] or match[f"plain{at}"]) for at in (1, 2))
+            one, other = (_trimmed(match[f"quoted{at}"] or match[f"thing{at}"] or match[f"plain{at}"]) for at in (1, 2))
             if one and other and one.casefold() != other.casefold() and (one, other) not in found:
                 found.append((one, other))
     return found
@@ -89,7 +94,7 @@ def _trimmed(name: str) -> str:
 def names_iter(text: str) -> Iterator[str]:
     """Return what looks like names in ``text``: words in capitals, runs of other scripts, quoted words, codes."""
     for match in _ANY.finditer(text):
-        yield _trimmed(match["quoted1"] or match["plain1"])
+        yield _trimmed(match["quoted1"] or match["thing1"] or match["plain1"])
 
 
 _ANY = re.compile(_name(1))

@@ -5,6 +5,7 @@ home town is Madrid" share ``residence``. The names follow the properties of sch
 Product where those have one.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -30,10 +31,10 @@ _LEXICON: Final[Mapping[str, str]] = {
     "password": "password passphrase passcode pin secret credential passwort",
     "code": "code combination door_code",
     "color": "color colour hue",
-    "food": "food dish eat meal cuisine lunch dinner breakfast snack dessert recipe",
+    "food": "food dish eat eater eating meal cuisine lunch dinner breakfast snack dessert recipe",
     "drink": "drink beverage coffee tea beer wine",
     "allergy": "allergic allergy intolerant intolerance anaphylactic allergen react",
-    "diet": "diet vegetarian vegan pescatarian keto halal kosher gluten-free omnivore meat carnivore",
+    "diet": "diet eat eater vegetarian vegan pescatarian keto halal kosher gluten-free omnivore meat carnivore",
     "hobby": "hobby pastime spare enjoy play collect hobbyist interest leisure",
     "sport": "sport football soccer tennis basketball swim swimming marathon gym yoga climb climbing cycling hike ski chess",
     "music": "music instrument guitar piano violin band song singer album genre cello drum listen flute trumpet",
@@ -58,10 +59,10 @@ _LEXICON: Final[Mapping[str, str]] = {
     "budget": "budget spend spending fund",
     "bank": "bank iban account",
     "date": "date day scheduled schedule appointment meeting when start begin take_place",
-    "deadline": "deadline due ship release launch deliver delivery target go_live live_date ship_date",
+    "deadline": "deadline due ship release launch deliver delivery target submit submission hand_in",
     "status": "status state progress stage phase complete completed finish finished block blocked ongoing",
     "owner": "owner own belong maintain maintainer lead leader responsible charge head owned run_by maintainer manage",
-    "manager": "manager boss supervisor report line_manager",
+    "manager": "manager boss supervisor report manage supervise",
     "ceo": "ceo chief president founder director chair chairman",
     "headquarters": "headquarters headquarter hq headquartered seat based located",
     "location": "location locate located where room floor desk kept stand site place",
@@ -111,6 +112,13 @@ _PLAIN: Final = frozenset(
 )
 
 
+_PHRASES: Final = (
+    (re.compile(r"\b(?:hand(?:ed)?|turn(?:ed)?|send|sent) in\b|\b(?:until|by) (?:the )?\d", re.IGNORECASE), "deadline"),
+    (re.compile(r"\bmother tongue\b|\bnative (?:language|speaker)\b", re.IGNORECASE), "language"),
+    (re.compile(r"\bcan(?:'t|not) stand\b", re.IGNORECASE), "dislike"),
+)
+
+
 @lru_cache(maxsize=8192)
 def attributes_of(text: str) -> frozenset[str]:
     """Return the attributes that the words of one English sentence or phrase speak of; none for many sentences."""
@@ -118,6 +126,7 @@ def attributes_of(text: str) -> frozenset[str]:
     for word in words_tag(text):
         for form in {word.lemma, word.text.casefold(), _singular(word.text.casefold())}:
             found |= _BY_LEMMA.get(form, frozenset())
+    found |= {name for pattern, name in _PHRASES if pattern.search(text)}
     return frozenset(found)
 
 

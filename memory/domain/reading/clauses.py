@@ -225,7 +225,9 @@ def _subjects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple
         return ()
     said = sentence[words[verb].end :]
     word = words[verb].text
-    single = _PLURAL.get(word.casefold(), word if words[verb].tag in ("VVD", "VM0", "VHD", "VVZ", "VBZ") else f"{word}s")
+    single = _PLURAL.get(
+        word.casefold(), word if words[verb].tag in ("VVD", "VM0", "VHD", "VVZ", "VBZ") else f"{word}s"
+    )
     names = [sentence[part[0].start : part[-1].end] for part in (left, right)]
     ends = [(0, words[at].start), (words[at].start, words[verb].start)]
     return tuple(

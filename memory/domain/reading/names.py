@@ -54,19 +54,22 @@ _GIVEN = frozenset(
 )
 # These join words to one: a name that goes on behind them is another.
 _JOINERS = "-_./@:&+#~\\"
-# Endings that a name in Cyrillic takes in a sentence, by the ending of its first form.
-_CASES = {
-    "а": ("ы", "и", "е", "у", "ой", "ою", "ей"),
-    "я": ("и", "е", "ю", "ей", "ёй"),
-    "": ("у", "ом", "е", "ем"),
-    "й": ("ю", "ем", "е", "я"),
-}
+# Endings that a name in Cyrillic takes in a sentence, one line per declension.
+_CASES = (
+    ("а", "ы", "и", "е", "у", "ой", "ою", "ей"),
+    ("я", "и", "е", "ю", "ей", "ёй", "ой"),
+    ("", "а", "у", "ом", "е", "ем"),
+    ("й", "я", "ю", "ем", "е", "и"),
+    ("ь", "я", "ю", "ем", "е", "и", "ью"),
+)
+# Stems of which both a man's and a woman's name are made: Александр and Александра are two people.
+_TWO = ("александр", "валентин", "август", "антонин", "павл", "виктор", "константин", "богдан", "станислав", "владислав", "ярослав", "мирослав")
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
     """Where a name stands in a text. ``how`` is ``whole`` for the same letters but for case and accents, ``inflected``
-    for another ending of the same name, ``latin`` for the same name in another script."""
+    for another ending of the same name, ``tagged`` where it is a handle or a hashtag, ``latin`` for the same name in another script."""
 
     start: int
     end: int
@@ -105,11 +108,17 @@ def mentions_find(text: str, name: str) -> list[Mention]:
     wanted = _words(name)
     if not wanted:
         return []
+    # A letter by itself is a name only as it is written: plan A is not a plan.
+    letter = name.strip() if len(name.strip()) == 1 else ""
     words = _words(text)
     found = []
     for at in range(len(words) - len(wanted) + 1):
         piece = words[at : at + len(wanted)]
         how = _same(wanted, piece)
+        if letter and piece[0].text != letter:
+            continue
+        if how == "whole" and _tagged(text, piece, name):
+            how = "tagged"
         if how and _joined_alike(text, piece, name, wanted) and _bounded(text, piece, name, wanted):
             found.append(Mention(piece[0].start, piece[-1].end, how))
     return found
@@ -187,6 +196,11 @@ def _same(wanted: Sequence[_Word], piece: Sequence[_Word]) -> str:
     return worst
 
 
+def _tagged(text: str, piece: Sequence[_Word], name: str) -> bool:
+    before = text[: piece[0].start][-2:]
+    return before[-1:] in ("#", "@") and not name.startswith(("#", "@")) and not before[:-1].isalnum()
+
+
 def _one_name(one: _Word, other: _Word) -> bool:
     if one.folded.isascii() != other.folded.isascii():
         return _key(one.folded) == _key(other.folded)
@@ -196,9 +210,12 @@ def _one_name(one: _Word, other: _Word) -> bool:
 
 
 def _inflected(name: str, other: str) -> bool:
-    ending = name[-1] if name[-1] in _CASES else ""
-    stem = name[: len(name) - len(ending)]
-    return len(stem) > 2 and other.startswith(stem) and other[len(stem) :] in _CASES[ending]
+    return any(stem in _stems(other, endings) for endings in _CASES for stem in _stems(name, endings))
+
+
+def _stems(word: str, endings: Sequence[str]) -> set[str]:
+    stems = {word.removesuffix(ending) for ending in endings if word.endswith(ending)}
+    return {stem for stem in stems if len(stem) > 2 and stem not in _TWO}
 
 
 def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
@@ -220,6 +237,8 @@ def _bounded(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Wor
     """Tell whether the name ends where the words end, and is no part of a longer one."""
     start, end = piece[0].start, piece[-1].end
     before, after = text[:start][-2:], text[end:][:2]
+    if _tagged(text, piece, name):
+        before = ""
     asked_before, asked_after = name[: wanted[0].start], name[wanted[-1].end :]
     if _UNSPACED.match(piece[0].text) and before and _one_script(before[-1], piece[0].text):
         return False

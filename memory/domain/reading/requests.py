@@ -61,7 +61,7 @@ _KINDS = frozenset(
 # The same for identifiers, which say by themselves which one is meant.
 GENERIC = _KINDS | frozenset(
     "account order invoice ticket number num no id e-mail email mail address phone telephone tel mobile cell fax card credit debit handle "
-    "url link page website site ip file path folder directory document with by whose is code reference ref case of for from his her their "
+    "what happened happen happens occurred events event url link page website site ip file path folder directory document with by whose is code reference ref case of for from his her their "
     "its my our your date on at in dated isbn uuid iban mac vin passport key serial login tag version repo repository commit".split()
 )
 _DEFINITE = re.compile(
@@ -71,6 +71,13 @@ _CALENDAR = frozenset(
     "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
     "saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
+_CALLED = re.compile(
+    r"^(?:the\s+)?(?:server|project|host|machine|device|service|app|customer|client|company|firm|city|town|country|brand|product|team|"
+    r"user|person|employee|contact|patient)\s+\S+$",
+    re.IGNORECASE,
+)
+# Scripts without capital letters, in which names look like any other word.
+_CASELESS = re.compile("[\u0590-\u1bff\u2d30-\u2fff\u3040-\ud7af\uf900-\ufaff]")
 _EAST = re.compile("[\u0370-\u1fff\u2c00-\u2dff\u3040-\ud7af\uf900-\ufaff]")
 _JOINED = re.compile(r"\s*(?:,\s*(?:and\s+)?|\s+(?:and|und|y|et|и)\s+|、|和|と)\s*")
 _QUOTED = re.compile(r"^[\"“„«'‘「『](.+)[\"”“»'’」』]$")
@@ -158,16 +165,24 @@ def _kind(
         short = len(body.split()) <= 3 and (len(body) <= 6 or " " in body or not re.search("[\u3040-\ud7af]", body))
         if short and not found:
             return "names", [body]
-    if names and not _meaning(_without(rest, names), _KINDS):
+    shouted = all(name.isupper() and name.isalpha() and len(name) > 1 for name in names)
+    if names and not _meaning(_without(rest, names), _KINDS) and not (shouted and _DEFINITE.match(body)):
         return "names", names
     words = body.split()
     if len(words) == 1 and not found and not _DEFINITE.match(body):
         return "names", [body]
+    left = _meaning(body, _KINDS)
+    if len(left) == 1 and not found and _CALLED.match(body) and body.casefold().endswith(left[0]):
+        # "the server quail": what kind of thing it is, and its name.
+        return "names", [body[-len(left[0]) :]]
     return "fact", []
 
 
 def _thing(body: str, names: list[str]) -> str:
     """Return what "everything about" is about: the one name in it, or the words as they are."""
+    if len(names) == 1 and re.match(rf"{re.escape(names[0])}\s*[,(–—]", body):
+        # "Rose, the goalkeeper"
+        return names[0]
     owned = re.sub(r"(?:'s|’s|s')$", "", body)
     if len(names) == 1 and not _meaning(_without(owned, names), _KINDS):
         return names[0]
@@ -219,8 +234,8 @@ def _name_like(word: Word, *, first: bool, after: Word | None) -> bool:
     plain = word.text.casefold()
     if not any(map(str.isalpha, word.text)) or plain in _CALENDAR or plain in ("i", "i'm"):
         return False
-    if _EAST.search(word.text):
-        return True
+    if _CASELESS.search(word.text):
+        return False
     if after is not None and after.tag == "POS" and word.tag not in ("PNP", "DPS") and plain not in GENERIC:
         return word.text[:1].isupper() or word.tag in ("NP0", "UNC")
     if (
