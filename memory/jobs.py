@@ -30,6 +30,9 @@ logger = structlog.get_logger(__name__)
 # another turn if there is more to do.
 TURN_SECONDS = 60.0
 
+# So much of a turn may be spent on looking for duplicates; whatever is left waits for the next.
+REVISE_SECONDS = 20.0
+
 # One transaction of the shadow search; at the usual share a handful of them are asked again.
 SHADOW_ROWS = 200
 
@@ -44,10 +47,10 @@ SCHEDULES = {
 
 def upkeep() -> dict[str, int]:
     """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
-    bring a new half-life to the rows, answer wake-ups. Runs each minute and on request."""
+    bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "indexed": 0, "runs": 0}
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "indexed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
@@ -64,6 +67,8 @@ def upkeep() -> dict[str, int]:
         done["embedded"] += given
         if time.monotonic() >= until:
             break
+    # After the vectors: what was written is compared with its like.
+    done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
     # What runs have archived leaves the counts of words now and not a minute later.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
@@ -75,6 +80,8 @@ def upkeep() -> dict[str, int]:
 def forget_scheduled(scope: str) -> str | None:
     """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
+    # What was passed by while nobody looked, or compared with too few, is found once a day at the latest.
+    duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
     if run is None:
         return None
     if run.status == run.Status.APPLYING:

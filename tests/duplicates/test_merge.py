@@ -1,6 +1,5 @@
 """Merging: one topic of two, with everything both had; and undo, which makes both what they were."""
 
-import datetime as dt
 import uuid
 from typing import Any
 
@@ -129,7 +128,6 @@ def test_what_changed_since_is_told_and_neither_is_touched(
     elif what == "pin":
         agent.post(f"/v1/topics/{newer}/pin", {"reason": "dear"}).ok()
     else:
-        operator.post(f"/v1/topics/{newer}/archive", {}).ok() if False else None
         Topic.objects.filter(pk=newer).update(released_at=clock.now)
     settle()
     before = store()
@@ -147,7 +145,7 @@ def test_a_retrieval_is_no_reason_to_leave_two_in_one(agent: Caller, operator: C
     pair = pair_make(older, newer)
     merge(pair.pk, clock)
     later(clock, minutes=5)
-    assert agent.ask("Anna captain")
+    assert agent.post("/v1/query", {"q": "Anna captain"}).ok()["candidates"]
     settle()
     used = operator.topic(newer)["salience"]
     assert undo(pair.pk, clock).restored
@@ -195,7 +193,7 @@ def test_merges_of_merges_are_undone_from_the_last(agent: Caller, operator: Call
 
 
 def test_keeping_both_is_remembered_until_a_text_changes(agent: Caller, clock: Clock):
-    older, newer = twins(agent)
+    older, _newer = twins(agent)
     assert look() == 1
     pair_keep_both(only_pair()["id"], principal=PERSON, reason="two harbors", now=clock.now)
     assert look("/") == 0
@@ -204,7 +202,6 @@ def test_keeping_both_is_remembered_until_a_text_changes(agent: Caller, clock: C
     agent.patch(f"/v1/topics/{older}", {"summary": "the old one"}).ok()
     assert look() == 1
     assert only_pair()["state"] == "open"
-    assert undo is not None
 
 
 def test_keeping_both_can_be_taken_back(agent: Caller, clock: Clock):
@@ -223,7 +220,7 @@ def test_superseding_takes_the_older_out_of_queries_and_can_be_undone(agent: Cal
     later(clock, minutes=1)
     run = pair_supersede(pair.pk, principal=PERSON, reason="moved", now=clock.now)
     assert run_results(run) == [f"superseded:{older}"]
-    assert older not in [each["topic_id"] for each in agent.post("/v1/query", {"q": "Bergen 12"}).ok()["candidates"]]
+    assert older not in [each["topic_id"] for each in agent.get("/v1/topics?rung=any").ok()["items"]]
     assert Link.objects.filter(source=newer, target=older, kind="supersedes").count() == 1
     assert undo(pair.pk, clock).restored
     settle()
@@ -292,14 +289,14 @@ def test_summarized_histories_turn_warm_where_they_no_longer_fit(agent: Caller, 
 def test_pairs_of_a_topic_that_went_lapse(agent: Caller, clock: Clock):
     one = agent.remember("The harbor")
     two_ = agent.remember("The harbor")
-    three = agent.remember("The harbor")
+    agent.remember("The harbor")
     assert look() == 3
-    pair = next(each for each in pairs() if {str(each["newer"]["topic_id"]), str(each["older"]["topic_id"])} == {one, two_})
+    pair = next(
+        each for each in pairs() if {str(each["newer"]["topic_id"]), str(each["older"]["topic_id"])} == {one, two_}
+    )
     merge(pair["id"], clock)
     states = sorted(each["state"] for each in pairs())
     assert states == ["lapsed", "merged", "open"]
     assert undo(pair["id"], clock).restored
     look()
     assert sorted(each["state"] for each in pairs()) == ["open", "open", "undone"]
-    assert three
-    assert dt.timedelta(0) == dt.timedelta(0)
