@@ -245,6 +245,7 @@ def test_picks_that_are_none_make_no_list(op: Client, operator: Caller, topics: 
     assert ForgetListing.objects.count() == 1
 
 
+@pytest.mark.meaning
 def test_a_request_that_fits_two_things_is_answered_with_both_and_does_nothing(op: Client, operator: Caller) -> None:
     one = operator.remember("Wifi password", summary="The wifi password of the office is blue-canoe.")
     two = operator.remember("Wifi password", summary="The wifi password of the cabin is red-kayak.")
@@ -261,6 +262,25 @@ def test_a_request_that_fits_two_things_is_answered_with_both_and_does_nothing(o
     assert "Release 1 topic?" in text_of(op.get(chosen))
     op.post(chosen, {})
     assert (released(one), released(two)) == (True, False)
+
+
+@pytest.mark.meaning
+def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_says_so(
+    op: Client, operator: Caller
+) -> None:
+    one = operator.remember("Home", summary="The garage code is blue-canoe. The gardener comes on Mondays.")
+    page = listed(op, query="forget the garage code")
+    said = text_of(op.get(page))
+    assert "Of 1 only a part goes: the rest stays, as a topic of its own." in said
+    assert "stays Home · The gardener comes on Mondays." in said
+    op.post(page, {})
+    assert released(one)
+    assert Topic.objects.exclude(pk=one).get().summary == "The gardener comes on Mondays."
+
+
+def test_what_a_topic_names_beside_the_address_that_was_asked_for_is_told(op: Client, operator: Caller) -> None:
+    operator.remember("Lease", summary="Write to ann@example.org, or to bob@example.org.")
+    assert "also names bob@example.org" in text_of(op.get(listed(op, query="ann@example.org")))
 
 
 # --- What readers see ------------------------------------------------------------------------------------------------
@@ -333,6 +353,37 @@ def test_the_page_of_a_topic_leads_to_its_purge_whatever_its_standing(op: Client
     assert f"/topics/{one}/purge/" in body_of(op.get(f"/topics/{one}/"))
     assert op.post(f"/topics/{one}/purge/", {"typed": "one", "reason": "asked"}).status_code == 302
     assert gone(one)
+
+
+def test_a_fact_of_a_topic_is_replaced_and_what_else_it_says_stays(op: Client, operator: Caller) -> None:
+    one = operator.remember("Ben", summary="Ben works at Acme. Ben lives in Bergen.", scope="/team")
+    page = op.get(f"/topics/{one}/supersede/")
+    assert "Ben works at Acme." in text_of(page)
+    reply = op.post(
+        f"/topics/{one}/supersede/",
+        {"old": "Ben works at Acme.", "new_text": "Ben works at Nordlys.", "reason": "he told us"},
+        follow=True,
+    )
+    said = text_of(reply)
+    assert "Replaced in 1 topic" in said
+    assert reply.redirect_chain[-1][0].startswith("/topics/")
+    summary = Topic.objects.get(pk=one).summary
+    assert "Ben lives in Bergen." in summary
+    assert "Acme" not in summary
+
+
+def test_what_a_topic_does_not_say_any_more_is_not_replaced(op: Client, operator: Caller) -> None:
+    one = operator.remember("Ben", summary="Ben works at Acme.")
+    for said in (
+        {"old": "Ben works at Nowhere.", "new_text": "Ben works at Nordlys."},
+        {"old": "Ben works at Acme.", "new_text": " "},
+        {"new_text": "Ben works at Nordlys."},
+    ):
+        assert op.post(f"/topics/{one}/supersede/", said).status_code == 422
+    assert Topic.objects.count() == 1
+    assert Topic.objects.get().summary == "Ben works at Acme."
+    op.post(f"/topics/{one}/release/", {"reason": ""})
+    assert op.get(f"/topics/{one}/supersede/").status_code == 409
 
 
 # --- Many topics -----------------------------------------------------------------------------------------------------
