@@ -84,9 +84,15 @@ class _Word:
     end: int
 
 
+_ASCII_WORD = re.compile("[a-z0-9]+")
+
+
 def words_index(text: str) -> set[str]:
     """Return the words of ``text`` by which it is found: folded, in Latin letters, and in scripts without spaces each
     sign by itself. Whatever ``mentions`` finds has all words of the name."""
+    if text.isascii():
+        # What the loop below does, at a third of its cost: this is asked of every text that is stored.
+        return {_key(word) for word in _ASCII_WORD.findall(text.lower())} - {""}
     found: set[str] = set()
     for word in _words(text):
         found.add(_key(word.folded))

@@ -34,7 +34,8 @@ _NOUN_WORDS: Final = frozenset(
     word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
 ) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
 _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
-_LETTER_NUMBER: Final = re.compile(r"[^\W\d_][ #:-]{0,3}\d|\d ?[A-Z]")
+_CAPITAL_NUMBER: Final = re.compile(r"[A-ZÄÖÜ][ #:-]{0,3}\d|\d ?[A-Z]")
+_SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
 _JOINED: Final = re.compile(r"[^\W\d][-/.#:]?\d|\d[^\W\d]|\d[-/.#:]\w|_\w|\d{8}")
 _SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
 _RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
@@ -69,7 +70,8 @@ def numbered_find(view: View) -> None:
 
 def codes_find(view: View) -> None:
     """Add what is made of letters and digits, or of numbers with a sign between them. Linear in the text."""
-    for pattern in (_PLATE, _SPACED) if view.digits and _LETTER_NUMBER.search(view.text) else ():
+    likely = view.digits and (_CAPITAL_NUMBER.search(view.text) or not _SMALL_CODES.isdisjoint(view.words))
+    for pattern in (_PLATE, _SPACED) if likely else ():
         for match in pattern.finditer(view.text):
             first = re.match(r"[^\W\d_]*", match[1])
             if first is not None and first[0].upper() not in CAPITALS:

@@ -73,9 +73,11 @@ def _negative(text: str, start: int) -> bool:
 def _measure(view: View, match: re.Match[str]) -> None:
     text, start, end = view.text, match.start(), match.end()
     number = number_canonical(match[0])
-    if scale := _SCALE.match(text, end):
-        number, end = _scaled(number, _SCALES[(scale[1] or scale[2]).lower()]), scale.end()
-    before = _BEFORE.search(text[max(0, start - 11) : start])
+    scale = _SCALE.match(text, end)
+    # Regular expressions take the Turkish letter without a dot for an "i".
+    if scale and (places := _SCALES.get((scale[1] or scale[2]).lower())):
+        number, end = _scaled(number, places), scale.end()
+    before = _BEFORE.search(text[max(0, start - 11) : start]) if _after_currency(text, start) else None
     if before and (currency := CURRENCIES.get((before[1] or before[2]).casefold())) and not _goes_on(text, end):
         # Behind a letter the word would be cut where the look back begins; nothing in the table is that long.
         view.add("amount", f"{currency} {number}", start - len(before[0]), end)
@@ -99,6 +101,14 @@ def _measure(view: View, match: re.Match[str]) -> None:
             return
     if scale and scale[2]:
         view.add("number", number, start, end)
+
+
+def _after_currency(text: str, start: int) -> bool:
+    """Tell whether a currency may stand before ``start``: a cheap look, to save the costly one."""
+    before = text[max(0, start - 11) : start].rstrip(" -")
+    if not before[-1:].isalpha():
+        return bool(before)
+    return before.rsplit(None, 1)[-1].casefold() in CURRENCIES or not before.isascii() or not before.isalpha()
 
 
 def _goes_on(text: str, at: int) -> bool:

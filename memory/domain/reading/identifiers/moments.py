@@ -2,6 +2,7 @@
 
 import calendar
 import re
+import string
 from typing import Final
 
 from memory.domain.reading.identifiers.tables import MONTHS
@@ -134,12 +135,19 @@ def _dates(view: View) -> None:
     view.hide()
 
 
+_PUNCTUATION: Final = string.punctuation + "«»“”"
 _LEADING: Final = re.compile(r"\d+")
 
 
 def _month_before(text: str, at: int) -> tuple[int, int] | None:
     """Return where the month begins that stands before ``at``, and which it is."""
     begin = max(0, at - 18)
+    words = text[begin:at].split()
+    last = words[-1].casefold().strip(_PUNCTUATION) if words else ""
+    if last in ("the", "of", "de") and len(words) > 1:
+        last = words[-2].casefold().strip(_PUNCTUATION)
+    if last not in MONTHS and last.isascii():
+        return None
     found = _MONTH_BEFORE.search(text[begin:at])
     month = _month(found[1]) if found else 0
     # At the beginning of what is looked at, the word may have been cut.
