@@ -39,6 +39,7 @@ BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
 # What reads a whole table and changes seldom is looked at again after this long by those who ask all the time.
 LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
+ELSEWHERE_WITHIN = dt.timedelta(minutes=2)
 
 
 class Finding(NamedTuple):
@@ -262,11 +263,10 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
 
 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
-    """Run all checks for a page that asks every few seconds: a check that reads a whole table and found nothing amiss
-    is made again after ``LOOKED_AT_WITHIN`` only, and the language model is looked after every few minutes. Some twenty
-    queries on small tables, whatever the store holds."""
-    seldom: dict[str, Check] = {"vectors": _vectors_check_seldom, "model": lambda _now: Finding(*model_reach_lately())}
-    return health_findings({**ALL_CHECKS, **seldom}, now=now)
+    """Run all checks for a page that asks every few seconds: what reads a whole table and was well, and models that are
+    elsewhere, are looked at every few minutes only. Some twenty queries on small tables, whatever the store holds."""
+    seldom: dict[str, Check] = {"embedder": _embedder_check_seldom, "vectors": _vectors_check_seldom}
+    return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 
 
 def outside_told() -> Finding:
@@ -278,6 +278,17 @@ def outside_told() -> Finding:
     if embedder.local and model.local:
         return Finding(True, " ".join(["Nothing leaves this machine.", *said]))
     return Finding(False, " ".join(said))
+
+
+def _embedder_check_seldom(now: dt.datetime) -> Finding:
+    told = embedder_told()
+    if not told.address:
+        return embedder_check(now)
+    # A question to an endpoint costs time and perhaps money, and much time where it does not answer.
+    key = f"health-embedder-{told.address}-{told.model}".replace(" ", "-")
+    found: Finding = cache.get(key) or embedder_check(now)
+    cache.add(key, found, ELSEWHERE_WITHIN.total_seconds())
+    return found
 
 
 def _vectors_check_seldom(now: dt.datetime) -> Finding:

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from memory.health import ALL_CHECKS, outside_told
+from memory.health import ALL_CHECKS, Finding, outside_told
 from memory.llm.told import SENT
 from tests.llm import server
 from tests.llm.server import Model
@@ -150,3 +150,16 @@ def test_none_is_no_illness(db: None, settings: Any) -> None:
 
 def test_the_overview_leads_here(looker: Client) -> None:
     assert 'href="/model/"' in text_of(looker, "/")
+
+
+def test_a_remote_embedder_is_not_asked_by_every_look_at_the_overview(
+    looker: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("memory.health.embedder_check", lambda now: asked.append(now) or Finding(False, "It is away."))
+    settings.MEMSTATE_EMBEDDER = "openai"
+    settings.MEMSTATE_EMBEDDING_MODEL = "an-embedder"
+    monkeypatch.setattr("memory.health._vectors_check_seldom", lambda _now: Finding(True, "Fine."))
+    for _look in range(3):
+        assert "It is away." in text_of(looker, "/overview/health/")
+    assert len(asked) == 1
