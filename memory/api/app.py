@@ -13,7 +13,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from memory.api import command, evidence, ingest, policies, query, runs, service, topics
+from memory.api import command, duplicates, evidence, extract, ingest, policies, query, receipts, runs, service, topics
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
@@ -30,9 +30,11 @@ steer forgetting: there a member that is not known is refused, lest a mistyped s
 
 TAGS = [
     {"name": "ingest", "description": "Remembering."},
+    {"name": "extract", "description": "A text becomes facts."},
     {"name": "query", "description": "Asking for context."},
     {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
     {"name": "command", "description": "Forgetting on command: release, purge and supersede."},
+    {"name": "duplicates", "description": "Topics that may be one: review, merge, undo."},
     {"name": "policies", "description": "What forgets what, and when: values and rules, version by version."},
     {"name": "runs", "description": "Forgetting: plans, runs, undo, and what a policy would do."},
     {
@@ -112,5 +114,5 @@ api = MemoryAPI(
 )
 problems_register(api)
 # Evidence before policies, whose last route takes every address below its own.
-for room in (ingest, query, topics, command, runs, evidence, policies, service):
+for room in (ingest, extract, query, topics, command, receipts, duplicates, runs, evidence, policies, service):
     api.add_router("", room.router)

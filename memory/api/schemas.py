@@ -164,11 +164,22 @@ class DetailNeighbor(NeighborOut):
     rung: RungName
 
 
+class MergedTopic(Schema):
+    """A topic that was merged into another. ``merged_into`` is the one it went into first."""
+
+    topic_id: str
+    title: str
+    provenance: str
+    created_at: dt.datetime
+    merged_into: str
+
+
 class TopicDetail(TopicRow):
-    """A topic with all its fields and links."""
+    """A topic with all its fields and links, and what was merged into it."""
 
     fields: list[DetailField]
     neighbors: list[DetailNeighbor]
+    also_from: list[MergedTopic]
 
 
 class TopicPage(Schema):

@@ -8,9 +8,6 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.models import DuplicatePair
 
-# What is merged in one request, each pair in a transaction of its own.
-MOST_PAIRS = 200
-
 
 @dataclass(frozen=True, slots=True)
 class PairsSorted:

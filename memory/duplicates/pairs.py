@@ -22,19 +22,17 @@ from memory.duplicates.plan import survivor_first as _survivor_first
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
 from memory.policy.effective import knobs_effective
+from memory.recall.lookup import also_from
+
+# What was merged into a topic is told by the room that tells of topics.
+__all__ = [
+    "PairFilter", "also_from", "pair_detail", "pair_get", "pair_next", "pair_told", "pairs_count", "pairs_list",
+    "settings_told", "survivor_first", "waiting_count",
+]  # fmt: skip
 
 State = DuplicatePair.State
 _VERDICTS = DuplicatePair.Verdict
 
-_ALSO = """
-WITH RECURSIVE into_it AS (
-    SELECT t.id, t.merged_into_id FROM memory_topic t WHERE t.merged_into_id = %(id)s
-    UNION
-    SELECT t.id, t.merged_into_id FROM memory_topic t JOIN into_it i ON t.merged_into_id = i.id
-)
-SELECT t.id, t.title, t.provenance, t.created_at, i.merged_into_id, t.updated_at
-FROM into_it i JOIN memory_topic t ON t.id = i.id ORDER BY t.updated_at DESC, t.id
-"""
 _WAITING = """
 SELECT count(*) FROM (
     SELECT 1 FROM memory_duplicatelook l JOIN memory_scope s ON s.id = l.scope_id
@@ -165,18 +163,6 @@ def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Si
     """Return the topic that was kept, of an undecided pair the one that would be, and the other."""
     newer, older = _survivor_first(sides)
     return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
-
-
-def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
-    """Return what was merged into a topic, directly or through another, the latest first: ``{topic_id, title,
-    provenance, created_at, merged_into}``. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ALSO, {"id": topic_id})
-        return [
-            {"topic_id": str(row[0]), "title": row[1], "provenance": row[2], "created_at": row[3],
-             "merged_into": str(row[4])}
-            for row in cursor.fetchall()
-        ]  # fmt: skip
 
 
 def settings_told(scope: str) -> dict[str, Any]:

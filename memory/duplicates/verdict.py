@@ -86,7 +86,7 @@ def _row(difference: Difference) -> dict[str, Any]:
 
 
 def _one_subject(one: Saying, other: Saying) -> bool:
-    share, words, _firm = words_shared(_text(one), _text(other))
+    share, words = words_shared(_text(one), _text(other))
     return share >= SUBJECT_SHARE and words >= SUBJECT_WORDS
 
 

@@ -115,11 +115,23 @@ JOIN memory_scope s ON s.id = t.scope_id
 ORDER BY x.direction DESC, x.id
 """
 
+_ALSO = """
+WITH RECURSIVE into_it AS (
+    SELECT t.id, t.merged_into_id FROM memory_topic t WHERE t.merged_into_id = %(id)s
+    UNION
+    SELECT t.id, t.merged_into_id FROM memory_topic t JOIN into_it i ON t.merged_into_id = i.id
+)
+SELECT t.id, t.title, t.provenance, t.created_at, i.merged_into_id
+FROM into_it i JOIN memory_topic t ON t.id = i.id ORDER BY t.updated_at DESC, t.id
+"""
+
 MOST_LINKS = 200
 
 
 def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return one topic with its fields (detached ones too) and its links. Three queries. Raises ``NotVisible``.
+    """Return one topic with its fields (detached ones too), its links, and what was merged into it. Four queries.
+
+    Raises ``NotVisible``.
 
     Links lead to topics within the caller's scope, at any rung, the newest ``MOST_LINKS`` in each direction.
     """
@@ -136,7 +148,20 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
             for direction, kind, other, title, summary, topic_kind, rung, scope in cursor.fetchall()
             if principal.sees(scope)
         ]  # fmt: skip
+    topic["also_from"] = also_from(topic_id)
     return topic
+
+
+def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
+    """Return what was merged into a topic, directly or through another, the latest first: ``{topic_id, title,
+    provenance, created_at, merged_into}``. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ALSO, {"id": topic_id})
+        return [
+            {"topic_id": str(row[0]), "title": row[1], "provenance": row[2], "created_at": row[3],
+             "merged_into": str(row[4])}
+            for row in cursor.fetchall()
+        ]  # fmt: skip
 
 
 _HISTORY = f"""

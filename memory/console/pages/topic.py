@@ -28,7 +28,7 @@ REVISIONS = 30
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show one topic. Fifteen queries at most, whatever its history; salience and uses load by themselves."""
+    """Show one topic. Sixteen queries at most, whatever its history; salience and uses load by themselves."""
     now = timezone.now()
     told = topic_timeline(topic_id, principal=request.principal, now=now)
     changes, _more = audit_list(
@@ -36,7 +36,7 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     )
     return show(request, "topic.html", {
         "topic": told, "why": topic_why(topic_id, principal=request.principal, now=now), "changes": changes,
-        "graph": graph_place(told["title"], told["neighbors"]),
+        "also_from": told["also_from"], "graph": graph_place(told["title"], told["neighbors"]),
     })  # fmt: skip
 
 

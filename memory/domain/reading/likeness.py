@@ -14,7 +14,7 @@ from typing import Final
 from memory.domain.reading.folding import fold
 from memory.domain.reading.likeness_order import order_differs
 from memory.domain.reading.likeness_tokens import Sort, Token, tokens_read
-from memory.domain.reading.likeness_words import SAME, SUBJECTS
+from memory.domain.reading.likeness_words import DIRECTED, SAME, SUBJECTS
 from memory.domain.reading.vocabulary import word_known
 
 SORTS: Final[tuple[Sort, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
@@ -86,18 +86,21 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
     return []
 
 
-def words_shared(one: str, other: str) -> tuple[float, int, bool]:
-    """Return how much two texts speak of the same: the share of the shorter one's words that both have, how many
-    common words that are no names, and whether a name, number or identifier is among what they share."""
-    left, right = ({token.key: token for token in tokens_read(text[:MOST_COMPARED])} for text in (one, other))
-    keys = {_stem(token): token for token in left.values()}.keys() & {_stem(token) for token in right.values()}
-    shared = [token for token in left.values() if _stem(token) in keys and token.sort != "negation"]
+def words_shared(one: str, other: str) -> tuple[float, int]:
+    """Return how much two texts speak of the same: the share of the shorter one's words that both have, and how many
+    of these are words and no names. What governs, denies or only points counts on neither side."""
+    left, right = ({_stem(token): token for token in _telling(text)} for text in (one, other))
+    shared = left.keys() & right.keys()
     least = min(len(left), len(right))
-    words = sum(token.sort == "word" for token in shared)
-    return (len(shared) / least if least else 0.0), words, any(token.sort in _FIRM for token in shared)
+    return (len(shared) / least if least else 0.0), sum(left[key].sort == "word" for key in shared)
 
 
-_FIRM: Final = ("name", "identifier", "number")
+def _telling(text: str) -> list[Token]:
+    pointing = SUBJECTS | DIRECTED
+    return [
+        token for token in tokens_read(text[:MOST_COMPARED])
+        if token.sort not in ("negation", "date") and token.key not in pointing
+    ]  # fmt: skip
 
 
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:

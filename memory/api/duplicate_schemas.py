@@ -1,0 +1,88 @@
+"""What the routes of duplicates answer, for OpenAPI."""
+
+import datetime as dt
+import uuid
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+PairState = Literal["open", "merged", "kept", "superseded", "undone", "lapsed"]
+PairVerdict = Literal["duplicate", "supersedes"]
+PairVerb = Literal["merge", "keep", "supersede", "undo"]
+
+
+class PairTopic(Schema):
+    """One of two topics."""
+
+    topic_id: uuid.UUID
+    title: str
+    summary: str
+    updated_at: dt.datetime
+
+
+class PairOut(Schema):
+    """Two topics of one scope and kind that may be one. A merge keeps ``newer``."""
+
+    id: uuid.UUID
+    scope: str
+    kind: str
+    verdict: PairVerdict = Field(
+        description="duplicate: they say the same; supersedes: the newer may replace the older."
+    )
+    state: PairState = Field(description="lapsed: one of the two has changed or left; it waits to be compared anew.")
+    similarity: float | None = Field(description="Cosine of the two texts.")
+    same_title: bool
+    held: bool = Field(description="Something that matters differs, so that it is never merged by itself.")
+    held_because: list[str] = Field(description="What differs, in sentences.")
+    newer: PairTopic
+    older: PairTopic
+    survivor: uuid.UUID | None
+    found_at: dt.datetime
+    decided_at: dt.datetime | None
+    decided_by: str
+    reason: str
+    run_id: uuid.UUID | None = Field(description="The run that takes the decision back.")
+
+
+class PairPage(Schema):
+    """Pairs, found last first."""
+
+    items: list[PairOut]
+    next: str | None
+
+
+class PairDifference(Schema):
+    """Something that matters and differs; empty where a side says nothing of the kind."""
+
+    sort: str
+    older: str
+    newer: str
+    where: str
+    sentence: str
+
+
+class PairDetail(PairOut):
+    """A pair with what matters and differs, and what a merge would do."""
+
+    differences: list[PairDifference]
+    merge: dict[str, Any] = Field(description="What a merge would do; empty where there is nothing to merge.")
+    may: list[PairVerb] = Field(description="What can be decided now.")
+    gone: str = Field(description="Why nothing can be decided, if so.")
+
+
+class PairConflict(Schema):
+    """A topic that changed since, and how."""
+
+    topic_id: uuid.UUID
+    why: str
+
+
+class PairDecided(Schema):
+    """What was decided. Of an undo, ``restored`` says whether both are as before; if not, nothing was touched."""
+
+    pair: PairOut
+    run_id: uuid.UUID | None
+    results: list[str] = Field(description="As merged:<topic>->:<survivor>.")
+    restored: bool | None = None
+    conflicts: list[PairConflict] = []

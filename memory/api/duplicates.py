@@ -1,0 +1,103 @@
+"""Duplicates: /v1/duplicates, what was found and what is decided about it. Operators decide, everybody may read."""
+
+import uuid
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+
+from memory.access.principal import Principal
+from memory.api.authentication import principal_of
+from memory.api.duplicate_schemas import PairDecided, PairDetail, PairPage, PairState, PairVerdict
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.schemas import Reason
+from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
+from memory.duplicates.pairs import PairFilter, pair_detail, pair_told, pairs_list
+from memory.forgetting.runs import run_results
+from memory.models import ForgetRun
+
+router = Router(tags=["duplicates"])
+
+_READ = problems(401, 403, 404, 422, 429, 503)
+_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+@router.get("/duplicates", summary="List pairs that may be one", response={200: PairPage, **_READ})
+def duplicate_list(
+    request: HttpRequest,
+    scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
+    state: PairState | None = "open",
+    verdict: PairVerdict | None = None,
+    held: bool | None = None,
+    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+) -> HttpResponse:
+    """List pairs at a scope and below, found last first; without a `state` those that wait for a decision."""
+    principal = principal_of(request, "reader")
+    wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
+    pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))
+    return json_reply({"items": pairs, "next": following})
+
+
+@router.get("/duplicates/{topicid:pair_id}", summary="Look at one pair", response={200: PairDetail, **_READ})
+def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
+    """Tell what matters and differs between two topics, and what a merge would do."""
+    told = pair_detail(pair_id, principal=principal_of(request, "reader"), now=timezone.now())
+    return json_reply(
+        {name: value for name, value in told.items() if name not in ("title", "summary", "fields", "sides")}
+    )
+
+
+@router.post("/duplicates/{topicid:pair_id}/merge", summary="Merge a pair", response={200: PairDecided, **_CHANGE})
+def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Make one topic of two: the one that was written to last takes in the other, with its history. Operator keys."""
+    principal = principal_of(request, "operator")
+    run = pair_merge(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    return _decided(pair_id, principal, run)
+
+
+@router.post("/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **_CHANGE})
+def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Note that both stay. The pair is not offered again unless one of the texts changes. Operator keys."""
+    principal = principal_of(request, "operator")
+    pair_keep_both(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    return _decided(pair_id, principal, None)
+
+
+@router.post(
+    "/duplicates/{topicid:pair_id}/supersede",
+    summary="Let the newer replace the older",
+    response={200: PairDecided, **_CHANGE},
+)
+def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Release the older topic and link the newer to it as `supersedes`. Operator keys."""
+    principal = principal_of(request, "operator")
+    run = pair_supersede(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    return _decided(pair_id, principal, run)
+
+
+@router.post("/duplicates/{topicid:pair_id}/undo", summary="Take a decision back", response={200: PairDecided, **_CHANGE})
+def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
+    """Make both topics what they were before. If one has changed since, nothing is touched and `conflicts` says how.
+    Operator keys."""
+    principal = principal_of(request, "operator")
+    undone = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    conflicts = [{"topic_id": topic_id, "why": why} for topic_id, why in undone.conflicts]
+    return _decided(pair_id, principal, None, restored=undone.restored, conflicts=conflicts)
+
+
+def _reason(payload: Reason | None) -> str:
+    return payload.reason if payload else ""
+
+
+def _decided(pair_id: uuid.UUID, principal: Principal, run: ForgetRun | None, **more: Any) -> HttpResponse:
+    body = {
+        "pair": pair_told(pair_id, principal=principal), "run_id": run.pk if run else None,
+        "results": run_results(run) if run else [], "restored": None, "conflicts": [],
+    }  # fmt: skip
+    return json_reply(body | more)

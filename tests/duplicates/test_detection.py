@@ -1,0 +1,167 @@
+"""Detection: what is offered, what is not, and what is merged without anybody."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from memory.access.principal import SYSTEM
+from memory.duplicates.detect import near_duplicates
+from memory.duplicates.pairs import PairFilter, settings_told, waiting_count
+from memory.models import DuplicateLook, DuplicatePair, ForgetRun
+from tests.cast import Caller, worker_turn
+from tests.duplicates.shop import look, only_pair, pairs, twins
+from tests.forgetting.shop import policy_put
+
+
+def facts(agent: Caller, *texts: str, **members: Any) -> list[str]:
+    return [agent.remember(text, **members) for text in texts]
+
+
+def test_the_worker_finds_what_was_written_and_looks_at_it_once(agent: Caller):
+    twins(agent)
+    assert waiting_count("/", at_most=10) == 2
+    assert worker_turn()["duplicates"] == 1
+    assert waiting_count("/", at_most=10) == 0
+    assert worker_turn()["duplicates"] == 0
+    assert only_pair()["state"] == "open"
+
+
+@pytest.mark.parametrize("members", [{"scope": "/elsewhere"}, {"topic_kind": "recipe"}])
+def test_another_scope_or_kind_is_no_duplicate(agent: Caller, members: dict[str, str]):
+    agent.remember("The harbor")
+    agent.remember("The harbor", **members)
+    assert look() == 0
+
+
+def test_untitled_topics_have_no_title_in_common(agent: Caller):
+    for value in ("one", "two"):
+        agent.remember("", fields=[{"name": "text", "value": value}])
+    assert look() == 0
+
+
+def test_a_heading_that_many_share_names_nothing(agent: Caller):
+    for number in range(9):
+        agent.remember("note", fields=[{"name": "text", "value": f"thing {number}"}])
+    assert look() == 0
+
+
+def test_no_more_than_about_fifty_pairs_are_stored_at_a_time(agent: Caller, operator: Caller):
+    items = [{"placement": "new_topic", "title": f"harbor {place // 2}"} for place in range(400)]
+    operator.post("/v1/ingest/batch", items).ok()
+    first = look()
+    assert 50 <= first <= 100
+    while look():
+        pass
+    assert DuplicatePair.objects.count() == 200
+
+
+def test_archived_and_released_topics_are_passed_by(agent: Caller, operator: Caller):
+    older, _newer = twins(agent)
+    operator.post(f"/v1/topics/{older}/archive", {}).ok()
+    assert look() == 0
+    assert not DuplicateLook.objects.filter(waiting=True).exists()
+
+
+def test_nobody_looks_where_the_mode_is_off_until_somebody_does(agent: Caller, operator: Caller):
+    policy_put(operator, duplicates_mode="off")
+    twins(agent)
+    assert look() == 0
+    assert look("/") == 0
+    policy_put(operator, duplicates_mode="review")
+    assert look() == 0
+    assert look("/") == 1
+
+
+def test_a_changed_text_takes_a_pair_off_the_list(agent: Caller):
+    older, _newer = twins(agent)
+    look()
+    agent.patch(f"/v1/topics/{older}", {"title": "A recipe for bread"}).ok()
+    look()
+    assert only_pair()["state"] == "lapsed"
+
+
+def test_the_automatic_mode_merges_what_says_the_same(agent: Caller, operator: Caller):
+    policy_put(operator, duplicates_mode="auto")
+    older, newer = twins(agent, fields=[{"name": "depth", "value": "3 m"}])
+    look()
+    assert only_pair()["state"] == "merged"
+    assert operator.topic(older)["merged_into"] == newer
+    run = ForgetRun.objects.get()
+    assert (run.event, run.actor, run.counts) == ("revise", "system", {"merged": 1})
+    assert operator.post(f"/v1/runs/{run.pk}/undo", {"reason": "no"}).ok()["restored"] == 2
+    # Somebody took it apart, so it stays apart.
+    look("/")
+    assert operator.topic(older)["merged_into"] is None
+
+
+def test_the_automatic_mode_leaves_alone_what_differs(agent: Caller, operator: Caller):
+    policy_put(operator, duplicates_mode="auto")
+    for value in ("Monday", "Tuesday"):
+        agent.remember("Dentist", fields=[{"name": "day", "value": value}])
+    assert look() == 1
+    assert (only_pair()["state"], only_pair()["held"]) == ("open", True)
+
+
+def test_an_unusual_threshold_is_accepted_and_said(agent: Caller, operator: Caller):
+    assert settings_told("/")["warning"] == ""
+    policy_put(operator, duplicate_threshold=0.8)
+    assert "0.8" in settings_told("/")["warning"]
+    policy_put(operator, duplicate_threshold=0.97)
+    assert "0.97" in settings_told("/")["warning"]
+
+
+def test_the_number_of_statements_does_not_grow_with_the_topics(agent: Caller, operator: Caller):
+    counts = []
+    for number in (5, 30):
+        items = [{"placement": "new_topic", "title": f"quay {number} {place // 2}"} for place in range(2 * number)]
+        operator.post("/v1/ingest/batch", items).ok()
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
+            assert look() == number
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.meaning
+def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operator: Caller):
+    policy_put(operator, duplicates_mode="auto")
+    facts(
+        agent, "Anna prefers oat milk in her coffee", "In her coffee, Anna really prefers oat milk.",
+        "The dentist appointment is on Monday at 9 am", "The dentist appointment is on Tuesday at 9 am",
+        "Bob does not eat fish", "Bob eats fish", "The harbor opens at six",
+    )  # fmt: skip
+    look()
+    merged = pairs(PairFilter(state="merged"))
+    assert [{each["newer"]["title"], each["older"]["title"]} for each in merged] == [
+        {"Anna prefers oat milk in her coffee", "In her coffee, Anna really prefers oat milk."}
+    ]
+    assert all(each["held"] for each in pairs(PairFilter(state="open")))
+    assert {"date", "negation"} <= {row["sort"] for each in DuplicatePair.objects.all() for row in each.differences}
+
+
+@pytest.mark.meaning
+def test_one_subject_with_another_value_may_supersede(agent: Caller):
+    facts(
+        agent, "We use MySQL for the orders service", "The orders service now runs on PostgreSQL 17",
+        "Cats sleep for most of the day",
+    )  # fmt: skip
+    look()
+    (found,) = pairs(PairFilter(verdict="supersedes"))
+    assert found["held"]
+    assert found["newer"]["title"] == "The orders service now runs on PostgreSQL 17"
+
+
+@pytest.mark.meaning
+def test_new_texts_are_told_from_what_is_known(agent: Caller):
+    (coffee,) = facts(agent, "Anna prefers oat milk in her coffee", scope="/user/alice")
+    agent.remember("Fact", scope="/user/alice", fields=[{"name": "fact", "value": "The harbor opens at 6 am"}])
+    told = near_duplicates(
+        ["anna prefers oat milk in her coffee!", "Anna prefers soy milk in her coffee", "The harbor opens at 7 am"],
+        scope="/user/alice", kind="", principal=SYSTEM,
+    )  # fmt: skip
+    assert told == [uuid.UUID(coffee), None, None]
+    assert near_duplicates(["x"], scope="/nowhere", kind="", principal=SYSTEM) == [None]
