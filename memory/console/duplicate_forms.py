@@ -11,7 +11,7 @@ from memory.access.principal import Principal
 from memory.console.fields import ReasonField, ScopeField
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import ROOT
-from memory.duplicates.chosen import MOST_PAIRS
+from memory.duplicates.merge import MOST_AT_ONCE
 from memory.duplicates.pairs import PairFilter, pairs_list
 
 MOST_REASON = 500
@@ -33,7 +33,7 @@ def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
 class PairsForm(forms.Form):
     """What the list of pairs can be filtered by. Nothing said about the state stands for those that wait."""
 
-    state = _choice("Status", [("", STATES["open"]), *list(STATES.items())[1:], ("any", "Any")])
+    state = _choice("Status", [*STATES.items(), ("any", "Any")])
     verdict = _choice("Looks like", [("", "Any"), *VERDICTS.items()])
     held = _choice("In the way", [("", "Any"), ("no", "Nothing that matters differs"), ("yes", "Something differs")])
     scope = ScopeField(required=False)
@@ -65,7 +65,7 @@ class LookForm(forms.Form):
 class ConfirmForm(forms.Form):
     """The pairs that the page has shown, and why they are merged."""
 
-    pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_PAIRS * PACKED)
+    pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * PACKED)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
     next = forms.CharField(widget=forms.HiddenInput, required=False, max_length=2000)
     reason = ReasonField(max_length=MOST_REASON, required=False)
@@ -93,14 +93,14 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
         # A filter that cannot be read finds nothing: no more is merged than somebody saw.
         if not form.is_valid():
             return []
-        rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_PAIRS)
+        rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
         if following is not None:
-            raise ValueRefused(f"More than {MOST_PAIRS} pairs match; narrow the filter, or pick some of them.")
+            raise ValueRefused(f"More than {MOST_AT_ONCE} pairs match; narrow the filter, or pick some of them.")
         return [row["id"] for row in rows]
     try:
         found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
     except ValueError as problem:
         raise ValueRefused("One of these is no id of a pair.") from problem
-    if len(found) > MOST_PAIRS:
-        raise ValueRefused(f"At most {MOST_PAIRS} pairs are merged at once.")
+    if len(found) > MOST_AT_ONCE:
+        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs are merged at once.")
     return found

@@ -34,6 +34,8 @@ PICTURES = {
     "policies": "/policies/",
     "policy": "/policies/at/?scope=/",
     "policy-edit": "/policies/edit/?scope=/",
+    "duplicates": "/duplicates/",
+    "duplicate": "/duplicates/?held=no .pair h2 a",
     "runs": "/runs/",
     "run": "/runs/?status=done .run-name a",
     "schedules": "/schedules/",

@@ -4,14 +4,21 @@ axe finds nothing serious, in light and dark, wide and narrow."""
 import functools
 import importlib.resources
 from typing import Any
+from uuid import UUID
 
 import pytest
+from django.utils import timezone
 from django_q.models import Schedule
 from playwright.sync_api import Page
 
-from memory.models import ApiKey, ForgetRun, Topic
+from memory.access.principal import SYSTEM
+from memory.command.filters import ForgetFilter
+from memory.command.listing import forget_list
+from memory.command.purge import topics_purge
+from memory.models import ApiKey, DuplicatePair, ForgetRun, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled, shifts
+from tests.cast import Caller, in_process, secret_of
 from tests.console.table import Address, pages
 
 # A page that refuses in a sentence is a page too: there is nothing to apply in a run that is done.
@@ -20,7 +27,7 @@ QUESTIONS = {"q": "Mara"}
 # Topics that a step can be taken with; everything else is shown of an archived one.
 _ACTIVE = {"rung": 0, "vitality__pinned": False}
 STANDING: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("topic_edit", "topic_pin", "topic_archive", "topic_release"), _ACTIVE),
+    **dict.fromkeys(("topic_edit", "topic_pin", "topic_archive", "topic_release", "topic_supersede"), _ACTIVE),
     "topic_unpin": {"vitality__pinned": True},
 }
 
@@ -37,9 +44,24 @@ def url_of(address: Address) -> str:
         "topic_id": topic.pk,
         "run_id": ForgetRun.objects.filter(status="done", event="cron", applied__gt=0).latest("created_at").pk,
         "key_id": ApiKey.objects.order_by("created_at")[0].pk,
+        "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
         "schedule_id": Schedule.objects.get(func="memory.jobs.upkeep").pk,
+        **forgotten(address.arguments),
     }
     return address.url(query=query, **{name: value for name, value in known.items() if name in address.arguments})
+
+
+def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
+    """Make what the demo has none of, if an address asks for it: a list to say yes to, a receipt of a purge."""
+    now = timezone.now()
+    if "listing_id" in asked:
+        wanted = ForgetFilter(kinds=("finding", "gotcha"), older_than="30d")
+        return {"listing_id": forget_list("purge", wanted=wanted, reason="for the test", principal=SYSTEM, now=now).id}
+    if "receipt_id" in asked:
+        # Nothing of the demo: a purge reaches every copy of it, the one too that is put back before each test.
+        made = Caller(in_process, secret_of("agent")).remember("A letter nobody should have kept")
+        return {"receipt_id": topics_purge([UUID(made)], reason="for the test", principal=SYSTEM, now=now).pk}
+    return {}
 
 
 @functools.cache
