@@ -19,18 +19,20 @@ import numpy as np
 import snowballstemmer
 
 from memory.command.said import Fact
-from memory.domain.reading.attributes import attributes_agree, attributes_of, lemmas_of
+from memory.domain.reading.attributes import attributes_agree, attributes_of, attributes_shared, lemmas_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import identifiers_find, identifiers_index
 from memory.domain.reading.kin import kin_of
 from memory.domain.reading.names import mentions, words_index
 from memory.domain.reading.negation import negated
 from memory.embedding import embedder_get
-from memory.embedding.base import Vectors
 
 _STEMMER = snowballstemmer.stemmer("english")
 
 WORDS, MEANING, ATTRIBUTE = 0.45, 0.35, 0.2
+NAMED = 0.25
+# Where words and attribute speak for two facts alike, vectors that make less of a difference than this decide nothing.
+LEVEL = 0.08
 # Unrelated sentences of the packaged model come to a cosine of about 0.78, the same sentence to 1.
 UNRELATED = 0.78
 
@@ -43,7 +45,6 @@ class Asked:
     names: tuple[tuple[str, ...], ...]
     negated: bool
     states: bool
-    attributes: frozenset[str]
     # What the request says beside: the new text of a supersede.
     also: str = ""
 
@@ -72,13 +73,16 @@ def facts_fit(asked: Asked, facts: Sequence[Fact], *, strict: bool = True) -> li
     cosines = _cosines(asked.text, [fact.told() for fact in found])
     weights = _weights([fact.told() for fact in facts])
     wanted = _lemmas(asked.text)
+    # Whoever names a number or a date means it, and it has been found.
+    named = strict and bool(values_sought(asked.text))
     fits = []
     for fact, cosine in zip(found, cosines, strict=True):
         words = _overlap(wanted, _lemmas(fact.told()) | _lemmas(fact.topic.title), weights)
         meaning = max(-1.0, (float(cosine) - UNRELATED) / (1 - UNRELATED))
-        attribute = attributes_agree(asked.attributes, attributes_of(fact.told()))
+        attribute = attributes_shared(asked.text, fact.told())
         exact = _exact(fact, same)
-        score = 1.0 if exact else min(0.99, WORDS * words + MEANING * meaning + ATTRIBUTE * attribute)
+        score = WORDS * words + MEANING * meaning + ATTRIBUTE * attribute + (NAMED if named else 0.0)
+        score = 1.0 if exact else min(0.99, score)
         fits.append(Fit(fact, score, exact, words, meaning, attribute))
     return sorted(fits, key=lambda fit: -fit.score)
 
@@ -103,9 +107,9 @@ def same_meaning(one: Fact, other: Fact) -> bool:
 def rivals(best: Fit, other: Fit, *, margin: float) -> bool:
     """Tell whether two facts fit equally well: their scores are near, or the same words and the same attribute speak
     for both, and only the vectors differ a little."""
-    near = best.score - other.score < margin
+    apart = best.score - other.score
     level = abs(best.words - other.words) < 0.02 and best.attribute == other.attribute == 1
-    return near or (level and abs(best.meaning - other.meaning) < 0.25)
+    return apart < margin or (level and apart < LEVEL)
 
 
 def _core(text: str, shared: frozenset[str]) -> frozenset[str]:
@@ -167,10 +171,12 @@ def _overlap(wanted: frozenset[str], there: frozenset[str], counted: Counter[str
     return sum(weight for word, weight in weigh.items() if word in there) / everything if everything else 0.0
 
 
-def _cosines(text: str, others: Sequence[str]) -> Vectors:
-    vectors = embedder_get().embed_passages([text, *others])
-    cosines: Vectors = np.asarray(vectors[1:] @ vectors[0], dtype=np.float32)
-    return cosines
+def _cosines(text: str, others: Sequence[str]) -> list[float]:
+    # A title that repeats a field is embedded once.
+    distinct = list(dict.fromkeys(others))
+    vectors = embedder_get().embed_passages([text, *distinct])
+    cosines = dict(zip(distinct, np.asarray(vectors[1:] @ vectors[0]).tolist(), strict=True))
+    return [float(cosines[other]) for other in others]
 
 
 @lru_cache(maxsize=8192)

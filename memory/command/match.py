@@ -16,6 +16,7 @@ from memory.command.aliases import aliases_follow
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning, values_sought
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
+from memory.command.spelled import code_like, spelled_find, spelled_ids
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find, identifiers_index
 from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
@@ -95,8 +96,12 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
     names and identifiers cost the topics that mention them, facts at most twice ``NEAREST`` topics.
     """
     request = request_parse(query)
-    if request.kind == "identifiers":
-        return _identified(request, conditions, bound, history=history)
+    if request.kind == "identifiers" or code_like(request.body):
+        answer = _identified(request, conditions, bound, history=history)
+        if not answer.matches and code_like(request.body):
+            answer = _spelled(request, conditions, bound, history=history) or answer
+        if answer.matches or request.kind == "identifiers":
+            return answer
     if request.kind == "names":
         answer = _named(request, scope, conditions, bound, history=history)
         if answer.matches or _only_name(request):
@@ -148,6 +153,18 @@ def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
     return next((found for found in identifiers_find(text) if found.stored & wanted), None)
 
 
+def _spelled(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer | None:
+    ids = spelled_ids(request.body, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
+    matches = []
+    for topic in topics_said(ids, ever=history).values():
+        for text in topic.texts():
+            if place := spelled_find(text, request.body):
+                why = f"It writes {text[slice(*place)]}."
+                matches.append(Matched(topic.id, why, 0.9, _excerpt(text, place[0])))
+                break
+    return Answer(matches) if matches else None
+
+
 # Names
 
 
@@ -156,7 +173,12 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
     sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=MOST_AT_ONCE + 1)
     found: list[Hit] = []
     for topic in topics_said(_ids(sql, bound), ever=history).values():
-        hits = [Hit(topic, name, text, mention) for text in topic.texts() for name in either for mention in mentions_find(text, name)]
+        hits = [
+            Hit(topic, name, text, mention)
+            for text in topic.texts()
+            for name in either
+            for mention in mentions_find(text, name)
+        ]
         if hits:
             found.append(max(hits, key=lambda hit: (hit.mention.how != "tagged", name_meant(hit.text, hit.mention))))
     found = _of_one_kind(found)
@@ -177,7 +199,9 @@ def _of_one_kind(found: list[Hit]) -> list[Hit]:
     ``@ann`` beside Ann."""
     if any(hit.mention.how != "tagged" for hit in found):
         found = [hit for hit in found if hit.mention.how != "tagged"]
-    proper = [hit for hit in found if not hit.name[:1].isupper() or " " in hit.name or name_meant(hit.text, hit.mention)]
+    proper = [
+        hit for hit in found if not hit.name[:1].isupper() or " " in hit.name or name_meant(hit.text, hit.mention)
+    ]
     return proper or found
 
 
@@ -218,7 +242,7 @@ def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answe
 
 def asked_of(request: Request, names: tuple[tuple[str, ...], ...]) -> Asked:
     """Return what the facts are compared with."""
-    return Asked(request.body, names, request.negated, request.states, request.attributes)
+    return Asked(request.body, names, request.negated, request.states)
 
 
 def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:

@@ -17,7 +17,7 @@ from memory.command.match import asked_of, facts_near, names_alternatives
 from memory.command.rest import rest_of
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
 from memory.domain.errors import Conflict, ValueRefused
-from memory.domain.reading.attributes import attributes_agree, attributes_of
+from memory.domain.reading.attributes import attributes_shared
 from memory.domain.reading.folding import fold
 from memory.domain.reading.requests import Request, request_parse
 from memory.forgetting.ground import scope_sql
@@ -114,7 +114,7 @@ def _askings(request: Request, names: tuple[tuple[str, ...], ...], new_text: str
     askings = [(whole, True)]
     if len(names) > 1:
         # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
-        askings.append((Asked(whole.text, names[:1], whole.negated, False, whole.attributes, new_text), False))
+        askings.append((Asked(whole.text, names[:1], whole.negated, False, new_text), False))
     return askings
 
 
@@ -122,11 +122,11 @@ def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fi
     """Weigh in how well the new text goes on with a fact, and leave out what is not meant."""
     if not fits:
         return []
-    new = Asked(new_text, (), False, False, attributes_of(new_text))
+    new = Asked(new_text, (), False, False)
     goes_on = {id(fit.fact): fit.score for fit in facts_fit(new, [fit.fact for fit in fits], strict=False)}
     found = []
     for fit in fits:
-        agree = attributes_agree(new.attributes, attributes_of(fit.fact.told()))
+        agree = attributes_shared(new_text, fit.fact.told())
         score = fit.score + CONTINUES * goes_on[id(fit.fact)]
         if relaxed and agree < 1:
             continue
@@ -144,8 +144,8 @@ def _chosen(fits: Sequence[Fit]) -> list[Fit]:
         if rivals(best, fit, margin=MARGIN)
         and not (exact or same_meaning(best.fact, fit.fact) or _overlapping(best.fact, fit.fact))
     ]
-    if len(others) > 1 or (others and others[0] is not best):
-        meant = [best, *(fit for fit in others if fit is not best)]
+    if others:
+        meant = list({(fit.fact.topic.id, fit.fact.text): fit for fit in (best, *others)}.values())
         raise Ambiguous(
             f"{len(meant)} facts match equally well: " + "; ".join(repr(fit.fact.text[:200]) for fit in meant)
             + ". Say which is meant.",

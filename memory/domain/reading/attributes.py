@@ -24,7 +24,7 @@ _LEXICON: Final[Mapping[str, str]] = {
     "child": "child kid son daughter baby toddler twin offspring",
     "parent": "mother father mom mum dad parent mama papa",
     "sibling": "brother sister sibling",
-    "pet": "pet dog cat hamster parrot rabbit puppy kitten goldfish horse tortoise",
+    "pet": "pet dog cat hamster parrot rabbit puppy kitten goldfish horse pony tortoise turtle ferret snake lizard budgie canary guinea_pig mouse rat gecko chinchilla hen goat",
     "phone": "phone telephone mobile cell cellphone tel landline call dial reach ring",
     "email": "email e-mail mail inbox mailbox",
     "handle": "handle username nickname login account",
@@ -105,7 +105,9 @@ _BY_LEMMA: Final[Mapping[str, frozenset[str]]] = {
     for lemma in words.split()
 }
 # These say how somebody stands to a thing, not which thing: they tell attributes apart only where nothing else does.
-WEAK: Final = frozenset({"preference", "name", "date", "status", "location", "goal", "hobby", "host", "dislike"})
+WEAK: Final = frozenset(
+    {"preference", "name", "date", "status", "location", "goal", "hobby", "host", "dislike", "owner"}
+)
 _CONTENT: Final = ("NN", "NP", "VV", "AJ", "UNC", "VH", "AV", "OR")
 _PLAIN: Final = frozenset(
     {"have", "be", "do", "now", "also", "very", "currently", "new", "last", "still", "just", "use", "get"}
@@ -120,14 +122,33 @@ _PHRASES: Final = (
 
 
 @lru_cache(maxsize=8192)
-def attributes_of(text: str) -> frozenset[str]:
-    """Return the attributes that the words of one English sentence or phrase speak of; none for many sentences."""
+def attributes_of(text: str, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the attributes that the words of one English sentence or phrase speak of, but for the lemmas in
+    ``without``; none for many sentences."""
     found: set[str] = set()
     for word in words_tag(text):
+        if word.lemma in without:
+            continue
         for form in {word.lemma, word.text.casefold(), _singular(word.text.casefold())}:
             found |= _BY_LEMMA.get(form, frozenset())
     found |= {name for pattern, name in _PHRASES if pattern.search(text)}
     return frozenset(found)
+
+
+def attributes_shared(asked: str, said: str) -> float:
+    """Return how well the attributes that ``asked`` speaks of go with those of ``said``, as ``attributes_agree``.
+
+    A word that both have is about the same thing in both, and tells nothing of what is said of it: a dentist's name is
+    not a dentist's number. It counts where the request has no other.
+    """
+    both = frozenset(lemmas_of(asked)) & frozenset(lemmas_of(said))
+    own = attributes_of(asked, both)
+    if not own:
+        return attributes_agree(attributes_of(asked), attributes_of(said))
+    theirs = attributes_of(said, both)
+    if own & attributes_of(said) - WEAK:
+        return 1.0
+    return attributes_agree(own, theirs) if theirs else -0.5 if own - WEAK else 0.0
 
 
 def attributes_agree(one: frozenset[str], other: frozenset[str]) -> float:

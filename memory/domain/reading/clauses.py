@@ -16,6 +16,7 @@ _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "y
 _RELATIVE = frozenset({"who", "which"})
 _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
+_POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
 _OWNED = frozenset({"his", "her", "their", "its"})
 # "between Rome and Paris", "both tea and coffee": what belongs together is not divided.
 _TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
@@ -147,6 +148,13 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         return "shared" if certain or first.tag == "VVD" else ""
     if certain and first.tag in ("AJ0", "XX0") and _predicate(words, verb, start):
         return "verb"
+    if (
+        first.tag == "PNP"
+        and first.text.casefold() in _POINTING
+        and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
+    ):
+        # "they are his favourite dish" says nothing by itself.
+        return ""
     return "own" if _own_subject(words, start) and (certain or words[start - 1].text == ";") else ""
 
 

@@ -19,7 +19,9 @@ _ELSEWHERE: Final = (
     "amiga jefe soeur sœur frere mere pere fils fille femme mari ami amie irma irmao mae pai filho filha sorella fratello moglie marito "
     "αδερφη αδερφος μητερα πατερας γιος κορη أخت أخ والدة والد ابن ابنة زوجة زوج אחות אח אמא אבא בן בת"
 ).split()
-_UNSPACED: Final = re.compile("姐姐|妹妹|哥哥|弟弟|妈妈|爸爸|母亲|父亲|儿子|女儿|妻子|丈夫|朋友|姉|妹|兄|弟|母|父|息子|娘|妻|夫|友人|누나|언니|오빠|여동생|남동생|동생|어머니|아버지|아들|딸|아내|남편|친구")
+_UNSPACED: Final = re.compile(
+    "姐姐|妹妹|哥哥|弟弟|妈妈|爸爸|母亲|父亲|儿子|女儿|妻子|丈夫|朋友|姉|妹|兄|弟|母|父|息子|娘|妻|夫|友人|누나|언니|오빠|여동생|남동생|동생|어머니|아버지|아들|딸|아내|남편|친구"
+)
 _KIN: Final = frozenset((*_ENGLISH, *(fold(word) for word in _ELSEWHERE)))
 
 

@@ -8,7 +8,10 @@ from memory.domain.reading.names import Mention
 _CALENDAR = frozenset(
     "january february march april may june july august september october november december spring summer autumn winter".split()
 )
-_MOMENT = re.compile(r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|from|to|of)|\d)[\s-]*$", re.IGNORECASE)
+_MOMENT = re.compile(
+    r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|from|to|of)|\d)[\s-]*$",
+    re.IGNORECASE,
+)
 _DAY = re.compile(r"^\s*(?:\d|the\s+\d)")
 _SENTENCE = re.compile(r"[.!?:\n]\s+")
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from memory.domain.reading.attributes import attributes_of, lemmas_of
 from memory.domain.reading.folding import fold
-from memory.domain.reading.grammar import FINITE, Word, words_tag
+from memory.domain.reading.grammar import SURE, Word, words_tag
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find
 from memory.domain.reading.negation import negated
 
@@ -122,7 +122,7 @@ def request_parse(text: str) -> Request:
     return Request(
         text=plain, body=body, kind=kind, identifiers=found, names=tuple(names), things=tuple(things),
         many=bool(quantified) or everything, negated=negated(body),
-        states=any(word.tag in FINITE for word in words) and not _question(words),
+        states=any(word.tag in SURE for word in words[1:]) and not _question(words),
         attributes=attributes_of(body), lemmas=lemmas_of(body),
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def _everything_off(body: str) -> tuple[str, bool]:
 
 
 def _question(words: tuple[Word, ...]) -> bool:
-    return bool(words) and words[0].tag in ("AVQ", "PNQ", "DTQ")
+    return any(word.tag in ("AVQ", "PNQ", "DTQ") for word in words[:2])
 
 
 def _kind(
@@ -190,7 +190,7 @@ def _thing(body: str, names: list[str]) -> str:
 
 
 def _states(body: str) -> bool:
-    return any(word.tag in FINITE for word in words_tag(body))
+    return any(word.tag in SURE for word in words_tag(body))
 
 
 def _meaning(rest: str, empty: frozenset[str] = GENERIC) -> list[str]:
