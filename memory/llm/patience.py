@@ -31,11 +31,12 @@ _rests_until = 0.0
 
 
 @contextmanager
-def call_counted(purpose: str) -> Iterator[None]:
+def call_counted(purpose: str, *, fair: bool = True) -> Iterator[None]:
     """Let one question through unless the model is left alone, and count how it went.
 
     Raises ``ModelUnavailable`` at once while the model is left alone; after that time one question is let through to
-    see, while the others still find it left alone.
+    see, while the others still find it left alone. Where the time was too short to be ``fair``, that it ran out is not
+    held against the model.
     """
     started = time.monotonic()
     outcome = "answered"
@@ -47,7 +48,7 @@ def call_counted(purpose: str) -> Iterator[None]:
         if isinstance(problem, ModelUnusable):
             # It is there, and can be asked about something else.
             patience_reset()
-        elif problem.kind != "rests":
+        elif problem.kind != "rests" and (fair or problem.kind != "timeout"):
             _failed(problem)
             logger.warning("The language model was of no help for %s: %s", purpose, problem.sentence)
         raise

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memory.domain.reading.folding import fold
+from memory.domain.reading.identifiers import STRONG, identifiers_find
 from memory.domain.summary import Dated, date_words, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
 
@@ -86,7 +87,10 @@ def _checked(reply: str, values: Sequence[Dated], earlier: str | None) -> str:
     known = {number for part in said for number in _numbers(part)} | {str(value.at.month) for value in values}
     if not known.issuperset(_numbers(text)):
         raise _Untrue("it tells a number that nobody wrote.")
-    if _foreign_names(text, "\n".join(said)):
+    source = "\n".join(said)
+    if not _identifiers(text) <= _identifiers(source):
+        raise _Untrue("it tells an address, a code or another identifier that nobody wrote.")
+    if _foreign_names(text, source):
         raise _Untrue("it tells a name that nobody wrote.")
     return text
 
@@ -95,6 +99,10 @@ def _numbers(text: str) -> Iterator[str]:
     for number in _NUMBER.findall(text):
         plain = number.replace(",", "") if _THOUSANDS.match(number) else number
         yield plain.lstrip("0") or "0"
+
+
+def _identifiers(text: str) -> set[tuple[str, str]]:
+    return {(found.kind, found.canonical) for found in identifiers_find(text) if found.kind in STRONG}
 
 
 def _foreign_names(text: str, source: str) -> bool:

@@ -443,6 +443,23 @@ def test_a_model_that_keeps_failing_is_left_alone_for_a_while(model: Model, monk
     assert [text(), text()] == ["good", "good"]
 
 
+def test_a_time_that_was_too_short_is_not_held_against_the_model(model: Model) -> None:
+    model.answers(*[server.slow()] * (patience.FAILURES_IN_A_ROW + 1), "good")
+    for _ in range(patience.FAILURES_IN_A_ROW + 1):
+        with pytest.raises(ModelUnavailable, match="in time"):
+            text(within=0.1)
+    assert text() == "good"
+
+
+def test_a_model_that_is_too_slow_is_left_alone(model: Model, settings: Any) -> None:
+    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.2
+    model.answers(server.slow())
+    for _ in range(patience.FAILURES_IN_A_ROW + 3):
+        with pytest.raises(ModelUnavailable):
+            text(within=0.1)
+    assert len(model.asked) == patience.FAILURES_IN_A_ROW
+
+
 def test_answers_that_will_not_do_are_no_reason_to_stop_asking(model: Model) -> None:
     model.answers(server.empty())
     for _ in range(patience.FAILURES_IN_A_ROW + 2):

@@ -62,6 +62,9 @@ def test_what_was_stored_is_sent_as_data(model: Model) -> None:
         # Names that nobody wrote.
         "Lived in Lisbon, moved to Madrid.",
         "Moved with Ana to Porto.",
+        # Addresses that nobody wrote.
+        "Lives in Porto, see evil.example/porto for more.",
+        "Lives in Porto (ana@example.org).",
         server.refusing(),
         server.cut_off(GOOD),
         server.huge(),
