@@ -40,7 +40,8 @@ UPDATE memory_topicmention m
 SET identifiers = ARRAY(
         SELECT e COLLATE "C" FROM (SELECT unnest(m.identifiers) UNION SELECT unnest(s.identifiers)) x (e) ORDER BY 1),
     words = ARRAY(SELECT e COLLATE "C" FROM (SELECT unnest(m.words) UNION SELECT unnest(s.words)) x (e) ORDER BY 1),
-    aliases = ARRAY(SELECT e COLLATE "C" FROM (SELECT unnest(m.aliases) UNION SELECT unnest(s.aliases)) x (e) ORDER BY 1)
+    aliases = ARRAY(
+        SELECT e COLLATE "C" FROM (SELECT unnest(m.aliases) UNION SELECT unnest(s.aliases)) x (e) ORDER BY 1)
 FROM said s
 WHERE m.topic_id = s.id
   AND NOT (m.identifiers @> s.identifiers AND m.words @> s.words AND m.aliases @> s.aliases)

@@ -1,4 +1,4 @@
-"""Identifiers in texts: what names one person or thing, and what only describes; found in any spelling, compared by one.
+"""Identifiers in texts: what names one person or thing, and what only describes; found in any spelling.
 
 Two identifiers are equal if their canonical forms are, never if one is a part of the other: what is found is bounded by
 what surrounds it, so that ``a@x.io`` is not in ``a.smith@x.io``, and ``INV-100`` not in ``INV-1001`` or ``INV-100-2``.
@@ -21,8 +21,8 @@ __all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_ind
 # Each singles out one person or thing.
 STRONG: Final = frozenset(
     {
-        "email", "phone", "url", "domain", "path", "uuid", "card", "ip", "cidr", "mac", "iban", "handle", "hashtag", "code",
-        "isbn", "doi", "coordinates", "hash", "vin", "ssn",
+        "email", "phone", "url", "domain", "path", "uuid", "card", "ip", "cidr", "mac", "iban", "handle", "hashtag",
+        "code", "isbn", "doi", "coordinates", "hash", "vin", "ssn",
     }
 )  # fmt: skip
 # Each describes many.

@@ -24,10 +24,14 @@ _TOKEN: Final = re.compile(
     rf"{_FRESH}(?=[^\W\d_]{{0,40}}+(?:[-_/.#:][^\W\d_]{{1,40}}+){{0,4}}[-_/.#:]?[\d_])({_ALNUM}++(?:[-_/.#:]{_ALNUM}++)*+){_ENDS}"
 )
 _SPACED: Final = re.compile(
-    rf"{_FRESH}((?:[A-Z]{{2,6}}|(?i:inv|po|ref|ord|tkt|req|sku|cr|rma|sn|pn))(?: ?[#:-] ?| )\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
+    rf"{_FRESH}((?:[A-Z]{{2,6}}|(?i:inv|po|ref|ord|tkt|req|sku|cr|rma|sn|pn))(?: ?[#:-] ?| )"
+    rf"\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
 )
 _PLATE: Final = re.compile(
-    rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?|[A-Z]{{2}}[- ]\d{{1,2}}[- ][A-Z]{{1,2}}[- ]\d{{4}}|\d{{1,4}} [A-Z]{{2,3}} \d{{1,4}})(?!{WORD})(?!-\w)"
+    # The United Kingdom, Germany, India, Spain and their likes.
+    rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?"
+    r"|[A-Z]{2}[- ]\d{1,2}[- ][A-Z]{1,2}[- ]\d{4}|\d{1,4} [A-Z]{2,3} \d{1,4})"
+    rf"(?!{WORD})(?!-\w)"
 )
 # Cheap looks, to save the costly ones.
 _NOUN_WORDS: Final = frozenset(

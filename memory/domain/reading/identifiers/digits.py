@@ -9,19 +9,23 @@ from memory.domain.reading.identifiers.view import TAKEN, WORD, View
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./])(?<![#{TAKEN}])"
 _IBAN: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}}\d{{2}})(?=[ -]?[A-Za-z0-9]{{2}})")
 _ISBN: Final = re.compile(
-    rf"(?<!{WORD})(?:(ISBN(?:-1[03])?)[:\s]{{0,3}})?(?<![\d-])((?:97[89][ -]?)?\d(?:[ -]?\d){{8}}[ -]?[\dXx]){'(?!' + WORD + ')'}(?!-\d)",
+    rf"(?<!{WORD})(?:(ISBN(?:-1[03])?)[:\s]{{0,3}})?"
+    rf"(?<![\d-])((?:97[89][ -]?)?\d(?:[ -]?\d){{8}}[ -]?[\dXx])(?!{WORD})(?!-\d)",
     re.IGNORECASE,
 )
 _SSN: Final = re.compile(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!-\d)(?! \d{{2}}(?!\d))")
 _NINO: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
 # Digits with at most two signs between them, from the first to the last.
 _CHUNK: Final = re.compile(
-    rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
+    rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?"
+    rf"(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
     re.IGNORECASE,
 )
 # Several of these may follow one another.
 _AMERICAN: Final = re.compile(
-    rf"(?<!{WORD})(?<![+({TAKEN}#$€£])(?<!\w[-./:])((?:1[ .-])?(?:\([2-9]\d{{2}}\) ?|[2-9]\d{{2}}([ .-]))[2-9]\d{{2}}[ .-]\d{{4}})(?![-.]?\w)(?! (?:x|ext))"
+    rf"(?<!{WORD})(?<![+({TAKEN}#$€£])(?<!\w[-./:])((?:1[ .-])?(?:\([2-9]\d{{2}}\) ?|[2-9]\d{{2}}([ .-]))"
+    rf"[2-9]\d{{2}}[ .-]\d{{4}})(?![-.]?\w)"
+    r"(?! (?:x|ext))"
 )
 _PHONE_WORD: Final = re.compile(
     r"(?<![A-Za-zÀ-ÿ])(?:phone|telephone|tel|mobile|mob|cell|cellphone|call|fax|whatsapp|signal|text|sms|ring|reach|contact|dial|hotline|landline|handy|telefon|telefonnummer|rufnummer|téléphone|teléfono|móvil|cellulare|"
@@ -132,7 +136,8 @@ def _iban(view: View, match: re.Match[str]) -> None:
     length = IBAN_LENGTHS.get(match[1][:2].casefold())
     if length is None:
         return
-    text, at, signs = view.text, match.start(), []
+    text, at = view.text, match.start()
+    signs: list[str] = []
     while at < len(text) and len(signs) < length:
         sign = text[at]
         if sign.isascii() and sign.isalnum():

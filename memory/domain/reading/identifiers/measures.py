@@ -6,7 +6,7 @@ from typing import Final
 from memory.domain.reading.identifiers.tables import CURRENCIES, UNITS
 from memory.domain.reading.identifiers.view import LETTER, TAKEN, WORD, View
 
-# It begins with a digit, and what must not stand before that is asked behind it: so the search goes from digit to digit.
+# It begins with a digit, and what must not stand before is asked behind it: so the search goes from digit to digit.
 _NUMBER: Final = re.compile(
     rf"\d(?<!{WORD}\d)(?<![{TAKEN}#]\d)(?<!\w[-./:]\d)(?<!\d[,']\d)"
     r"(?:\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{0,2}(?:\.\d{3}){2,}(?:,\d+)?(?!\d)|\d{0,2}(?:\.\d{3})+,\d+"

@@ -14,7 +14,8 @@ _ORDINAL: Final = r"(?:st|nd|rd|th|er|º|ª|°|\.|-го|-е)?"
 _OF: Final = r"(?:\s?,?\s?(?:of|de|di|del|do)?\s?|\s?-\s?)"
 
 _ISO: Final = re.compile(
-    rf"{_FRESH}(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?![\d/])(?!-\w)(?!\.\d)(?:(?:[Tt]|,? )(\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d{{1,9}})?)?))?"
+    rf"{_FRESH}(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?![\d/])(?!-\w)(?!\.\d)"
+    rf"(?:(?:[Tt]|,? )(\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d{{1,9}})?)?))?"
     rf"(?:\s?(?:[Zz]|UTC|[+-]\d{{2}}:?\d{{2}})(?!\w))?(?!{WORD})"
 )
 _BASIC: Final = re.compile(rf"{_FRESH}((?:19|20)\d\d)(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?Z?)?{_ENDS}")
@@ -119,15 +120,12 @@ def _dates(view: View) -> None:
     if _MONTH_NAMES.isdisjoint(view.words):
         return
     for match in _DAY_MONTH.finditer(view.text):
-        day = _LEADING.match(match[0])
-        if day and (month := _month(match[1])):
-            _named(view, match[2], month, day[0], match.start(), _end(match))
+        if month := _month(match[1]):
+            _named(view, match[2], month, _leading(match[0]), match.start(), _end(match))
     view.hide()
     for match in _DAY.finditer(view.text):
         if before := _month_before(view.text, match.start()):
-            start, month = before
-            day = _LEADING.match(match[0])
-            _named(view, match[1], month, day[0] if day else "0", start, _end(match))
+            _named(view, match[1], before[1], _leading(match[0]), before[0], _end(match))
     view.hide()
     for match in _YEAR.finditer(view.text):
         if 1000 <= int(match[0]) < 2200 and (before := _month_before(view.text, match.start())):
@@ -136,7 +134,10 @@ def _dates(view: View) -> None:
 
 
 _PUNCTUATION: Final = string.punctuation + "«»“”"
-_LEADING: Final = re.compile(r"\d+")
+
+
+def _leading(text: str) -> str:
+    return text[:2] if text[1:2].isdigit() else text[:1]
 
 
 def _month_before(text: str, at: int) -> tuple[int, int] | None:

@@ -12,14 +12,16 @@ _INSIDE: Final = rf"(?:{WORD}|[.+%~@:$*&=#/{{}}-])"
 _FILE_URL: Final = re.compile(r"(?<!\w)file:/{1,3}(?=[/\w~])((?:[A-Za-z]:)?[^\s\"'<>|]{1,500})", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"(?<=[\"'])((?:[A-Za-z]:[\\/]|\\\\\w|~?/(?=[\w.~]))[^\"'\n<>|]{1,250})(?=[\"'])")
 _WINDOWS: Final = re.compile(
-    rf"{_FRESH}((?:[A-Za-z]:[\\/]|\\\\(?=\w))(?:[\\/]*(?:Program Files(?: \(x86\))?|Documents and Settings))?[^\s\"'<>|*?:;,，。、-〿（）{TAKEN}]{{0,500}})"
+    rf"{_FRESH}((?:[A-Za-z]:[\\/]|\\\\(?=\w))(?:[\\/]*(?:Program Files(?: \(x86\))?|Documents and Settings))?"
+    rf"[^\s\"'<>|*?:;,，。、-〿（）{TAKEN}]{{0,500}})"
 )
 _UNIX: Final = re.compile(rf"{_FRESH}((?:~(?:{WORD}|-){{0,32}}+|\.{{1,2}})?/(?=[\w.{{:~$*@-]){_INSIDE}{{1,500}})")
 _RELATIVE: Final = re.compile(rf"{_FRESH}(?<![:#+])((?:{WORD}|[.+-])++(?:/(?:{WORD}|[.+-])++)++)/?")
 _FILE: Final = re.compile(rf"{_FRESH}(?<!\+)((?:{WORD}|[+-])++(?:\.(?:{WORD}|[+-])++)++)")
 _ENDING: Final = re.compile(r"\.\w")
 _DECIMAL: Final = re.compile(
-    rf"(?<!{WORD})(?<![.,-])(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([NSns](?![a-z]))?\s?[,;/ ]\s?(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([EWew](?![a-z]))?(?![\w.]?\d)"
+    rf"(?<!{WORD})(?<![.,-])(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([NSns](?![a-z]))?\s?[,;/ ]\s?"
+    rf"(-?\d{{1,3}}\.\d{{2,12}})\s?°?\s?([EWew](?![a-z]))?(?![\w.]?\d)"
 )
 _DEGREES: Final = re.compile(
     r"(?<![\d.])(\d{1,2})°\s?(\d{1,2})['′]\s?(?:(\d{1,2}(?:\.\d{1,6})?)(?:[\"″]|'')\s?)?([NSns])[\s,;]{0,3}"

@@ -1,4 +1,4 @@
-"""Words that identifiers are made of: top-level domains, endings of files, months, currencies, units, countries of IBANs."""
+"""What identifiers are made of: top-level domains, endings of files, months, currencies, units, lengths of IBANs."""
 
 from typing import Final
 

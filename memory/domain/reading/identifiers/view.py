@@ -39,7 +39,9 @@ _PLAIN: Final = {
     "№": "#",
     TAKEN: " ",
 }
-_UNSEEN: Final = frozenset(map(chr, [0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF]))  # fmt: skip
+_UNSEEN: Final = frozenset(
+    map(chr, (0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF))
+)
 # A sign outside ASCII with the accents that belong to it.
 _CLUSTER: Final = re.compile(r"[^\x00-\x7f][\u0300-\u036f]*|[\x00-\x7f][\u0300-\u036f]+")
 
@@ -65,8 +67,8 @@ def _sign(cluster: str) -> str:
 class Identifier:
     """One thing that a text names, or describes something by.
 
-    ``canonical`` is what all its spellings have in common; ``start`` and ``end`` bound it in the text, ``text`` is how it
-    stands there. Some spellings leave a part out: a telephone number without its country, a code without what it
+    ``canonical`` is what all its spellings have in common; ``start`` and ``end`` bound it in the text, ``text`` is how
+    it stands there. Some spellings leave a part out: a telephone number without its country, a code without what it
     numbers. Two that differ in that part are two things, but one without it may be either. ``marks`` carries this:
     ``*x`` for a full spelling of ``x``, ``~x`` for one that lacks a part.
     """
