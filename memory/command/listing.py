@@ -153,12 +153,13 @@ def forget_execute(
 
     A release is a run of event ``by_hand`` that undo takes back; a purge leaves a receipt and cannot be taken back.
     What a topic says beside the fact that goes stays, as a topic of its own. ``reason`` replaces the one the list was
-    made with; ``verb`` has to be the list's, if it is given. Raises ``NotVisible`` for a token that is unknown or somebody
-    else's, ``Conflict`` for a list that is ambiguous, empty, expired, used, or no longer true; then nothing is changed.
+    made with; ``verb`` has to be the list's, if it is given. Raises ``NotVisible`` for a token that is unknown or
+    somebody else's, ``Conflict`` for a list that is ambiguous, empty, expired, used, or no longer true; then nothing is
+    changed.
     """
     principal.require("operator")
     with transaction.atomic():
-        row = ForgetListing.objects.select_for_update(no_key=True).filter(pk=_token(token)).first()
+        row = _locked(token)
         if row is None or row.identity != principal.identity:
             raise NotVisible("There is no list with this token.")
         if verb is not None and verb != row.verb:
@@ -212,7 +213,7 @@ def listings_list(
     rows = ForgetListing.objects.filter(path_q(principal.scope)).order_by("-created_at", "-id")
     if cursor:
         at, last = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.extra(where=["(created_at, id) < (%s, %s)"], params=[at, last])  # noqa: S610
+        rows = rows.extra(where=["(created_at, id) < (%s, %s)"], params=[at, last])
     found = list(rows.defer("entries")[: limit + 1])
     following = cursor_make(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
     return [_told(row, now=now) for row in found[:limit]], following
@@ -265,11 +266,12 @@ def _matches(entries: Sequence[dict[str, Any]]) -> list[Match]:
     return found
 
 
-def _token(token: str) -> uuid.UUID | None:
+def _locked(token: str) -> ForgetListing | None:
     try:
-        return uuid.UUID(token)
+        listing_id = uuid.UUID(token)
     except ValueError:
         return None
+    return ForgetListing.objects.select_for_update(no_key=True).filter(pk=listing_id).first()
 
 
 def _state(row: ForgetListing, now: dt.datetime) -> str:

@@ -183,7 +183,10 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
             found.append(max(hits, key=lambda hit: (hit.mention.how != "tagged", name_meant(hit.text, hit.mention))))
     found = _of_one_kind(found)
     matches = [
-        Matched(hit.topic.id, _mention_words(hit, request.things), _SURE[hit.mention.how], _excerpt(hit.text, hit.mention.start))
+        Matched(
+            hit.topic.id, _mention_words(hit, request.things), _SURE[hit.mention.how],
+            _excerpt(hit.text, hit.mention.start),
+        )
         for hit in found
     ]  # fmt: skip
     told = " or ".join(request.things)

@@ -52,8 +52,11 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
 
 
 def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
-    """Return the topics that keep ``rests``, by the topic they are part of: of the same scope, kind and categories, with
-    its links, and for a release with one that leads to it. Three queries, none without rests."""
+    """Return the topics that keep ``rests``, given by the topic each is part of.
+
+    They have its scope, kind, categories and links, and for a release one that leads to it. Three queries, none without
+    rests.
+    """
     if not rests:
         return []
     linked: dict[uuid.UUID, list[IngestEdge]] = {}

@@ -226,9 +226,10 @@ def _own_field(facts: Sequence[Fact]) -> bool:
 
 
 def _rewrite(
-    topic: TopicSaid, facts: Sequence[Fact], new_text: str | None, *, reason: str, principal: Principal, now: dt.datetime
+    topic: TopicSaid, facts: Sequence[Fact], new_text: str | None, *, reason: str, principal: Principal,
+    now: dt.datetime,
 ) -> None:  # fmt: skip
-    """Take ``facts`` out of the elements of ``topic`` that say them; where ``new_text`` is given, it takes their place."""
+    """Take ``facts`` out of the elements of ``topic`` that say them, and put ``new_text`` in their place."""
     gone = {fold(fact.text).rstrip(".!?") for fact in facts}
     title = summary = None
     fields: dict[str, str] = {}
@@ -253,7 +254,10 @@ def _rewrite(
     if fields:
         item = IngestItem(
             placement="extend_topic", topic_id=str(topic.id),
-            fields=[IngestField(name=name, value=value, why_changed=reason or "superseded", provenance="supersede") for name, value in fields.items()],
+            fields=[
+                IngestField(name=name, value=value, why_changed=reason or "superseded", provenance="supersede")
+                for name, value in fields.items()
+            ],
         )  # fmt: skip
         _ingest(item, principal=principal, now=now)
     if title is not None or summary is not None:

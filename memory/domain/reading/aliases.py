@@ -32,25 +32,55 @@ def _name(number: int) -> str:
 # What may stand between a name and the words that say it is another's, and after them before the other name.
 _OPEN = r"\s?[,;:(（\[–—-]{0,3}\s?(?:who|which|he|she|they|it)?\s?(?:is|was|are|were|'s)?\s?(?:an?|the)?\s?"
 _CUES = (
-    r"also\s+(?:known|called|referred\s+to|written|spelled|spelt|listed|registered|goes|appears|"
-    r"named)(?:\s+by|\s+as|\s+under|\s+in\s+\w+(?:\s+(?:script|letters))?(?:\s+as)?)?",
-    r"(?:otherwise|better|formerly|previously|commonly|sometimes|internally|officially|locally|online|"
-    r"professionally|now)\s+(?:known|called|referred\s+to|named)(?:\s+as)?",
-    r"(?:is\s+)?known\s+(?:to\s+\w+(?:\s+\w+)?\s+)?as", r"a\.?\s?k\.?\s?a\.?,?", r"alias(?:es)?(?:\s+(?:is|for|of))?:?",
-    r"(?:the\s+)?same\s+(?:(?:person|company|thing|project|man|woman|city|place|customer|client|user|"
-    r"one|entity|product|server|machine|account|team|animal|dog|cat)\s+)?(?:as|like)",
-    r"(?:goes|went|going)\s+by(?:\s+the\s+(?:nick)?name(?:\s+of)?)?", r"nick-?named?:?(?:\s+(?:is|as))?", r"n[ée]e", r"born\s+as",
-    r"identical\s+(?:to|with)", r"one\s+and\s+the\s+same\s+as", r"another\s+name\s+(?:for|of)", r"short\s+(?:for|form\s+of)",
-    r"(?:real|full|maiden|old|former|stage|pen|user|code)\s*name\s*(?:is|was|:)?", r"abbreviated(?:\s+(?:as|to))?", r"renamed(?:\s+(?:to|as))?",
-    r"(?:written|spelled|spelt|transliterated|transcribed|romani[sz]ed|"
-    r"rendered)(?:\s+in\s+\w+(?:\s+(?:script|letters|alphabet|characters))?)?\s*(?:as|:)?",
-    r"in\s+(?:the\s+)?(?:Latin|Roman|Cyrillic|Greek|Arabic|Hebrew|Chinese|Japanese|Korean|Hangul|"
-    r"Kanji|Katakana|Hiragana|Devanagari|Hindi|Thai|English|Russian|Ukrainian|Georgian|"
-    r"Armenian)(?:\s+(?:script|letters|alphabet|characters|writing|spelling))?\s*(?:as|is|he\s+is|"
-    r"she\s+is|it\s+is|:|=|,)?",
-    r"(?:auch\s+)?(?:bekannt|genannt)(?:\s+(?:als|unter))?", r"también\s+conocid[oa]\s+como", r"connue?\s+sous\s+le\s+nom\s+de", r"conhecid[oa]\s+como", r"dit(?:e)?",
-    r"detto", r"он\s+же", r"она\s+же", r"также\s+извест\w+\s+как", r"латиницей:?", r"по-английски:?", r"又名|又称|又稱|也叫|别名|別名|英文名(?:是|为)?|即|通称|こと|本名は|또는|별명은|영어\s*이름은",
-)  # fmt: skip
+    (
+        r"also\s+(?:known|called|referred\s+to|written|spelled|spelt|listed|registered|goes|appears|"
+        r"named)(?:\s+by|\s+as|\s+under|\s+in\s+\w+(?:\s+(?:script|letters))?(?:\s+as)?)?"
+    ),
+    (
+        r"(?:otherwise|better|formerly|previously|commonly|sometimes|internally|officially|locally|online|"
+        r"professionally|now)\s+(?:known|called|referred\s+to|named)(?:\s+as)?"
+    ),
+    r"(?:is\s+)?known\s+(?:to\s+\w+(?:\s+\w+)?\s+)?as",
+    r"a\.?\s?k\.?\s?a\.?,?",
+    r"alias(?:es)?(?:\s+(?:is|for|of))?:?",
+    (
+        r"(?:the\s+)?same\s+(?:(?:person|company|thing|project|man|woman|city|place|customer|client|user|"
+        r"one|entity|product|server|machine|account|team|animal|dog|cat)\s+)?(?:as|like)"
+    ),
+    r"(?:goes|went|going)\s+by(?:\s+the\s+(?:nick)?name(?:\s+of)?)?",
+    r"nick-?named?:?(?:\s+(?:is|as))?",
+    r"n[ée]e",
+    r"born\s+as",
+    r"identical\s+(?:to|with)",
+    r"one\s+and\s+the\s+same\s+as",
+    r"another\s+name\s+(?:for|of)",
+    r"short\s+(?:for|form\s+of)",
+    r"(?:real|full|maiden|old|former|stage|pen|user|code)\s*name\s*(?:is|was|:)?",
+    r"abbreviated(?:\s+(?:as|to))?",
+    r"renamed(?:\s+(?:to|as))?",
+    (
+        r"(?:written|spelled|spelt|transliterated|transcribed|romani[sz]ed|"
+        r"rendered)(?:\s+in\s+\w+(?:\s+(?:script|letters|alphabet|characters))?)?\s*(?:as|:)?"
+    ),
+    (
+        r"in\s+(?:the\s+)?(?:Latin|Roman|Cyrillic|Greek|Arabic|Hebrew|Chinese|Japanese|Korean|Hangul|"
+        r"Kanji|Katakana|Hiragana|Devanagari|Hindi|Thai|English|Russian|Ukrainian|Georgian|"
+        r"Armenian)(?:\s+(?:script|letters|alphabet|characters|writing|spelling))?\s*(?:as|is|he\s+is|"
+        r"she\s+is|it\s+is|:|=|,)?"
+    ),
+    r"(?:auch\s+)?(?:bekannt|genannt)(?:\s+(?:als|unter))?",
+    r"también\s+conocid[oa]\s+como",
+    r"connue?\s+sous\s+le\s+nom\s+de",
+    r"conhecid[oa]\s+como",
+    r"dit(?:e)?",
+    r"detto",
+    r"он\s+же",
+    r"она\s+же",
+    r"также\s+извест\w+\s+как",
+    r"латиницей:?",
+    r"по-английски:?",
+    r"又名|又称|又稱|也叫|别名|別名|英文名(?:是|为)?|即|通称|こと|本名は|또는|별명은|영어\s*이름은",
+)
 _SAME = re.compile(
     rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?{_name(2)}",
 )
@@ -82,7 +112,8 @@ _SIGNS = (
     "known", "alias", "aka", "a.k", "same", "goes by", "going by", "nick", "name", "née", "nee", "born as",
     "identical", "short for", "abbrev", "written", "spel", "trans", "romani", "called", "script", "letters",
     "alphabet", "bekannt", "genannt", "conocid", "connu", "conhecid", " dit", "detto", "он же", "она же", "извест",
-    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는", "별명", "이름", "=", " in latin",
+    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는", "별명", "이름", "=",
+    " in latin",
     " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese", " in korean",
     " in russian", " in hebrew", " in hindi", " in thai",
 )  # fmt: skip

@@ -14,17 +14,32 @@ from memory.domain.reading.grammar import words_tag
 
 # Lemmas by attribute. A word may stand for several.
 _LEXICON: Final[Mapping[str, str]] = {
-    "residence": "live reside residence home hometown dwell flat apartment house city town settle stay relocate move based move_in address inhabit village neighbourhood neighborhood move_to lodge",
+    "residence": (
+        "live reside residence home hometown dwell flat apartment house city town settle stay relocate "
+        "move based move_in address inhabit village neighbourhood neighborhood move_to lodge"
+    ),
     "address": "address street postcode zip",
-    "employer": "work employ employer employment job company join hire colleague firm employed workplace boss workplace office",
-    "occupation": "job profession occupation career title role position nurse doctor teacher engineer lawyer architect accountant plumber electrician designer developer manager analyst baker chef pilot journalist librarian carpenter dentist_of work promote become freelance",
+    "employer": (
+        "work employ employer employment job company join hire colleague firm employed workplace boss workplace office"
+    ),
+    "occupation": (
+        "job profession occupation career title role position nurse doctor teacher engineer lawyer "
+        "architect accountant plumber electrician designer developer manager analyst baker chef pilot "
+        "journalist librarian carpenter dentist_of work promote become freelance"
+    ),
     "birth": "born birthday birthdate birth bear dob bday birthplace",
     "age": "age aged old turn year_old",
-    "marital": "marry married spouse wife husband wed wedding divorce divorced single fiance fiancee engage engaged partner widow widowed girlfriend boyfriend date",
+    "marital": (
+        "marry married spouse wife husband wed wedding divorce divorced single fiance fiancee engage "
+        "engaged partner widow widowed girlfriend boyfriend date"
+    ),
     "child": "child kid son daughter baby toddler twin offspring",
     "parent": "mother father mom mum dad parent mama papa",
     "sibling": "brother sister sibling",
-    "pet": "pet dog cat hamster parrot rabbit puppy kitten goldfish horse pony tortoise turtle ferret snake lizard budgie canary guinea_pig mouse rat gecko chinchilla hen goat",
+    "pet": (
+        "pet dog cat hamster parrot rabbit puppy kitten goldfish horse pony tortoise turtle ferret snake "
+        "lizard budgie canary guinea_pig mouse rat gecko chinchilla hen goat"
+    ),
     "phone": "phone telephone mobile cell cellphone tel landline call dial reach ring",
     "email": "email e-mail mail inbox mailbox",
     "handle": "handle username nickname login account",
@@ -36,16 +51,23 @@ _LEXICON: Final[Mapping[str, str]] = {
     "allergy": "allergic allergy intolerant intolerance anaphylactic allergen react",
     "diet": "diet eat eater vegetarian vegan pescatarian keto halal kosher gluten-free omnivore meat carnivore",
     "hobby": "hobby pastime spare enjoy play collect hobbyist interest leisure",
-    "sport": "sport football soccer tennis basketball swim swimming marathon gym yoga climb climbing cycling hike ski chess",
+    "sport": (
+        "sport football soccer tennis basketball swim swimming marathon gym yoga climb climbing cycling hike ski chess"
+    ),
     "music": "music instrument guitar piano violin band song singer album genre cello drum listen flute trumpet",
     "book": "book novel author read reading",
     "film": "film movie cinema series show director",
     "language": "language speak fluent tongue bilingual",
     "nationality": "nationality citizen citizenship passport national",
-    "education": "study student university college degree school graduate major phd master bachelor alma enrol enroll course diploma attend",
+    "education": (
+        "study student university college degree school graduate major phd master bachelor alma enrol "
+        "enroll course diploma attend"
+    ),
     "car": "car drive vehicle volvo toyota tesla bmw sedan suv truck motorbike ride van",
     "transport": "commute bus train bike bicycle cycle tram subway metro",
-    "health": "health disease illness condition diagnose diagnosis diabetes asthma migraine surgery sick ill injury symptom",
+    "health": (
+        "health disease illness condition diagnose diagnosis diabetes asthma migraine surgery sick ill injury symptom"
+    ),
     "medication": "medication medicine pill drug prescribe prescription dose dosage tablet insulin take mg",
     "doctor": "doctor dentist physician therapist gp optician surgeon paediatrician pediatrician vet",
     "blood": "blood",

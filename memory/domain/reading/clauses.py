@@ -253,7 +253,8 @@ def _objects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[
     if not left or not right or len(left) > 5 or len(right) > 5 or any(word.tag not in plain for word in right):
         return ()
     prefix, tail = sentence[: left[0].start], sentence[right[-1].end :]
+    one, two = (sentence[part[0].start : part[-1].end] for part in (left, right))
     return (
-        Clause(f"{prefix}{sentence[left[0].start : left[-1].end]}{tail}".strip(), left[0].start, left[-1].end, item=True),
-        Clause(f"{prefix}{sentence[right[0].start : right[-1].end]}{tail}".strip(), words[at].start, right[-1].end, item=True),
-    )  # fmt: skip
+        Clause(f"{prefix}{one}{tail}".strip(), left[0].start, left[-1].end, item=True),
+        Clause(f"{prefix}{two}{tail}".strip(), words[at].start, right[-1].end, item=True),
+    )

@@ -1,8 +1,8 @@
 """Parts of speech: which word of an English sentence is a verb, a name, a determiner.
 
-The tagger is HanTa (the Hanover Tagger, Wartena 2019), with the tags of the British National Corpus (C5): ``NP0`` a name,
-``VVZ`` a verb in the third person, ``CJC`` a conjunction. Sentences in other languages get tags that mean little, and
-whoever asks has to do without.
+The tagger is HanTa (the Hanover Tagger, Wartena 2019), with the tags of the British National Corpus (C5): ``NP0`` is a
+name, ``VVZ`` a verb in the third person, ``CJC`` a conjunction. Sentences in other languages get tags that mean little,
+and whoever asks has to do without.
 """
 
 import re
@@ -38,7 +38,7 @@ class Word:
 @lru_cache(maxsize=1)
 def _tagger() -> Any:
     # Loading takes a tenth of a second and some memory; a process that never reads a request needs neither.
-    from HanTa.HanoverTagger import HanoverTagger  # noqa: PLC0415
+    from HanTa.HanoverTagger import HanoverTagger
 
     return HanoverTagger("morphmodel_en.pgz")
 

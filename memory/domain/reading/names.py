@@ -5,6 +5,7 @@ A name is compared word by word in its folded form, and failing that in Latin le
 "node-1" not in "node-1-b".
 """
 
+import itertools
 import re
 import sys
 import unicodedata
@@ -81,8 +82,11 @@ _TWO = (
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Where a name stands in a text. ``how`` is ``whole`` for the same letters but for case and accents, ``inflected``
-    for another ending of the same name, ``tagged`` where it is a handle or a hashtag, ``latin`` for the same name in another script."""
+    """Where a name stands in a text.
+
+    ``how`` is ``whole`` for the same letters but for case and accents, ``inflected`` for another ending of the same
+    name, ``tagged`` where it is a handle or a hashtag, ``latin`` for the same name in another script.
+    """
 
     start: int
     end: int
@@ -173,9 +177,9 @@ def _words_iter(text: str) -> Iterator[_Word]:
 
 # Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
 _SPELLINGS = (
-    ("sch", "s"), ("sh", "s"), ("ch", "c"), ("tch", "c"), ("kh", "h"), ("zh", "z"), ("ph", "f"), ("th", "t"), ("ts", "c"),
-    ("tz", "c"), ("x", "ks"), ("w", "v"), ("y", "i"), ("j", "i"), ("q", "k"), ("ou", "u"), ("oo", "u"), ("ee", "i"),
-    ("ck", "k"), ("e", "i"),
+    ("sch", "s"), ("sh", "s"), ("ch", "c"), ("tch", "c"), ("kh", "h"), ("zh", "z"), ("ph", "f"), ("th", "t"),
+    ("ts", "c"), ("tz", "c"), ("x", "ks"), ("w", "v"), ("y", "i"), ("j", "i"), ("q", "k"), ("ou", "u"),
+    ("oo", "u"), ("ee", "i"), ("ck", "k"), ("e", "i"),
 )  # fmt: skip
 
 
@@ -249,7 +253,7 @@ def _joined_alike(text: str, piece: Sequence[_Word], name: str, wanted: Sequence
 
 
 def _pairs(words: Sequence[_Word]) -> list[tuple[_Word, _Word]]:
-    return list(zip(words, words[1:], strict=False))
+    return list(itertools.pairwise(words))
 
 
 def _bounded(text: str, piece: Sequence[_Word], name: str, wanted: Sequence[_Word]) -> bool:
@@ -278,9 +282,8 @@ def _one_script(before: str, first: str) -> bool:
 def _word_ends(piece: Sequence[_Word], rest: str) -> bool:
     last, after = piece[-1].text, rest[0]
     if _HANGUL.match(last) and _HANGUL.match(after):
-        return rest[0] in _PARTICLES and (len(rest) < 2 or not _HANGUL.match(rest[1]) or rest[:2] in _LONG_PARTICLES) or (
-            rest[:2] in _LONG_PARTICLES
-        )  # fmt: skip
+        alone = len(rest) < 2 or not _HANGUL.match(rest[1])
+        return (rest[0] in _PARTICLES and alone) or rest[:2] in _LONG_PARTICLES
     if _KATAKANA.match(last) and (_KATAKANA.match(after) and after != "・"):
         return False
     return not (len(piece) == 2 and _HAN.match(last) and after in _GIVEN)

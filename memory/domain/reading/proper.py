@@ -5,11 +5,14 @@ import re
 from memory.domain.reading.grammar import words_tag
 from memory.domain.reading.names import Mention
 
-_CALENDAR = frozenset(
-    "january february march april may june july august september october november december spring summer autumn winter".split()
-)
+_MONTHS = """
+january february march april may june july august september october november december spring summer autumn
+winter
+"""
+_CALENDAR = frozenset(_MONTHS.split())
 _MOMENT = re.compile(
-    r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|from|to|of)|\d)[\s-]*$",
+    r"(?:\b(?:in|on|since|until|till|by|before|after|during|last|next|this|every|each|early|late|mid|"
+    r"from|to|of)|\d)[\s-]*$",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"^\s*(?:\d|the\s+\d)")
@@ -17,8 +20,11 @@ _SENTENCE = re.compile(r"[.!?:\n]\s+")
 
 
 def name_meant(text: str, mention: Mention) -> bool:
-    """Tell whether a mention of a capitalised name is written as a name there: in a capital, not as the verb that begins
-    a sentence, and not as a month. Other scripts than the Latin one tell nothing, and count as names."""
+    """Tell whether a mention of a capitalised name is written as a name there.
+
+    It has a capital, is not the verb that begins a sentence, and no month. Other scripts than the Latin one tell
+    nothing, and count as names.
+    """
     said = text[mention.start : mention.end]
     if not said.isascii():
         return True

@@ -1,7 +1,7 @@
 """Requests to forget, as people write them: what is asked for, without the words that ask.
 
-"Please delete everything about Anna Schmidt" is about a name, "forget a.smith@x.io" about an identifier, and "forget the
-wifi password" or "that Ben works at Acme" about one fact.
+"Please delete everything about Anna Schmidt" is about a name, "forget a.smith@x.io" about an identifier, and "forget
+the wifi password" or "that Ben works at Acme" about one fact.
 """
 
 import re
@@ -15,13 +15,17 @@ from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_fi
 from memory.domain.reading.negation import negated
 
 _VERB = (
-    r"(?:forget|delete|remove|erase|release|purge|drop|wipe|clear|scrub|discard|destroy|unlearn|expunge|get\s+rid\s+of|throw\s+(?:away|out)|"
-    r"do\s+not\s+remember|don'?t\s+remember|stop\s+remembering|no\s+longer\s+remember|vergiss|lösche?|entferne|olvida|borra|elimina|oublie|supprime|efface|"
+    r"(?:forget|delete|remove|erase|release|purge|drop|wipe|clear|scrub|discard|destroy|unlearn|"
+    r"expunge|get\s+rid\s+of|throw\s+(?:away|out)|"
+    r"do\s+not\s+remember|don'?t\s+remember|stop\s+remembering|no\s+longer\s+remember|vergiss|lösche?|"
+    r"entferne|olvida|borra|elimina|oublie|supprime|efface|"
     r"esquece|apaga|dimentica|cancella|забудь(?:те)?|удали(?:те)?|сотри(?:те)?)"
 )
 _POLITE = (
-    r"(?:please|kindly|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста|hey|hi|ok(?:ay)?|could you|can you|would you|"
-    r"i(?:'d| would)? (?:want|like|need) (?:you )?(?:to )?|you (?:should|must|can|may)|make sure (?:to|you)|now|just|also|then)"
+    r"(?:please|kindly|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста|hey|hi|ok(?:ay)?|"
+    r"could you|can you|would you|"
+    r"i(?:'d| would)? (?:want|like|need) (?:you )?(?:to )?|you (?:should|must|can|may)|"
+    r"make sure (?:to|you)|now|just|also|then)"
 )
 _SHELL = re.compile(
     rf"^\s*(?:(?:{_POLITE})[\s,]*)*(?:to\s+)?{_VERB}\b[\s,:]*(?:{_POLITE}[\s,]+)*", re.IGNORECASE
@@ -29,50 +33,70 @@ _SHELL = re.compile(
 _SHELL_EAST = re.compile(
     r"^(?:请)?(?:忘记|忘掉|删除|刪除|移除|清除)|(?:を|は)?(?:忘れて|削除して|消して)(?:ください)?[。.]?$|(?:을|를)?\s*(?:잊어|삭제해|지워)\s*(?:줘|주세요)?[.]?$"
 )
-_ALL = r"(?:(?:absolutely\s+)?everything|all(?:\s+of)?(?:\s+the)?|any(?:thing)?|whatever|every|each|alles|todo|tout|tutto|всё|все)"
-_STUFF = r"(?:data|information|info|details?|records?|entries|entry|facts?|memor(?:y|ies)|notes?|topics?|mentions?|things?|rows?|traces?|knowledge|references?|stuff|history|items?|content)"
+_ALL = (
+    r"(?:(?:absolutely\s+)?everything|all(?:\s+of)?(?:\s+the)?|any(?:thing)?|whatever|every|each|alles|"
+    r"todo|tout|tutto|всё|все)"
+)
+_STUFF = (
+    r"(?:data|information|info|details?|records?|entries|entry|facts?|memor(?:y|ies)|notes?|topics?|"
+    r"mentions?|things?|rows?|traces?|knowledge|references?|stuff|history|items?|content)"
+)
 _ABOUT = (
-    r"(?:about|on|regarding|concerning|related\s+to|relating\s+to|of|for|from|involving|mentioning|that\s+mentions?|which\s+mentions?|containing|that\s+contains?|with|"
-    r"(?:that\s+|which\s+)?(?:you|we|i)\s+(?:know|have|stored|remember|saved)\s+(?:about|on|of|for)|there\s+is\s+(?:about|on)|"
+    r"(?:about|on|regarding|concerning|related\s+to|relating\s+to|of|for|from|involving|mentioning|"
+    r"that\s+mentions?|which\s+mentions?|containing|that\s+contains?|with|"
+    r"(?:that\s+|which\s+)?(?:you|we|i)\s+(?:know|have|stored|remember|saved)\s+(?:about|on|of|for)|"
+    r"there\s+is\s+(?:about|on)|"
     r"über|zu|von|sobre|de|acerca\s+de|sur|à\s+propos\s+de|su|о|об|про)"
 )
 # "everything about X", "all records of X", "what you know about X", "about X".
 _EVERYTHING = re.compile(
     rf"^(?:{_ALL}\s+)(?:(?:the\s+|your\s+|our\s+|stored\s+|personal\s+)*{_STUFF}\s+{_ABOUT}|(?!of\b){_ABOUT})\s+|"
     rf"^(?:the\s+|your\s+|our\s+|stored\s+|personal\s+|any\s+)*{_STUFF}\s+{_ABOUT}\s+|"
-    rf"^what(?:ever)?\s+(?:you|we|i)\s+(?:know|have|stored|remember|saved)\s+(?:about|on|of|for)\s+|^(?:about|regarding|concerning)\s+",
+    rf"^what(?:ever)?\s+(?:you|we|i)\s+(?:know|have|stored|remember|saved)\s+(?:about|on|of|for)\s+|"
+    rf"^(?:about|regarding|concerning)\s+",
     re.IGNORECASE,
 )
 _EVERYTHING_EAST = re.compile(
-    r"^(?:关于|關於)?(.+?)的(?:一切|所有(?:信息|資料|资料|内容)?|全部)$|^(.+?)(?:について(?:の)?(?:すべて|全て)?|に関する(?:すべて|情報)?)$|^(.+?)에\s*(?:대한|관한)\s*(?:모든\s*것|정보)?$"
+    r"^(?:关于|關於)?(.+?)的(?:一切|所有(?:信息|資料|资料|内容)?|全部)$|^(.+?)(?:について(?:の)?(?:すべて|全て)?|に関する(?:すべて|情報)?)$|"
+    r"^(.+?)에\s*(?:대한|관한)\s*(?:모든\s*것|정보)?$"
 )
 _QUANTIFIED = re.compile(rf"^{_ALL}\s+(?:of\s+)?", re.IGNORECASE)
 _THAT = re.compile(
-    r"^(?:the\s+fact\s+)?that\s+(?=\S+\s+\S+)|^the\s+(?:fact|note|memory|entry|record|information|topic|one|part)\s+(?:that|about|on|of|where|saying|which\s+says)\s+",
+    r"^(?:the\s+fact\s+)?that\s+(?=\S+\s+\S+)|^the\s+(?:fact|note|memory|entry|record|information|"
+    r"topic|one|part)\s+(?:that|about|on|of|where|saying|which\s+says)\s+",
     re.IGNORECASE,
 )
 # What a person or thing is called beside its name, and what is kept about it; alone it says nothing about which.
-_KINDS = frozenset(
-    "person people user customer client company firm project server employee contact patient member colleague friend neighbour "
-    "neighbor machine device host team product app service city place town country brand record records data entry entries note notes "
-    "memory memories information info detail details topic topics fact facts everything all the a an named called and or profile thing "
-    "things mention mentions mr mrs ms dr prof guy woman man lady about".split()
-)
+_BESIDE = """
+person people user customer client company firm project server employee contact patient member colleague
+friend neighbour neighbor machine device host team product app service city place town country brand record
+records data entry entries note notes memory memories information info detail details topic topics fact
+facts everything all the a an named called and or profile thing things mention mentions mr mrs ms dr prof
+guy woman man lady about
+"""
+_KINDS = frozenset(_BESIDE.split())
 # The same for identifiers, which say by themselves which one is meant.
 GENERIC = _KINDS | frozenset(
-    "account order invoice ticket number num no id e-mail email mail address phone telephone tel mobile cell fax card credit debit handle "
-    "what happened happen happens occurred events event url link page website site ip file path folder directory document with by whose is code reference ref case of for from his her their "
-    "its my our your date on at in dated isbn uuid iban mac vin passport key serial login tag version repo repository commit".split()
+    "account order invoice ticket number num no id e-mail email mail address phone telephone tel "
+    "mobile cell fax card credit debit handle "
+    "what happened happen happens occurred events event url link page website site ip file path "
+    "folder directory document with by whose is code reference ref case of for from his her their "(
+        "its my our your date on at in dated isbn uuid iban mac vin passport key serial login tag "
+        "version repo repository commit"
+    ).split()
 )
 _DEFINITE = re.compile(
     r"^(?:the|my|our|your|his|her|their|its|that|this|der|die|das|mein\w*|el|la|mi|le|mon|ma)\s", re.IGNORECASE
 )
-_CALENDAR = frozenset(
-    "january february march april may june july august september october november december monday tuesday wednesday thursday friday "
-    "saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
-)
+_MONTHS = """
+january february march april may june july august september october november december monday tuesday
+wednesday thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu
+fri sat sun
+"""
+_CALENDAR = frozenset(_MONTHS.split())
 _CALLED = re.compile(
-    r"^(?:the\s+)?(?:server|project|host|machine|device|service|app|customer|client|company|firm|city|town|country|brand|product|team|"
+    r"^(?:the\s+)?(?:server|project|host|machine|device|service|app|customer|client|company|firm|city|"
+    r"town|country|brand|product|team|"
     r"user|person|employee|contact|patient)\s+\S+$",
     re.IGNORECASE,
 )
