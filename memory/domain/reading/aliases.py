@@ -112,9 +112,8 @@ _SIGNS = (
     "known", "alias", "aka", "a.k", "same", "goes by", "going by", "nick", "name", "née", "nee", "born as",
     "identical", "short for", "abbrev", "written", "spel", "trans", "romani", "called", "script", "letters",
     "alphabet", "bekannt", "genannt", "conocid", "connu", "conhecid", " dit", "detto", "он же", "она же", "извест",
-    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는", "별명", "이름", "=",
-    " in latin",
-    " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese", " in korean",
+    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는",
+    "별명", "이름", "=", " in latin", " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese", " in korean",
     " in russian", " in hebrew", " in hindi", " in thai",
 )  # fmt: skip
 

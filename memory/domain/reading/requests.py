@@ -76,15 +76,13 @@ guy woman man lady about
 """
 _KINDS = frozenset(_BESIDE.split())
 # The same for identifiers, which say by themselves which one is meant.
-GENERIC = _KINDS | frozenset(
-    "account order invoice ticket number num no id e-mail email mail address phone telephone tel "
-    "mobile cell fax card credit debit handle "
-    "what happened happen happens occurred events event url link page website site ip file path "
-    "folder directory document with by whose is code reference ref case of for from his her their "(
-        "its my our your date on at in dated isbn uuid iban mac vin passport key serial login tag "
-        "version repo repository commit"
-    ).split()
-)
+_DESCRIBING = """
+account order invoice ticket number num no id e-mail email mail address phone telephone tel mobile cell fax card credit
+debit handle what happened happen happens occurred events event url link page website site ip file path folder directory
+document with by whose is code reference ref case of for from his her their its my our your date on at in dated isbn
+uuid iban mac vin passport key serial login tag version repo repository commit
+"""
+GENERIC = _KINDS | frozenset(_DESCRIBING.split())
 _DEFINITE = re.compile(
     r"^(?:the|my|our|your|his|her|their|its|that|this|der|die|das|mein\w*|el|la|mi|le|mon|ma)\s", re.IGNORECASE
 )
