@@ -82,6 +82,7 @@ _register(models.PolicyVersion, "scope", "number", "preset", "author", "reason",
 _register(models.Rekeying, "scope", "started_at", "finished_at", "done", "total")
 _register(models.ForgetRun, "created_at", "event", "scope", "status", "planned", "applied", filters=("status",))
 _register(models.ForgetAction, "run", "place", "action", "topic", "state", "at", filters=("action", "state"))
+_register(models.ExtractionJob, "created_at", "scope", "status", "done", "segments", "actor", filters=("status",))
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))
 _register(models.ShadowHit, "at", "topic", "rank", "similarity")

@@ -12,6 +12,7 @@ from django_q.models import Schedule
 from django_q.tasks import async_task
 
 from memory.duplicates.detect import duplicates_find
+from memory.extraction.work import extraction_work, extractions_stalled
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
 from memory.forgetting.runs import run_work
 from memory.hindsight.shadow import shadow_search
@@ -72,6 +73,9 @@ def upkeep() -> dict[str, int]:
     # What runs have archived leaves the counts of words now and not a minute later.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
+    # What a killed worker has left half done.
+    for job_id in extractions_stalled(now=timezone.now()):
+        extraction_hand_over(job_id)
     if time.monotonic() >= until:
         upkeep_request()
     return done
@@ -112,6 +116,17 @@ def duplicates_look(scope: str) -> int:
 def duplicates_hand_over(scope: str) -> None:
     """Ask the worker to look for duplicates at a scope. One query."""
     async_task("memory.jobs.duplicates_look", scope)
+
+
+def extraction_continue(job_id: str) -> str:
+    """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=extraction_hand_over)
+    return job.status
+
+
+def extraction_hand_over(job_id: uuid.UUID) -> None:
+    """Ask the worker to go on with an extraction. One query."""
+    async_task("memory.jobs.extraction_continue", str(job_id))
 
 
 def _left(until: float) -> float:

@@ -55,6 +55,9 @@ MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 MEMSTATE_KNOBS = envknobs()
 
 # Limits of the API; every refusal names the one it is about.
+# The longest text that facts are extracted from, and from where on the console hands one to the worker.
+MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
+MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
 MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_JSON_DEPTH = envint("MEMSTATE_MAX_JSON_DEPTH", 32, minimum=2, maximum=200)

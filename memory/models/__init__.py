@@ -5,6 +5,7 @@ from memory.models.audit import AuditEvent
 from memory.models.command import ErasureReceipt, ForgetListing
 from memory.models.corpus import CorpusTotals, Lexeme
 from memory.models.duplicates import DuplicateLook, DuplicatePair
+from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
 from memory.models.keys import ApiKey
@@ -26,6 +27,7 @@ __all__ = [
     "DuplicateLook",
     "DuplicatePair",
     "ErasureReceipt",
+    "ExtractionJob",
     "Field",
     "FieldSummary",
     "ForgetAction",

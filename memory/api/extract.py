@@ -1,0 +1,156 @@
+"""POST /v1/extract: a text becomes facts. GET /v1/extract/{job_id}: how far one in the background has come."""
+
+import datetime as dt
+import uuid
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router, Schema
+from pydantic import BaseModel, Field, StringConstraints
+
+from memory import jobs
+from memory.api.authentication import principal_of
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.api.run_schemas import ScopeText
+from memory.domain.errors import RequestRefused
+from memory.extraction.request import extract
+from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_told
+from memory.ingest.items import ShortText
+
+router = Router(tags=["extract"])
+
+# The refusal beyond the limit is a sentence with the limit in it, so it is not the schema's; this one is of the body.
+Content = Annotated[str, StringConstraints(max_length=2_000_000)]
+Method = Literal["llm", "extractive"]
+
+
+class ExtractRequest(BaseModel):
+    """A text to take apart. With ``store`` the facts become topics, and the text the source that they name."""
+
+    content: Content = Field(description="Prose, a list, a transcript; MEMSTATE_EXTRACT_MAX_CHARS characters at most.")
+    scope: ScopeText | None = None
+    store: bool = False
+    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+
+
+class KnownFact(Schema):
+    """A fact that was not stored again, and the topic that says it."""
+
+    text: str
+    topic_id: str
+
+
+class ExtractReply(Schema):
+    """What a text states."""
+
+    extracted: list[str] = Field(description="Each a self-contained sentence of at most 500 characters.")
+    stored: list[str] = Field(description="Ids of the topics that were made, in the order of their facts.")
+    skipped_duplicates: list[KnownFact]
+    method: Method = Field(description="llm only if a language model told all of it.")
+    methods: list[Method] = Field(description="One for each part of the text.")
+    note: str = Field(description="How the facts were found, and what that cannot do.")
+    warning: str | None = None
+    source_topic_id: str | None = Field(default=None, description="The topic that holds the text, outside every query.")
+    dropped: dict[str, int] = Field(
+        description="What was left out: sentences by what they are, facts by what is wrong."
+    )
+
+
+class ExtractAccepted(Schema):
+    """The text is kept, and the worker extracts its facts."""
+
+    job_id: str
+    status: str
+    segments: int
+    source_topic_id: str | None
+
+
+class ExtractionOut(ExtractReply):
+    """An extraction in the background, and what it has come to so far."""
+
+    job_id: str
+    status: Literal["working", "done", "cancelled", "failed"]
+    scope: str
+    kind: str
+    segments: int
+    done: int
+    progress: float = Field(description="Share of the segments that are stored, 0 to 1.")
+    actor: str
+    failure: str | None
+    created_at: dt.datetime
+    finished_at: dt.datetime | None
+
+
+Background = Annotated[bool, Query(description="Answer 202 with the id of a job at once. Needs store.")]
+
+
+@router.post(
+    "/extract",
+    summary="Extract facts from a text",
+    response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+)
+def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
+    """Take a text apart into atomic facts, and with `store: true` remember those that are not known yet.
+
+    A language model is asked if one is configured; what it tells is checked against the text, and where it is of no
+    help the text's own sentences are taken apart by rules: `method` and `note` say which it was. Text that gives orders
+    is only text. Reader keys may look; agent keys may store.
+    """
+    principal = principal_of(request, "agent" if payload.store else "reader")
+    now = timezone.now()
+    if background:
+        if not payload.store:
+            raise RequestRefused("In the background facts are stored; send store: true, or leave background out.")
+        job = extraction_start(
+            payload.content, scope=payload.scope, kind=payload.kind, principal=principal, now=now,
+            hand_over=jobs.extraction_hand_over,
+        )  # fmt: skip
+        return json_reply(
+            {"job_id": str(job.id), "status": job.status, "segments": job.segments,
+             "source_topic_id": str(job.source_id) if job.source_id else None},
+            status=202,
+        )  # fmt: skip
+    done = extract(
+        payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
+    )
+    if done.stored:
+        jobs.upkeep_nudge()
+    return json_reply(_reply(asdict(done), payload))
+
+
+def _reply(body: dict[str, Any], payload: ExtractRequest) -> dict[str, Any]:
+    body["skipped_duplicates"] = [
+        {"text": each["text"], "topic_id": str(each["topic_id"])} for each in body["skipped_duplicates"]
+    ]
+    long = len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS
+    body["warning"] = body["warning"] or None
+    if body["warning"] and long and payload.store:
+        body["warning"] += " For a text of this length, background=1 gives it all the time it needs."
+    return body
+
+
+_JOB = problems(401, 403, 404, 422, 429, 503)
+
+
+@router.get("/extract/{topicid:job_id}", summary="Read an extraction", response={200: ExtractionOut, **_JOB})
+def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
+    """Tell how far an extraction in the background is, and the facts it has found."""
+    principal = principal_of(request, "reader")
+    job = extraction_get(job_id, principal=principal)
+    return json_reply(extraction_told(job, principal=principal))
+
+
+@router.post(
+    "/extract/{topicid:job_id}/cancel",
+    summary="Stop an extraction",
+    response={200: ExtractionOut, **problems(401, 403, 404, 409, 422, 429, 503)},
+)
+def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
+    """Stop an extraction in the background; what it has stored stays."""
+    principal = principal_of(request, "agent")
+    job = extraction_cancel(job_id, principal=principal, now=timezone.now())
+    return json_reply(extraction_told(job, principal=principal))

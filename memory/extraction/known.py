@@ -1,0 +1,73 @@
+"""Which facts are known already: said in the same words, or by a near duplicate that differs in nothing of weight."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.domain.reading.atoms import Fact, title_of
+from memory.domain.reading.folding import fold
+from memory.duplicates.detect import near_duplicates
+
+FACT_FIELD = "fact"
+
+# Live topics with the title that a fact would have, and the fact they hold, if they hold one.
+_SAME_TITLE = """
+SELECT t.id, t.title, r.value
+FROM memory_topic t
+JOIN memory_vitality v ON v.topic_id = t.id AND v.live
+LEFT JOIN memory_field f ON f.topic_id = t.id AND f.name = %(field)s
+LEFT JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
+WHERE t.scope_id = (SELECT id FROM memory_scope WHERE path = %(scope)s) AND t.kind = %(kind)s
+  AND md5(lower(t.title)) IN (SELECT md5(lower(title)) FROM unnest(%(titles)s::text[]) AS d (title))
+ORDER BY t.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A fact that was not stored, and the topic that says it already."""
+
+    text: str
+    topic_id: uuid.UUID
+    start: int = 0
+    end: int = 0
+
+
+def duplicates_look(
+    facts: Sequence[Fact], *, scope: str, kind: str, principal: Principal
+) -> tuple[list[Fact], list[Duplicate]]:
+    """Return the facts that would be new in ``scope``, and those that are known there, both in their order.
+
+    Another number, date or name, or a "not", makes another fact. One query beside those of ``near_duplicates``,
+    whatever the number of facts, and one call of the embedder for those that are not known word by word. Raises
+    ``EmbeddingFailed``.
+    """
+    found = _in_the_same_words(facts, scope=scope, kind=kind) if facts else []
+    open_ = [at for at, topic_id in enumerate(found) if topic_id is None]
+    near = near_duplicates([facts[at].text for at in open_], scope=scope, kind=kind, principal=principal)
+    for at, topic_id in zip(open_, near, strict=True):
+        found[at] = topic_id
+    new = [fact for fact, topic_id in zip(facts, found, strict=True) if topic_id is None]
+    known = [
+        Duplicate(fact.text, topic_id, fact.start, fact.end)
+        for fact, topic_id in zip(facts, found, strict=True)
+        if topic_id is not None
+    ]
+    return new, known
+
+
+def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[uuid.UUID | None]:
+    titles = list({title_of(fact.text) for fact in facts})
+    said: dict[str, uuid.UUID] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_SAME_TITLE, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
+        for topic_id, title, value in cursor.fetchall():
+            said.setdefault(_key(value or title), topic_id)
+    return [said.get(_key(fact.text)) for fact in facts]
+
+
+def _key(text: str) -> str:
+    return fold(text).rstrip(" .!。！")

@@ -1,0 +1,99 @@
+"""One request to extract, from end to end: bounds, facts, duplicates, and if asked for the store."""
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.domain.errors import ValueRefused
+from memory.extraction.known import Duplicate, duplicates_look
+from memory.extraction.segments import Gathered, note_of, segments_gather
+from memory.extraction.store import (
+    FACT_KIND,
+    SOURCE_KIND,
+    facts_store,
+    scope_wait,
+    source_id_of,
+)
+
+# A request waits so long for a language model in all; what is left then is read by rules.
+MODEL_SECONDS = 45.0
+
+Tick = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a text states, what of it was stored, and what was known. ``method`` is llm only if all of it is."""
+
+    extracted: list[str]
+    stored: list[uuid.UUID]
+    skipped_duplicates: list[Duplicate]
+    method: str
+    methods: list[str]
+    note: str
+    warning: str = ""
+    source_topic_id: uuid.UUID | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+def extract(
+    content: str, *, scope: str | None, kind: str | None, store: bool, principal: Principal, now: dt.datetime,
+    tick: Tick | None = None,
+) -> Extracted:  # fmt: skip
+    """Return the facts of ``content``; with ``store`` those that are not known in ``scope`` become topics of ``kind``.
+
+    About two milliseconds a sentence, then one call of the embedder for all facts and about ten queries; to store,
+    twice a batch of ingest more, whatever the number of facts. A model may take ``MODEL_SECONDS``. The same text twice
+    stores nothing the second time. Raises ``NotAllowed`` without an agent's key for storing, ``ValueRefused`` for an
+    empty text or one beyond ``MEMSTATE_EXTRACT_MAX_CHARS``, ``NotVisible``, ``EmbeddingFailed``.
+    """
+    principal.require("agent" if store else "reader")
+    where = principal.scope_chosen(scope)
+    content, kind = content_checked(content), kind_checked(kind)
+    gathered = segments_gather(content, seconds=MODEL_SECONDS, tick=tick)
+    facts = [fact for fact, _how in gathered.facts]
+    if not store or not facts:
+        _new, known = duplicates_look(facts, scope=where, kind=kind, principal=principal) if facts else ([], [])
+        return _extracted(gathered, [], known, None)
+    with transaction.atomic():
+        scope_wait(where)
+        stored = facts_store(gathered.facts, content, scope=where, kind=kind, principal=principal, now=now)
+    source = source_id_of(content, scope=where) if stored.topics else None
+    return _extracted(gathered, stored.topics, stored.duplicates, source)
+
+
+def content_checked(content: str) -> str:
+    """Return the text to extract from. Raises ``ValueRefused``."""
+    most = settings.MEMSTATE_EXTRACT_MAX_CHARS
+    if len(content) > most:
+        raise ValueRefused(
+            f"The text has {len(content):,} characters; facts are extracted from at most {most:,} at once. "
+            "Send it in parts."
+        )
+    if not content.strip():
+        raise ValueRefused("There is no text to extract from.")
+    return content
+
+
+def kind_checked(kind: str | None) -> str:
+    """Return the kind of the topics that facts become. Raises ``ValueRefused`` for that of sources."""
+    if kind == SOURCE_KIND:
+        raise ValueRefused(
+            f"{SOURCE_KIND!r} is the kind of the texts that facts come from; choose another for the facts."
+        )
+    return kind or FACT_KIND
+
+
+def _extracted(
+    gathered: Gathered, stored: list[uuid.UUID], known: list[Duplicate], source: uuid.UUID | None
+) -> Extracted:
+    return Extracted(
+        extracted=[fact.text for fact, _how in gathered.facts], stored=stored, skipped_duplicates=known,
+        method=gathered.method, methods=gathered.methods, note=note_of(gathered.method, gathered.methods),
+        warning=gathered.warning, source_topic_id=source, dropped=dict(sorted(gathered.dropped.items())),
+    )  # fmt: skip

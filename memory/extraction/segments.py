@@ -1,0 +1,149 @@
+"""A text in segments, and the facts of each: by the language model if one is configured, else by rules."""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.core.cache import cache
+
+from memory.domain.reading.atoms import Fact, Reading, facts_read, segments_cut
+from memory.domain.reading.folding import fold
+from memory.llm.client import model_configured
+from memory.llm.facts import FactsTold, facts_ask
+from memory.llm.wire import ModelProblem
+
+LLM, EXTRACTIVE = "llm", "extractive"
+# Long enough that pronouns find their names, short enough for a small model, and for a job to lose little.
+SEGMENT_CHARS = 3_000
+# What comes before a segment is told along with it: so many characters.
+BEFORE_CHARS = 400
+# What a model said is told again for so long: a look and the storing after it are one.
+REMEMBERED_SECONDS = 600
+# Below this, asking is not worth beginning.
+LEAST_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFacts:
+    """The facts of one segment, how they were found, and what was left out. ``warning`` says why no model was used
+    although there is one."""
+
+    facts: list[Fact]
+    method: str
+    dropped: Counter[str] = field(default_factory=Counter)
+    warning: str = ""
+
+
+class Segments:
+    """A text cut at the ends of sentences. The same text is cut the same way each time."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.spans = segments_cut(content, at_most=SEGMENT_CHARS)
+        self._reading: Reading | None = None
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def reading(self) -> Reading:
+        """Return what rules find in the whole text, so that a name of one segment serves in the next."""
+        if self._reading is None:
+            self._reading = facts_read(self.content)
+        return self._reading
+
+    def facts(self, number: int, *, until: float | None = None) -> SegmentFacts:
+        """Return the facts of one segment. Waits for a model no longer than until ``until`` of the monotonic clock,
+        or for the time a model has for any answer. No queries; never raises because of a model."""
+        plain = self._by_rules(number)
+        if not model_configured():
+            return plain
+        left = settings.MEMSTATE_LLM_TIMEOUT_SECONDS
+        if until is not None:
+            left = min(left, until - time.monotonic())
+        if left < LEAST_SECONDS:
+            return _without(plain, "There was no time left to ask the language model about all of the text.")
+        try:
+            told = self._by_model(number, [fact.text for fact in plain.facts], left)
+        except ModelProblem as problem:
+            return _without(plain, problem.sentence)
+        start, end = self.spans[number]
+        return SegmentFacts([Fact(text, start, end) for text in told.facts], LLM, told.dropped)
+
+    def _by_rules(self, number: int) -> SegmentFacts:
+        start, end = self.spans[number]
+        facts = [fact for fact in self.reading().facts if start <= fact.start < end]
+        # What was left out is counted for the whole text, and told with its first segment.
+        return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
+
+    def _by_model(self, number: int, units: list[str], seconds: float) -> FactsTold:
+        start, end = self.spans[number]
+        text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
+        known = f"facts:{settings.MEMSTATE_LLM_MODEL}:" + hashlib.sha256(f"{before}\x00{text}".encode()).hexdigest()
+        told = cache.get(known)
+        if not isinstance(told, FactsTold):
+            speakers = sorted(self.reading().speakers)
+            told = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
+            cache.set(known, told, REMEMBERED_SECONDS)
+        return told
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The facts of several segments, none told twice."""
+
+    facts: list[tuple[Fact, str]] = field(default_factory=list)
+    methods: list[str] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    warning: str = ""
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, found: SegmentFacts) -> None:
+        """Take in the facts of one segment."""
+        self.methods.append(found.method)
+        self.dropped += found.dropped
+        self.warning = self.warning or found.warning
+        for fact in found.facts:
+            key = fold(fact.text).rstrip(" .!。！")
+            if key in self._seen:
+                self.dropped["repeat"] += 1
+            else:
+                self._seen.add(key)
+                self.facts.append((fact, found.method))
+
+    @property
+    def method(self) -> str:
+        """How the whole was found: by the model only if all of it was."""
+        return LLM if self.methods and set(self.methods) == {LLM} else EXTRACTIVE
+
+
+def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> Gathered:
+    """Return the facts of a whole text; a model is asked for ``seconds`` in all. ``tick`` hears of each segment."""
+    until = time.monotonic() + seconds
+    segments, gathered = Segments(content), Gathered()
+    for number in range(len(segments)):
+        gathered.add(segments.facts(number, until=until))
+        if tick is not None:
+            tick(number + 1, len(segments))
+    return gathered
+
+
+def note_of(method: str, methods: list[str]) -> str:
+    """Return in a sentence how the facts were found, and what that cannot do."""
+    if method == LLM:
+        return "A language model told the facts; each was checked against the text it was found in."
+    if LLM in methods:
+        return (
+            f"A language model told the facts of {methods.count(LLM)} of {len(methods)} parts of the text; those of "
+            "the others are its own sentences, taken apart by rules."
+        )
+    return (
+        "These are sentences of the text, taken apart by rules. Pronouns are replaced only where one name fits; what "
+        "follows from several sentences, or is only implied, is not found, and small talk may remain."
+    )
+
+
+def _without(plain: SegmentFacts, warning: str) -> SegmentFacts:
+    return SegmentFacts(plain.facts, plain.method, plain.dropped, warning)

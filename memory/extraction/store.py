@@ -1,0 +1,128 @@
+"""Facts into the store: topics by the normal way of ingest, each with an edge to the text that it was read from.
+
+The text is a topic of the kind ``source`` with an id made of what it says, so that one text is one topic. It is
+released in the transaction that makes it: an answer consists of facts, which can be superseded and forgotten one by
+one, and must not bring them back by way of the text. By its id, and for a purge, it is there. Released topics are not
+told as neighbours, so each fact names its source in a field too, which holds nothing but the reference.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.db import connection
+from django.utils.crypto import salted_hmac
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem
+from memory.domain.reading.atoms import Fact, title_of
+from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
+from memory.forgetting import moves
+from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.ingest.plan import Reply
+from memory.models import AuditEvent, Revision, Topic
+
+SOURCE_KIND = "source"
+FACT_KIND = "fact"
+TEXT_FIELD = "text"
+SOURCE_FIELD = "source"
+EDGE = "extracted_from"
+RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every query."
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+@dataclass(slots=True)
+class Stored:
+    """The topics that were made, in the order of their facts, and the facts that were known."""
+
+    topics: list[uuid.UUID] = field(default_factory=list)
+    duplicates: list[Duplicate] = field(default_factory=list)
+
+
+def source_id_of(content: str, *, scope: str) -> uuid.UUID:
+    """Return the id of the topic that holds ``content`` in ``scope``: the same each time, and no trace of the text."""
+    digest = salted_hmac("memory.extraction.source", f"{scope}\x00{content}", algorithm="sha256").digest()
+    return uuid.UUID(bytes=digest[:16], version=5)
+
+
+def source_text(source_id: uuid.UUID | None) -> str | None:
+    """Return the text of a source; None if it is gone. One query."""
+    if source_id is None:
+        return None
+    newest = Revision.objects.filter(field__topic_id=source_id, field__name=TEXT_FIELD).order_by("-seq")
+    return newest.values_list("value", flat=True).first()
+
+
+def scope_wait(scope: str) -> None:
+    """Wait until no other extraction into ``scope`` is being stored; for the running transaction.
+
+    Two requests with one text would otherwise both find that nothing of it is known.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [f"extraction:{scope}"])
+
+
+def facts_store(
+    facts: Sequence[tuple[Fact, str]], content: str, *, scope: str, kind: str, principal: Principal, now: dt.datetime
+) -> Stored:
+    """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
+
+    In the transaction of the caller, who has called ``scope_wait``. Seven queries beside those of ``duplicates_look``
+    and of one batch of ingest. Raises what ingest raises for an item; then nothing may be kept.
+    """
+    new, known = duplicates_look([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
+    how = {fact: "llm" if method == "llm" else "extract" for fact, method in facts}
+    if not new:
+        return Stored([], known)
+    source = source_ensure(content, scope=scope, principal=principal, now=now)
+    items = [
+        IngestItem(
+            placement="new_topic", title=title_of(fact.text), topic_kind=kind, scope=scope,
+            fields=[
+                IngestField(name=FACT_FIELD, value=fact.text, provenance=how[fact]),
+                # Without a word of its own, so that the topic is found by its fact alone.
+                IngestField(name=SOURCE_FIELD, ref_topic_id=source, provenance=how[fact]),
+            ],
+            edges=[IngestEdge(to_topic_id=source, kind=EDGE)],
+        )
+        for fact in new
+    ]  # fmt: skip
+    return Stored(_written(items, principal=principal, now=now), known)
+
+
+def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.datetime) -> uuid.UUID:
+    """Return the topic that holds ``content`` in ``scope``, made and released if it is not there.
+
+    In the transaction of the caller, who has called ``scope_wait``. One query if it is there, else a batch of ingest
+    and six more.
+    """
+    source_id = source_id_of(content, scope=scope)
+    if Topic.objects.filter(pk=source_id).exists():
+        return source_id
+    item = IngestItem(
+        placement="new_topic", topic_id=str(source_id), title=f"Text of {now:%Y-%m-%d}: {title_of(content, most=60)}",
+        topic_kind=SOURCE_KIND, scope=scope,
+        fields=[IngestField(name=TEXT_FIELD, value=content, provenance="extract")],
+    )  # fmt: skip
+    _written([item], principal=principal, now=now)
+    with connection.cursor() as cursor:
+        moves.release(cursor, [source_id], now=now)
+    AuditEvent.objects.create(
+        at=now, actor=principal.actor, action="released", topic_id=source_id, scope=scope, reason=RELEASED_BECAUSE,
+        after={"released": True},
+    )  # fmt: skip
+    return source_id
+
+
+def _written(items: list[IngestItem], *, principal: Principal, now: dt.datetime) -> list[uuid.UUID]:
+    made = []
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
+    for outcome in ingest_apply(prepared, principal=principal, now=now):
+        if isinstance(outcome, MemoryProblem):
+            raise outcome
+        assert isinstance(outcome, Reply)
+        made.append(outcome.topic_id)
+    return made

@@ -1,0 +1,222 @@
+"""Extraction in the background: one segment after the other, each stored in one transaction with the note that it is.
+
+So a killed worker loses the segment it was at and repeats none, and two workers on one job do it once.
+"""
+
+import datetime as dt
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+
+from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible
+from memory.domain.identifiers import uuid7
+from memory.domain.scopes import scope_within
+from memory.extraction.known import FACT_FIELD
+from memory.extraction.request import content_checked, kind_checked
+from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments, note_of
+from memory.extraction.store import facts_store, scope_wait, source_ensure, source_text
+from memory.models import AuditEvent, ExtractionJob, Revision
+
+logger = structlog.get_logger(__name__)
+
+# A job that has not moved for so long has lost its worker.
+STALLED_AFTER = dt.timedelta(minutes=3)
+
+Status = ExtractionJob.Status
+Clock = Callable[[], dt.datetime]
+HandOver = Callable[[uuid.UUID], None]
+
+
+def extraction_start(
+    content: str, *, scope: str | None, kind: str | None, principal: Principal, now: dt.datetime, hand_over: HandOver
+) -> ExtractionJob:
+    """Keep the text as a source, and ask the worker to extract its facts. One transaction.
+
+    Raises ``NotAllowed`` without an agent's key, ``ValueRefused`` and ``NotVisible`` as ``extract`` does.
+    """
+    principal.require("agent")
+    where = principal.scope_chosen(scope)
+    content, kind = content_checked(content), kind_checked(kind)
+    segments = len(Segments(content))
+    with transaction.atomic():
+        scope_wait(where)
+        source = source_ensure(content, scope=where, principal=principal, now=now)
+        job = ExtractionJob.objects.create(
+            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope=where, kind=kind, actor=principal.actor,
+            identity=principal.identity, role=principal.role, principal_scope=principal.scope, source_id=source,
+            segments=segments, created_at=now, moved_at=now,
+        )  # fmt: skip
+        _audit(job, "extraction_started", job.actor, now)
+        hand_over(job.id)
+    return job
+
+
+def extraction_work(
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: HandOver | None = None
+) -> ExtractionJob:
+    """Extract segments of a job until it is done or ``seconds`` have passed, and return it.
+
+    Safe to call from several processes at once, and again after a kill at any moment. A step that fails is tried once
+    more at the next call; a job that then comes no further has failed.
+    """
+    until = time.monotonic() + seconds
+    job = ExtractionJob.objects.get(pk=job_id)
+    content = source_text(job.source_id)
+    if content is None:
+        return _finish(job_id, Status.FAILED, now=clock(), failure="The text was erased before it was read to its end.")
+    segments = Segments(content)
+    more = True
+    while more and time.monotonic() < until:
+        try:
+            more = _step(job_id, segments, clock=clock)
+        except Exception as problem:
+            _failure_note(job_id, problem, now=clock())
+            raise
+    if more and hand_over is not None:
+        hand_over(job_id)
+    return ExtractionJob.objects.get(pk=job_id)
+
+
+def extraction_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ExtractionJob:
+    """Stop a job; what it has stored stays. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it is at its end."""
+    principal.require("agent")
+    extraction_get(job_id, principal=principal)
+    with transaction.atomic():
+        job = ExtractionJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.WORKING:
+            raise Conflict(f"This extraction is {job.get_status_display().lower()}, so it cannot be cancelled.")
+        return _finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
+
+
+def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
+    """Return one job. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
+    job = ExtractionJob.objects.filter(pk=job_id).first()
+    if job is None or not principal.sees(job.scope):
+        raise NotVisible(f"There is no extraction {job_id}.")
+    return job
+
+
+def extractions_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ExtractionJob], str | None]:
+    """Return a page of jobs, newest first, and the cursor of the next. One query. Raises ``ValueRefused``."""
+    rows = ExtractionJob.objects.order_by("-created_at", "-id")
+    if principal.scope != "/":
+        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
+    if cursor is not None:
+        at, job_id = cursor_parse(cursor, moment_read, uuid.UUID)
+        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=job_id))
+    found = list(rows[: limit + 1])
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], cursor_make(last.created_at, last.id) if last else None
+
+
+def extractions_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
+    """Return the jobs whose worker was lost. One query."""
+    rows = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
+    return list(rows.order_by("moved_at").values_list("id", flat=True)[:20])
+
+
+def extraction_told(job: ExtractionJob, *, principal: Principal) -> dict[str, Any]:
+    """Return what a job has come to, with the facts as they stand now. At most two queries, whatever their number."""
+    facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
+    content = (source_text(job.source_id) or "") if job.skipped else ""
+    skipped = [
+        {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
+        for each in job.skipped
+    ]
+    method = LLM if job.methods and set(job.methods) == {LLM} else EXTRACTIVE
+    return {
+        "job_id": str(job.id), "status": job.status, "scope": job.scope, "kind": job.kind, "segments": job.segments,
+        "done": job.done, "progress": job.done / job.segments if job.segments else 1.0, "actor": job.actor,
+        "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts], "stored": job.stored,
+        "skipped_duplicates": skipped, "method": method, "methods": job.methods, "note": note_of(method, job.methods),
+        "warning": job.warning or None, "failure": job.failure or None, "dropped": job.dropped,
+        "source_topic_id": str(job.source_id) if job.source_id else None, "created_at": job.created_at,
+        "finished_at": job.finished_at,
+    }  # fmt: skip
+
+
+def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
+    newest = (
+        Revision.objects.filter(field__topic_id__in=ids, field__name=FACT_FIELD)
+        .order_by("field__topic_id", "-seq").distinct("field__topic_id")
+    )  # fmt: skip
+    return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
+
+
+def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
+    """Do the next segment of a job; return whether there is more to do."""
+    job = ExtractionJob.objects.get(pk=job_id)
+    if job.status != Status.WORKING:
+        return False
+    number, gathered = job.done, Gathered()
+    if number < len(segments):
+        # A model may take its time; nothing is locked.
+        gathered.add(segments.facts(number))
+    now = clock()
+    with transaction.atomic():
+        scope_wait(job.scope)
+        job = ExtractionJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.WORKING or job.done != number:
+            # Somebody else did it, or has cancelled the job.
+            return job.status == Status.WORKING
+        if gathered.facts:
+            _store(job, gathered, segments.content, now=now)
+        job.methods = [*job.methods, *gathered.methods]
+        job.dropped = dict(sorted((Counter(job.dropped) + gathered.dropped).items()))
+        job.warning, job.failure = job.warning or gathered.warning, ""
+        job.done, job.moved_at = min(number + 1, job.segments), now
+        job.save()
+        if job.done >= len(segments):
+            _finish(job_id, Status.DONE, now=now)
+            return False
+    return True
+
+
+def _store(job: ExtractionJob, gathered: Gathered, content: str, *, now: dt.datetime) -> None:
+    principal = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
+    assert scope_within(job.scope, principal.scope)
+    stored = facts_store(gathered.facts, content, scope=job.scope, kind=job.kind, principal=principal, now=now)
+    job.stored = [*job.stored, *map(str, stored.topics)]
+    job.skipped = [
+        *job.skipped,
+        *({"start": each.start, "end": each.end, "topic_id": str(each.topic_id)} for each in stored.duplicates),
+    ]
+
+
+def _finish(
+    job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
+) -> ExtractionJob:
+    """Bring a job to its end, once, and journal it."""
+    with transaction.atomic():
+        job = ExtractionJob.objects.select_for_update().get(pk=job_id)
+        if job.status == Status.WORKING:
+            job.status, job.finished_at, job.failure = status, now, failure or job.failure
+            job.save(update_fields=["status", "finished_at", "failure"])
+            _audit(job, f"extraction_{status}", actor or job.actor, now)
+    return job
+
+
+def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
+    sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+    job = ExtractionJob.objects.get(pk=job_id)
+    told = f"After {job.done} of {job.segments} parts it came to a stop: {sentence}"
+    if job.failure == told:
+        _finish(job_id, Status.FAILED, now=now, failure=told)
+    else:
+        ExtractionJob.objects.filter(pk=job_id, status=Status.WORKING).update(failure=told, moved_at=now)
+
+
+def _audit(job: ExtractionJob, action: str, actor: str, now: dt.datetime) -> None:
+    AuditEvent.objects.create(
+        at=now, actor=actor, action=action, topic_id=job.source_id, scope=job.scope, reason="",
+        after={"job": str(job.id), "segments": job.segments, "done": job.done, "stored": len(job.stored),
+               "skipped_duplicates": len(job.skipped)},
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Extraction in the background: progress, resuming, cancelling, and nothing done twice."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory import jobs
+from memory.command.purge import topics_purge
+from memory.extraction import work
+from memory.models import AuditEvent, ExtractionJob, Topic
+from tests.cast import Caller, Clock, principal_like
+from tests.extraction.texts import long_text
+
+TEXT = long_text(12_000)
+
+
+def started(caller: Caller, content: str = TEXT, **members: Any) -> Any:
+    answer = caller.post("/v1/extract?background=1", {"content": content, "store": True, **members})
+    assert answer.status == 202, answer.body
+    return answer.json
+
+
+def told(caller: Caller, job_id: str) -> Any:
+    return caller.get(f"/v1/extract/{job_id}").ok()
+
+
+def facts() -> int:
+    return Topic.objects.filter(kind="fact").count()
+
+
+def test_a_long_text_is_worked_through_in_the_background(agent: Caller) -> None:
+    job = started(agent)
+    assert job["segments"] > 3
+    assert (told(agent, job["job_id"])["status"], told(agent, job["job_id"])["progress"]) == ("working", 0)
+    assert jobs.extraction_continue(job["job_id"]) == "done"
+    reply = told(agent, job["job_id"])
+    assert (reply["status"], reply["progress"], reply["done"]) == ("done", 1.0, job["segments"])
+    assert len(reply["stored"]) == len(reply["extracted"]) == facts()
+    assert reply["source_topic_id"] == job["source_topic_id"]
+    assert set(AuditEvent.objects.filter(after__job=job["job_id"]).values_list("action", flat=True)) == {
+        "extraction_started", "extraction_done",
+    }  # fmt: skip
+
+
+def test_it_finds_what_a_request_finds(agent: Caller) -> None:
+    now = agent.post("/v1/extract", {"content": TEXT, "store": True, "scope": "/a"}).ok()
+    job = started(agent, scope="/b")
+    jobs.extraction_continue(job["job_id"])
+    assert told(agent, job["job_id"])["extracted"] == now["extracted"]
+
+
+def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
+    agent: Caller, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.stop()
+    job = started(agent)
+    stored: list[int] = []
+    real = work.facts_store
+
+    def dies_at_the_third(*args: Any, **more: Any) -> Any:
+        if len(stored) == 2:
+            raise KeyboardInterrupt
+        stored.append(1)
+        return real(*args, **more)
+
+    monkeypatch.setattr(work, "facts_store", dies_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.extraction_continue(job["job_id"])
+    monkeypatch.setattr(work, "facts_store", real)
+    assert told(agent, job["job_id"])["done"] == 2
+    half = facts()
+    handed: list[uuid.UUID] = []
+    monkeypatch.setattr(jobs, "extraction_hand_over", handed.append)
+    jobs.upkeep()
+    assert handed == []
+    clock.forward(minutes=5)
+    jobs.upkeep()
+    assert handed == [uuid.UUID(job["job_id"])]
+    assert jobs.extraction_continue(job["job_id"]) == "done"
+    reply = told(agent, job["job_id"])
+    assert reply["skipped_duplicates"] == []
+    assert len(set(reply["stored"])) == facts() > half
+
+
+def test_a_job_that_runs_twice_changes_nothing_more(agent: Caller) -> None:
+    job = started(agent)
+    jobs.extraction_continue(job["job_id"])
+    before = facts()
+    assert jobs.extraction_continue(job["job_id"]) == "done"
+    assert facts() == before
+
+
+def test_two_workers_on_one_segment_store_it_once(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = started(agent)
+    segments = work.Segments(TEXT)
+    real = work.Segments.facts
+
+    def overtaken(self: Any, number: int, **more: Any) -> Any:
+        if number == 0 and ExtractionJob.objects.get().done == 0:
+            monkeypatch.setattr(work.Segments, "facts", real)
+            work._step(uuid.UUID(job["job_id"]), segments, clock=timezone.now)
+        return real(self, number, **more)
+
+    monkeypatch.setattr(work.Segments, "facts", overtaken)
+    jobs.extraction_continue(job["job_id"])
+    reply = told(agent, job["job_id"])
+    assert reply["skipped_duplicates"] == []
+    assert len(reply["methods"]) == job["segments"]
+
+
+def test_a_cancelled_job_keeps_what_it_has_and_does_no_more(agent: Caller) -> None:
+    job = started(agent)
+    work.extraction_work(uuid.UUID(job["job_id"]), clock=timezone.now, seconds=0.0001)
+    reply = agent.post(f"/v1/extract/{job['job_id']}/cancel").ok()
+    assert reply["status"] == "cancelled"
+    before = facts()
+    assert jobs.extraction_continue(job["job_id"]) == "cancelled"
+    assert facts() == before
+    assert agent.post(f"/v1/extract/{job['job_id']}/cancel").status == 409
+
+
+def test_the_same_text_again_is_all_known(agent: Caller) -> None:
+    first = started(agent)
+    jobs.extraction_continue(first["job_id"])
+    second = started(agent)
+    jobs.extraction_continue(second["job_id"])
+    assert second["source_topic_id"] == first["source_topic_id"]
+    reply = told(agent, second["job_id"])
+    assert reply["stored"] == []
+    assert len(reply["skipped_duplicates"]) == facts()
+    assert all(each["text"] in TEXT for each in reply["skipped_duplicates"])
+
+
+def test_an_erased_text_is_not_read_to_its_end(agent: Caller) -> None:
+    job = started(agent)
+    topics_purge(
+        [uuid.UUID(job["source_topic_id"])], principal=principal_like("operator"), reason="", now=timezone.now()
+    )
+    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    reply = told(agent, job["job_id"])
+    assert "erased" in reply["failure"]
+    assert facts() == 0
+
+
+def test_a_step_that_fails_is_tried_once_more_and_then_the_job_has_failed(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = started(agent)
+
+    def broken(*_args: Any, **_more: Any) -> Any:
+        raise RuntimeError("a secret in the message")
+
+    monkeypatch.setattr(work, "facts_store", broken)
+    for _turn in range(2):
+        with pytest.raises(RuntimeError):
+            jobs.extraction_continue(job["job_id"])
+    reply = told(agent, job["job_id"])
+    assert reply["status"] == "failed"
+    assert "RuntimeError" in reply["failure"]
+    assert "secret" not in reply["failure"]
+
+
+def test_in_the_background_facts_are_stored(agent: Caller) -> None:
+    answer = agent.post("/v1/extract?background=1", {"content": TEXT})
+    assert answer.status == 400
+    assert "store" in answer.detail
+
+
+def test_jobs_of_other_scopes_are_not_there(alice: Caller, stranger: Caller, reader: Caller) -> None:
+    job = started(alice)
+    assert stranger.get(f"/v1/extract/{job['job_id']}").status == 404
+    assert stranger.post(f"/v1/extract/{job['job_id']}/cancel").status == 404
+    assert reader.get(f"/v1/extract/{job['job_id']}").status == 200
+    assert reader.post(f"/v1/extract/{job['job_id']}/cancel").status == 403
