@@ -23,16 +23,20 @@ class RemoteEmbedder:
             raise ImproperlyConfigured("MEMSTATE_EMBEDDER is openai, so MEMSTATE_EMBEDDING_MODEL must name a model.")
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION
         self.model_name: str = settings.MEMSTATE_EMBEDDING_MODEL
+        # Local endpoints take any key, and the client insists on one.
+        key = settings.MEMSTATE_OPENAI_API_KEY or "none"
         self._client = openai.OpenAI(
-            # Local endpoints take any key, and the client insists on one.
-            api_key=settings.MEMSTATE_OPENAI_API_KEY or "none",
+            api_key=key,
             # Never from a variable that was set for something else: people are told where texts go.
             base_url=settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL,
             timeout=TIMEOUT_SECONDS,
             max_retries=RETRIES,
+            # Comes before what OPENAI_CUSTOM_HEADERS says.
+            default_headers={"Authorization": f"Bearer {key}"},
             # Texts go to the configured address and are not passed on to another.
             http_client=openai.DefaultHttpxClient(follow_redirects=False, trust_env=False, timeout=TIMEOUT_SECONDS),
         )
+        self._client.organization = self._client.project = None
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors, in requests of ``TEXTS_PER_REQUEST``; the client retries with backoff."""

@@ -1,0 +1,77 @@
+"""The embedder of an endpoint: it asks where people are told that it does, with the key that was meant for it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memory.embedding import EmbeddingFailed
+from memory.embedding.remote import RemoteEmbedder
+from memory.embedding.told import embedder_told
+from tests.llm import server
+from tests.llm.server import Asked, Model
+
+
+def vectors(asked: Asked) -> server.Step:
+    """A vector of three numbers for each text."""
+    texts = asked.body["input"]
+    rows = [{"object": "embedding", "index": place, "embedding": [3.0, 4.0, 0.0]} for place in range(len(texts))]
+    return server.Step({"object": "list", "data": rows, "model": "an-embedder", "usage": {}})
+
+
+_made: list[RemoteEmbedder] = []
+
+
+def made() -> RemoteEmbedder:
+    _made.append(RemoteEmbedder())
+    return _made[-1]
+
+
+@pytest.fixture
+def configured(model: Model, settings: Any) -> Iterator[Model]:
+    settings.MEMSTATE_EMBEDDER = "openai"
+    settings.MEMSTATE_EMBEDDING_MODEL = "an-embedder"
+    settings.MEMSTATE_EMBEDDING_DIMENSION = 3
+    settings.MEMSTATE_OPENAI_BASE_URL = model.url
+    settings.MEMSTATE_OPENAI_API_KEY = "the-embedders-key"
+    model.answers(vectors)
+    yield model
+    while _made:
+        _made.pop()._client.close()
+
+
+def test_texts_become_vectors_of_length_one(configured: Model) -> None:
+    found = made().embed_passages(["tea", ""])
+    assert np.allclose(found, [[0.6, 0.8, 0.0]] * 2)
+    (asked,) = configured.asked
+    assert asked.path == "/v1/embeddings"
+    assert asked.headers["authorization"] == "Bearer the-embedders-key"
+
+
+def test_what_was_set_for_other_programs_is_not_used(configured: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/of-something-else")
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "of-something-else")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer of-something-else")
+    made().embed_query("tea")
+    assert "of-something-else" not in json.dumps(configured.asked[0].headers)
+    assert configured.asked[0].headers["authorization"] == "Bearer the-embedders-key"
+
+
+def test_without_an_address_it_is_the_one_that_people_are_told(
+    configured: Model, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MEMSTATE_OPENAI_BASE_URL = ""
+    monkeypatch.setenv("OPENAI_BASE_URL", configured.url)
+    assert embedder_told().address == "api.openai.com"
+    assert made()._client.base_url.host == "api.openai.com"
+
+
+def test_a_redirect_takes_nothing_elsewhere(configured: Model) -> None:
+    configured.answers(server.redirecting("/v1/elsewhere"))
+    with pytest.raises(EmbeddingFailed):
+        made().embed_query("tea")
+    assert {asked.path for asked in configured.asked} == {"/v1/embeddings"}
