@@ -87,6 +87,11 @@ class Case:
         told = [*self.raw["facts"], *(step for step in self.raw["operations"] if step["op"] in ("ingest", "supersede"))]
         return [text for fact in told for text in fact_texts(fact)]
 
+    @cached_property
+    def stored(self) -> list[str]:
+        """The texts of the facts that are there before any operation, for comparison."""
+        return [plain(text) for fact in self.raw["facts"] for text in fact_texts(fact)]
+
     def exact(self, fragment: str) -> list[str]:
         """Return the fragment and the stored texts that hold it: what someone would ask for by its exact text."""
         return [fragment, *(text for text in self.texts if plain(fragment) in plain(text) and text != fragment)]
@@ -94,22 +99,24 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What became of a case: fragments wrongly gone, fragments still there, and other complaints."""
+    """What became of a case: fragments wrongly gone, never taken in, still there, and other complaints."""
 
     case: Case
     lost: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        return not (self.lost or self.left or self.complaints)
+        return not (self.lost or self.missed or self.left or self.complaints)
 
     @property
     def reason(self) -> str:
         """One line that says what is wrong, without the texts of the case."""
         parts = [
             f"{len(self.lost)} of {len(self.case.must)} wrongly gone" if self.lost else "",
+            f"{len(self.missed)} of the new not taken in" if self.missed else "",
             f"{len(self.left)} of {len(self.case.must_not)} still there" if self.left else "",
             *self.complaints,
         ]
@@ -190,7 +197,9 @@ def case_run(case: Case, operator: Caller) -> Outcome:
     _answers_judge(answers, outcome)
     final = _asked(case.raw["final_query"], case.scope, operator)
     reached = {part for part in [*case.must, *case.must_not] if _reached(part, final, case, operator)}
-    outcome.lost = [part for part in case.must if part not in reached]
+    gone = [part for part in case.must if part not in reached]
+    outcome.lost = [part for part in gone if _held(part, case.stored)]
+    outcome.missed = [part for part in gone if part not in outcome.lost]
     outcome.left = [
         part for part in case.must_not if part in reached or plain(part) in _listed(part, case.scope, operator)
     ]
@@ -260,17 +269,23 @@ def _listed(text: str, scope: str, operator: Caller) -> str:
     return plain("\n".join(texts_within(page["items"])))
 
 
+def _wrong(outcome: Outcome) -> tuple[list[str], list[str], list[str]]:
+    return outcome.lost, outcome.missed, outcome.left
+
+
 def table_told(outcomes: Iterable[Outcome]) -> str:
-    """Return a table by family: cases, passed, and how many fragments were wrongly gone or still there."""
+    """Return a table by family: cases, passed, and how many fragments were wrongly gone, not taken in, still there."""
     of: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         of.setdefault(outcome.case.family, []).append(outcome)
-    rows = [("family", "cases", "passed", "share", "wrongly gone", "still there")]
+    rows: list[tuple[str, ...]] = [
+        ("family", "cases", "passed", "share", "wrongly gone", "not taken in", "still there")
+    ]
     for family, those in [*of.items(), ("all", [outcome for group in of.values() for outcome in group])]:
         counts = Counter(outcome.passed for outcome in those)
         share = f"{counts[True] / len(those):.0%}" if those else "-"
-        lost, left = sum(len(one.lost) for one in those), sum(len(one.left) for one in those)
-        rows.append((family, str(len(those)), str(counts[True]), share, str(lost), str(left)))
+        wrong = [str(sum(len(part) for part in parts)) for parts in zip(*map(_wrong, those), strict=True)]
+        rows.append((family, str(len(those)), str(counts[True]), share, *wrong))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 

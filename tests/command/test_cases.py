@@ -4,6 +4,7 @@ Run with ``-s`` to see the table. ``MEMSTATE_CASES=/some/directory`` runs the ca
 """
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.command.cases import (
     EXTRA,
     FAMILIES,
     FOLDER,
+    Outcome,
     case_faults,
     case_run,
     cases_load,
@@ -28,11 +30,23 @@ KNOWN_FAILURES: frozenset[str] = frozenset()
 """Ids of cases that are right and still fail. One that passes has to leave this list."""
 
 
+Sheet = Callable[[Path, list[Outcome]], None]
+
+
+@pytest.fixture(scope="module")
+def sheet() -> Iterator[Sheet]:
+    """Collects outcomes by directory, and prints the table of each when all families have been run."""
+    sheets: dict[Path, list[Outcome]] = {}
+    yield lambda folder, outcomes: sheets.setdefault(folder, []).extend(outcomes)
+    for folder, outcomes in sheets.items():
+        print(f"\n\n{folder.name}\n\n{table_told(outcomes)}\n{failures_told(outcomes)}")
+
+
 @pytest.mark.meaning
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_of_cases_passes(family: str, operator: Caller):
+def test_a_family_of_cases_passes(family: str, operator: Caller, sheet: Sheet):
     outcomes = [case_run(case, operator) for case in cases_load(FOLDER, family)]
-    print(f"\n{table_told(outcomes)}\n{failures_told(outcomes)}")
+    sheet(FOLDER, outcomes)
     passed = {outcome.case.id for outcome in outcomes if outcome.passed}
     assert not passed & KNOWN_FAILURES, "these pass now: take them off the list"
     new = [f"{one.case.id}: {one.reason}" for one in outcomes if not one.passed and one.case.id not in KNOWN_FAILURES]
@@ -42,12 +56,12 @@ def test_a_family_of_cases_passes(family: str, operator: Caller):
 @pytest.mark.meaning
 @pytest.mark.skipif(not os.environ.get(EXTRA), reason=f"{EXTRA} names no directory")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_of_another_table_is_counted(family: str, operator: Caller):
-    cases = cases_load(Path(os.environ[EXTRA]), family)
+def test_a_family_of_another_table_is_counted(family: str, operator: Caller, sheet: Sheet):
+    folder = Path(os.environ[EXTRA])
+    cases = cases_load(folder, family)
     if not cases:
         pytest.skip("the directory has no such family")
-    outcomes = [case_run(case, operator) for case in cases]
-    print(f"\n{table_told(outcomes)}\n{failures_told(outcomes)}")
+    sheet(folder, [case_run(case, operator) for case in cases])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
