@@ -64,8 +64,8 @@ KEPT: dict[str, str] = {
 # Columns of these names hold who, where and what kind, in every table.
 _KEPT_COLUMNS = """
 action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind method name
-path_info policy prefix preset previous_hash provenance role scope secret_hash session_hash state status undone_by
-verb verdict
+path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash state status
+undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
 # Where the id of what was purged stands on purpose: the journal and the receipt tell that it is gone, and a list what
@@ -101,6 +101,7 @@ SELECT tablename, attname, value FROM (
         'tsvector'::regtype, 'uuid'::regtype, 'uuid[]'::regtype)
 ) x WHERE value <> ''
 """
+_TOPICS = "id = ANY(%(ids)s)"
 TEXTS = frozenset({"text", "character varying", "character", "citext", "name"})
 DOCUMENTS = frozenset({"json", "jsonb"})
 TEXT_ARRAYS = frozenset(f"{each}[]" for each in TEXTS)
@@ -169,14 +170,12 @@ def belongings() -> tuple[Belonging, ...]:
                 owned[model] = {}
                 ahead.append(model)
             owned[model].setdefault(owner, []).append(column)
-    where: dict[Model, str] = {topic: "id = ANY(%(ids)s)"}
+    where: dict[Model, str] = {topic: _TOPICS}
     # Owners first, since what belongs to them is told by theirs.
     for model in TopologicalSorter({model: set(owners) for model, owners in owned.items()}).static_order():
         if model is not topic:
             where[model] = " OR ".join(
-                f'"{column}" = ANY(%(ids)s)'
-                if owner is topic
-                else f'"{column}" IN (SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where[owner]})'
+                f'"{column}" = ANY({_ids_sql(owner, where[owner])})'
                 for owner, columns in owned[model].items()
                 for column in columns
             )
@@ -220,6 +219,13 @@ def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
             apart = (model._meta.label, key.name) in REFERENCES
             if isinstance(key, models.ForeignKey) and key.related_model is owner and not apart:
                 yield model, str(key.column)
+
+
+def _ids_sql(owner: Model, where: str) -> str:
+    if where == _TOPICS:
+        return "%(ids)s"
+    # As an array: read once and before anything else, whatever the planner believes of either table.
+    return f'ARRAY(SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where})'
 
 
 def _pk(model: Model) -> str:

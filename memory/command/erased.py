@@ -8,12 +8,10 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
 from memory.command.belongings import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
-from memory.domain.reading.identifiers import STRONG
 from memory.domain.reading.names import words_index
 from memory.domain.redaction import (
     Eraser,
@@ -37,10 +35,6 @@ MOST_ANCHORS = 300
 # Of these tables not every text is one that somebody had remembered.
 _NOT_REMEMBERED = frozenset({"memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"})
 
-_MENTIONED = """
-SELECT coalesce(array_agg(DISTINCT each), '{}') FROM memory_topicmention m CROSS JOIN LATERAL unnest(m.identifiers) each
-WHERE m.topic_id = ANY(%s)
-"""
 _STILL_NAMED = """
 SELECT DISTINCT each FROM memory_topicmention m CROSS JOIN LATERAL unnest(m.identifiers) each
 WHERE m.identifiers && %(identifiers)s::text[] AND each = ANY(%(identifiers)s::text[])
@@ -77,7 +71,6 @@ class Found:
 
     texts: set[str] = field(default_factory=set)
     titles: set[str] = field(default_factory=set)
-    identifiers: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
 
 
@@ -97,8 +90,6 @@ def found_read(
 ) -> Found:
     """Read every text and id of the rows that are about to go. A statement for each table that belongs to topics."""
     found = Found()
-    cursor.execute(_MENTIONED, [list(ids)])
-    found.identifiers.update(_strong(cursor.fetchone()[0]))
     for each in owned:
         mine = [column for column in columns if column.table == each.table]
         keys = [column for column in mine if column.sort == "uuid" and column.key and not column.foreign]
@@ -129,13 +120,16 @@ def erased_make(cursor: CursorWrapper, found: Found, *, said: Sequence[str]) -> 
     whole = {passage for passage, weight in weighed.items() if weight is not Weight.NONE}
     held = _held(cursor, sorted(whole | names))
     passages = whole - held
-    identifiers = found.identifiers | {each for text in {*found.texts, *said} for each in identifiers_strong(text)}
-    gone = identifiers - _still_named(cursor, identifiers)
+    named = {each for text in {*found.texts, *said} for each in identifiers_strong(text)}
+    others = _still_named(cursor, {key for each in named for key in each.sought})
+    gone = {key for each in named if each.sought.isdisjoint(others) for key in each.stored}
     everything = {passage for passage in weighed if sum(map(len, passage)) >= 4 and _has_letter(passage)}
     everything |= {passage_of(text) for text in said} | names
     return Erased(
         eraser=Eraser(passages | (names - held), gone, found.ids),
-        strict=Eraser({passage for passage in everything if passage}, identifiers, found.ids),
+        strict=Eraser(
+            {passage for passage in everything if passage}, {key for each in named for key in each.stored}, found.ids
+        ),
         passages=passages,
         identifiers=gone,
     )
@@ -164,10 +158,6 @@ def _note(found: Found, column: Column, value: str) -> None:
         found.titles.add(value)
 
 
-def _strong(identifiers: Iterable[str]) -> set[str]:
-    return {each for each in identifiers if each.partition(":")[0] in STRONG}
-
-
 def _held(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
     """Return the passages that somebody still says: short ones by their words, long ones whole."""
     if not passages:
@@ -192,15 +182,15 @@ def _held(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
     return held
 
 
-def _still_named(cursor: CursorWrapper, identifiers: set[str]) -> set[str]:
-    """Return the identifiers that another topic names, or an address: a scope, a key, an account."""
-    if not identifiers:
+def _still_named(cursor: CursorWrapper, sought: set[str]) -> set[str]:
+    """Return those of these keys under which another topic is found, or an address: a scope, a key, an account."""
+    if not sought:
         return set()
-    cursor.execute(_STILL_NAMED, {"identifiers": sorted(identifiers)})
-    named: set[Any] = {row[0] for row in cursor.fetchall()}
-    cursor.execute(_ADDRESSES, {"anchors": anchors_pattern(anchors_of((), identifiers, most=MOST_ANCHORS))})
+    cursor.execute(_STILL_NAMED, {"identifiers": sorted(sought)})
+    named: set[str] = {row[0] for row in cursor.fetchall()}
+    cursor.execute(_ADDRESSES, {"anchors": anchors_pattern(anchors_of((), sought, most=MOST_ANCHORS))})
     for (address,) in cursor.fetchall():
-        named |= identifiers_strong(address) & identifiers
-        # A scope is one path; what its segments name is asked for each.
-        named |= {each for segment in address.split("/") for each in identifiers_strong(segment)} & identifiers
+        # A scope is one path; its segments may name something too.
+        for part in (address, *address.split("/")):
+            named.update(key for found in identifiers_strong(part) for key in found.stored)
     return named

@@ -17,9 +17,10 @@ from memory.command.belongings import belongings, columns_of, cuts
 from memory.command.erased import erased_make, found_read
 from memory.command.receipts import PURGED, anchor_of, purges_wait, receipt_write
 from memory.command.redact import logs_redact, statistics_renew
-from memory.domain.errors import NotVisible, ValueRefused
+from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
 from memory.forgetting.standing import MOST_AT_ONCE
+from memory.ingest.mentions import mentions_give
 from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.corpus import documents_erase
 from memory.recall.fold import fold_wait
@@ -35,7 +36,7 @@ SELECT id FROM family ORDER BY id
 """
 # In the order of ids, as all writers. Against these locks nothing can begin to refer to a topic.
 _TOPICS = """
-SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
+SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%(ids)s) ORDER BY t.id FOR UPDATE OF t, v
 """
@@ -65,14 +66,17 @@ def topics_purge(
     ``said`` are texts, such as the request's query, that go from reasons and logs as well. One transaction of about a
     hundred statements, a few for each table of the database, however many topics; it reads every journal once, so it
     takes as long as these are. Meanwhile the topics are locked, no other purge begins, and the worker neither folds nor
-    counts. Raises ``NotAllowed`` below operator, ``NotVisible`` if one is unknown to the caller, ``ValueRefused`` for
-    none or too many; then nothing is changed.
+    counts. Raises ``NotAllowed`` below operator, ``NotVisible`` if one is unknown to the caller, ``Conflict`` for
+    one that was merged into a topic that is to stay, ``ValueRefused`` for none or too many; then nothing is changed.
     """
     principal.require("operator")
     if not ids:
         raise ValueRefused("No topic was named.")
     if len(set(ids)) > MOST_AT_ONCE:
         raise ValueRefused(f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.")
+    # What the others name is asked of the index, so it has to be whole; after the first time this costs nothing.
+    while mentions_give():
+        pass
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()
@@ -111,13 +115,16 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     """Lock the topics and whatever was merged into them, until that is all; return the scopes by topic."""
     wanted = list(dict.fromkeys(ids))
     scopes: dict[uuid.UUID, str] = {}
+    merged: dict[uuid.UUID, uuid.UUID] = {}
     while True:
         cursor.execute(_FAMILY, {"ids": wanted})
         family = [row[0] for row in cursor.fetchall()]
         if scopes.keys() == set(family):
             break
         cursor.execute(_TOPICS, {"ids": family})
-        scopes = dict(cursor.fetchall())
+        found = cursor.fetchall()
+        scopes = {topic_id: path for topic_id, path, _into in found}
+        merged = {topic_id: into for topic_id, _path, into in found if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
         raise NotVisible(f"There is no topic {missing[0]}.")
@@ -125,6 +132,12 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
         raise NotVisible("A topic that was merged into one of these lies outside the scope of the key.")
+    for topic_id, into in merged.items():
+        if into not in scopes:
+            raise Conflict(
+                f"Topic {topic_id} was merged into {into}, which holds what it said. Purge that one, and this goes "
+                "with it; or undo the merge first."
+            )
     cursor.execute(_FIELDS, {"ids": family})
     return scopes
 

@@ -102,7 +102,7 @@ def text_hasher() -> Callable[[Passage], str]:
 
 
 def identifier_hasher() -> Callable[[str], str]:
-    """Return the function from an identifier, ``<kind>:<canonical>``, to its keyed hash."""
+    """Return the function from a key of an identifier, such as ``email:a@x.io``, to its keyed hash."""
     key = _key(_IDENTIFIER)
     return lambda identifier: hmac.digest(key, identifier.encode(), "sha256").hex()
 

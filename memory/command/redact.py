@@ -21,6 +21,8 @@ from memory.domain.redaction import Eraser, anchors_of, anchors_pattern
 
 ROWS = 2_000
 TRIES = 5
+# The first version of PostgreSQL that can forget the statistics of one column.
+_CLEARS_STATISTICS = 180000
 
 # What nobody else remembers either: the hash of a query is its fingerprint, and gets another one with it.
 _ACCESSES = """
@@ -104,6 +106,11 @@ def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
     held = sorted({table for table, _column, text in statistics_read(cursor) if eraser.masked(text) != text})
     for table in held:
         cursor.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
+    if held and connection.connection.info.server_version >= _CLEARS_STATISTICS:
+        # Of a table that is empty by now, nothing is made anew and the old ones stay.
+        left = {(table, column) for table, column, text in statistics_read(cursor) if eraser.masked(text) != text}
+        for table, column in sorted(left):
+            cursor.execute("SELECT pg_clear_attribute_stats(current_schema(), %s, %s, false)", [table, column])
     return held
 
 

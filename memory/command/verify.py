@@ -175,7 +175,7 @@ class _Look:
                 if digest in wanted.texts:
                     found.append(_Hit("text", digest))
             if wanted.identifiers:
-                digests = {identifier(each) for each in identifiers_strong(said)}
+                digests = {identifier(key) for each in identifiers_strong(said) for key in each.sought}
                 found += [_Hit("identifier", digest) for digest in sorted(digests & wanted.identifiers.keys())]
             return tuple(found)
 

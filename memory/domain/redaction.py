@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.domain.reading.folding import fold
-from memory.domain.reading.identifiers import STRONG, identifiers_find
+from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find
 
 ERASED = "[erased]"
 
@@ -28,6 +28,9 @@ _SIGN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
 )
 _UUID = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}(?![0-9a-fA-F])")
+
+# These make one word of two.
+_JOINERS = "-_.@+~"
 
 # What is this long says something by itself, whoever else says a part of it.
 LONG_WORDS, LONG_SIGNS = 4, 16
@@ -133,14 +136,15 @@ def words_telling(said: str) -> set[Passage]:
     return {(word,) for word, *_place in words_of(said) if len(word) >= NAME_SIGNS and word not in COMMON}
 
 
-def identifiers_strong(text: str) -> set[str]:
-    """Return the identifiers in ``text`` that name one person or thing, as ``<kind>:<canonical>``."""
-    return {f"{found.kind}:{found.canonical}" for found in identifiers_find(text) if found.kind in STRONG}
+def identifiers_strong(text: str) -> list[Identifier]:
+    """Return the identifiers in ``text`` that name one person or thing."""
+    return [found for found in identifiers_find(text) if found.kind in STRONG]
 
 
 @dataclass(slots=True)
 class Eraser:
-    """What was erased, and the one way to take it out of a text. ``ids`` are of rows, in lower case with hyphens."""
+    """What was erased, and the one way to take it out of a text. ``identifiers`` are keys as they are stored with a
+    topic, marks too; ``ids`` are of rows, in lower case with hyphens."""
 
     passages: set[Passage] = field(default_factory=set)
     identifiers: set[str] = field(default_factory=set)
@@ -189,7 +193,7 @@ class Eraser:
     def _identifiers_in(self, text: str) -> Iterator[tuple[int, int]]:
         if self.identifiers:
             for found in identifiers_find(text):
-                if f"{found.kind}:{found.canonical}" in self.identifiers:
+                if found.kind in STRONG and not found.sought.isdisjoint(self.identifiers):
                     yield found.start, found.end
 
     def _passages_in(self, text: str, *, short: bool) -> Iterator[tuple[int, int]]:
@@ -200,10 +204,11 @@ class Eraser:
         while at < len(words):
             for passage in self._by_first.get(words[at][0], ()):
                 piece = words[at : at + len(passage)]
-                if tuple(word for word, *_place in piece) == passage and (
-                    short or passage_weight(passage) is Weight.LONG
-                ):
-                    yield piece[0][1], piece[-1][2]
+                if tuple(word for word, *_place in piece) != passage:
+                    continue
+                start, end = piece[0][1], piece[-1][2]
+                if passage_weight(passage) is Weight.LONG or (short and _is_bounded(text, start, end)):
+                    yield start, end
                     at += len(passage) - 1
                     break
             at += 1
@@ -244,6 +249,13 @@ def anchors_pattern(anchors: list[str] | None) -> str | None:
     return None if anchors is None else "|".join(anchors) or "a^"
 
 
+def _is_bounded(text: str, start: int, end: int) -> bool:
+    """Tell whether a short passage stands by itself: "ann" is not in "ann-marie" or "ann@x.io"."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
+    return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))
+
+
 def _hyphened(text: str) -> str:
     plain = text.replace("-", "").lower()
     return "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
@@ -270,7 +282,9 @@ def _mapped(value: Any, change: Callable[[str, str | None], str], told: str | No
         same = all(one is other for one, other in zip(mapped.values(), value.values(), strict=False))
         return value if same and mapped.keys() == value.keys() else mapped
     if isinstance(value, (list, tuple)):
-        # A list says what its member says.
-        items = [_mapped(each, change, told) for each in value]
-        return value if all(one is other for one, other in zip(items, value, strict=True)) else type(value)(items)
+        # A list says what its member says. What named a row and nothing else has no place in a list of rows.
+        items = [(each, _mapped(each, change, told)) for each in value]
+        if all(one is other for one, other in items):
+            return value
+        return type(value)(other for one, other in items if not (other == ERASED and _UUID.fullmatch(one)))
     return value
