@@ -74,7 +74,7 @@ class ForgetForm(forms.Form):
         """Return what was asked. Raises ``ValidationError`` for nothing, and for a purge without a reason."""
         said: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(said.get(name) for name in ("query", *FILTERS)):
-            raise forms.ValidationError(NOTHING_ASKED)
+            self.add_error(None, NOTHING_ASKED)
         if said.get("verb") == PURGE and "reason" in said and not said["reason"]:
             self.add_error("reason", WHY_PURGED)
         return said

@@ -271,7 +271,7 @@ def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_s
     one = operator.remember("Home", summary="The garage code is blue-canoe. The gardener comes on Mondays.")
     page = listed(op, query="forget the garage code")
     said = text_of(op.get(page))
-    assert "Of 1 only a part goes: the rest stays, as a topic of its own." in said
+    assert "Of 1 only a part goes: the rest stays, as a topic of its own, and does so if the release is undone." in said
     assert "stays Home · The gardener comes on Mondays." in said
     op.post(page, {})
     assert released(one)

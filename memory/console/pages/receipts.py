@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from django.apps import apps
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
@@ -53,11 +54,23 @@ def receipts_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
 def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
     """Show one receipt. One query."""
     found = receipt_get(receipt_id, principal=request.principal)
-    counts = sorted(found.counts.items(), key=lambda each: (-each[1], each[0]))
+    counts = sorted(
+        ((table, _table_words(table), times) for table, times in found.counts.items()),
+        key=lambda each: (-each[2], each[0]),
+    )
     return show(request, "forget_receipt.html", {
         "receipt": found, "topic_count": len(found.topic_ids), "counts": counts,
         "rows": sum(found.counts.values()),
     })  # fmt: skip
+
+
+def _table_words(table: str) -> str:
+    """Return a table, or a column of one, in words; one that no model knows stays as it is."""
+    name, _dot, column = table.partition(".")
+    words = next(
+        (str(each._meta.verbose_name_plural) for each in apps.get_models() if each._meta.db_table == name), name
+    )
+    return f"{words}: {column.replace('_', ' ')}" if column else words
 
 
 @page(get=READER)
