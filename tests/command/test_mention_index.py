@@ -47,10 +47,12 @@ def test_a_new_topic_is_indexed_with_title_summary_values_and_reasons(agent: Cal
     topic = agent.post(
         "/v1/ingest",
         {
-            "placement": "new_topic", "title": "Mara (mara@x.io)", "summary": "Robert, also known as Bob, knows her",
+            "placement": "new_topic",
+            "title": "Mara (mara@x.io)",
+            "summary": "Robert, also known as Bob, knows her",
             "fields": [{"name": "phone", "value": "+49 170 1234567", "why_changed": "ticket ABC-123"}],
         },
-    ).ok()["topic_id"]  # fmt: skip
+    ).ok()["topic_id"]
     found = row(topic)
     assert {"email:mara@x.io", "phone:+491701234567", "code:abc-123"} <= set(found.identifiers)
     assert {"robert", "bob"} <= set(found.aliases)
@@ -92,12 +94,17 @@ def test_a_batch_indexes_new_and_stored_topics_and_several_items_of_one(agent: C
     reply = agent.post(
         "/v1/ingest/batch",
         [
-            {"placement": "new_topic", "topic_id": fresh, "title": "Fresh", "fields": [{"name": "code", "value": "ABC-2"}]},
+            {
+                "placement": "new_topic",
+                "topic_id": fresh,
+                "title": "Fresh",
+                "fields": [{"name": "code", "value": "ABC-2"}],
+            },
             {"placement": "version_field", "topic_id": fresh, "fields": [{"name": "code", "value": "ABC-3"}]},
             {"placement": "version_field", "topic_id": stored, "fields": [{"name": "code", "value": "ABC-4"}]},
             {"placement": "version_field", "topic_id": stored, "fields": [{"name": "code", "value": "ABC-5"}]},
         ],
-    ).ok()  # fmt: skip
+    ).ok()
     assert reply["refused"] == 0
     assert {"code:abc-2", "code:abc-3"} <= set(row(fresh).identifiers)
     assert {"code:abc-1", "code:abc-4", "code:abc-5"} <= set(row(stored).identifiers)
@@ -165,10 +172,33 @@ def test_a_write_costs_one_statement_more(agent: Caller, django_assert_max_num_q
 
 WORDS = st.sampled_from(
     [
-        "ann@x.io", "a.smith@x.io", "10.0.0.1", "10.0.0.12", "INV-100", "INV-100-2", "+49 170 1234567", "0170 1234567", "3 March 2024", "03/04/2024",
-        "$5", "Müller", "Анна", "王伟", "see", "https://x.io/a", "/api/users", "@ann", "#trip", "3pm", "a.k.a.", "Bob", "Robert", "東京", "1,234",
+        "ann@x.io",
+        "a.smith@x.io",
+        "10.0.0.1",
+        "10.0.0.12",
+        "INV-100",
+        "INV-100-2",
+        "+49 170 1234567",
+        "0170 1234567",
+        "3 March 2024",
+        "03/04/2024",
+        "$5",
+        "Müller",
+        "Анна",
+        "王伟",
+        "see",
+        "https://x.io/a",
+        "/api/users",
+        "@ann",
+        "#trip",
+        "3pm",
+        "a.k.a.",
+        "Bob",
+        "Robert",
+        "東京",
+        "1,234",
     ]
-)  # fmt: skip
+)
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 
 
@@ -194,10 +224,11 @@ def test_the_index_is_what_all_texts_ever_said_name(
             operator.post(
                 "/v1/ingest",
                 {
-                    "placement": f"{step}_field" if step == "version" else "extend_topic", "topic_id": topic,
+                    "placement": f"{step}_field" if step == "version" else "extend_topic",
+                    "topic_id": topic,
                     "fields": [{"name": name, "value": one, "why_changed": other}],
                 },
-            ).ok()  # fmt: skip
+            ).ok()
     assert holds_all(topic)
     kept = row(topic)
     TopicMention.objects.filter(pk=topic).delete()

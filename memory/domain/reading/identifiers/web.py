@@ -34,6 +34,10 @@ _DOTTED: Final = re.compile(
     rf"{_FRESH}(?<![@./\\:{TAKEN}-])((?:{WORD}|-)++(?:\.(?:{WORD}|-)++)++)(:\d{{2,5}}(?![\d:]))?(/(?:(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）{TAKEN}])*+|\?(?=\w)[^\s<>\"']*+)?"
 )
 _LABEL_ENDS: Final = re.compile(r"\.[^\W\d_]")
+_LOCAL: Final = re.compile(
+    rf"{_FRESH}(?<![@./\\:{TAKEN}-])localhost(?::\d{{2,5}}(?![\d:])|(?=/))(?:/(?:(?!{UNSPACED})[^\s<>\"'{{}}|\\^、-〿，；：！？（）{TAKEN}])*+)?",
+    re.IGNORECASE,
+)
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _DEFAULT_PORTS: Final = {("http", "80"), ("https", "443"), ("", "80"), ("", "443"), ("ftp", "21"), ("ssh", "22")}
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
@@ -70,6 +74,12 @@ def names_find(view: View) -> None:
 
 def dotted_find(view: View) -> None:
     """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``. Names of files are left."""
+    if "localhost" in view.words:
+        for match in _LOCAL.finditer(view.text):
+            rest = trimmed(match[0])
+            kind, canonical = url_canonical("", rest)
+            view.add(kind, canonical, match.start(), match.start() + len(rest))
+        view.hide()
     if not _LABEL_ENDS.search(view.text):
         return
     for match in _DOTTED.finditer(view.text):
