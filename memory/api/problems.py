@@ -18,6 +18,7 @@ from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.embedding import EmbeddingFailed
 from memory.ingest.batch import validation_sentence
+from memory.llm.client import ModelProblem
 
 logger = structlog.get_logger(__name__)
 
@@ -31,6 +32,8 @@ STATUSES: dict[type[MemoryProblem], int] = {
     ValueRefused: 422,
     TooManyRequests: 429,
     EmbeddingFailed: 503,
+    # Whoever asks a model has an answer without it; this is for one who forgot.
+    ModelProblem: 503,
 }
 
 
