@@ -41,7 +41,7 @@ class AgeField(forms.CharField):
     """A length of time such as ``30d``, returned as it was written."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=20, required=False, help_text="Such as 24h, 30d, 2w, 6m, 1y.", **options)
+        super().__init__(max_length=20, required=False, help_text="Such as 24h, 30d, 2w, 6m for months.", **options)
 
     def clean(self, value: Any) -> str:
         """Return the text, "" for none. Raises ``ValidationError`` with the sentence of the domain."""
