@@ -6,11 +6,11 @@ from http import HTTPStatus
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
-from psycopg.errors import DeadlockDetected, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
+from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
 
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
@@ -102,6 +102,12 @@ def problems_register(api: NinjaAPI) -> None:
             return problem_response(503, "The database took longer than a request may take.")
         return problem_response(503, "The database cannot be reached; try again in a moment.")
 
+    def on_integrity(request: HttpRequest, problem: IntegrityError) -> HttpResponse:
+        if isinstance(problem.__cause__, ForeignKeyViolation):
+            # Nothing but a purge takes a row away.
+            return problem_response(503, "What this refers to was purged at the same moment; nothing was written.")
+        return on_anything(request, problem)
+
     def on_anything(_request: HttpRequest, problem: Exception) -> HttpResponse:
         logger.error("request_failed", exc_info=problem)
         return problem_response(500, "Something went wrong here; the log of the server says what.")
@@ -113,6 +119,7 @@ def problems_register(api: NinjaAPI) -> None:
         Http404: on_missing,
         RequestDataTooBig: on_too_big,
         OperationalError: on_database,
+        IntegrityError: on_integrity,
         Exception: on_anything,
     }
     for kind, handler in handlers.items():
