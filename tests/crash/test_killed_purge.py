@@ -1,0 +1,114 @@
+"""A purge that is killed outright at any moment has erased everything or nothing."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+
+from memory.command.receipts import purges_wait
+from memory.command.verify import erasure_verify
+from memory.models import AccessLog, ErasureReceipt, Topic
+from memstate_site.folder import CHECKOUT
+from tests.cast import Cast
+from tests.command.erasing import traces
+from tests.forgetting.shop import dump
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# The full variant is MEMSTATE_TEST_KILLS=20.
+KILLS = int(os.environ.get("MEMSTATE_TEST_KILLS", "5"))
+SEED = int(os.environ.get("MEMSTATE_TEST_SEED", "0")) or random.randrange(1, 1_000_000)
+TOPICS = 300
+
+# Forks as the workers do: what is loaded once need not be loaded for each that is killed.
+HOST = """
+import os, sys, uuid
+import django
+django.setup()
+from django.db import connection
+from django.utils import timezone
+from memory.access.principal import SYSTEM
+from memory.command.purge import topics_purge
+from memory.domain.redaction import Eraser
+
+connection.settings_dict["NAME"] = sys.argv[1]
+ids = [uuid.UUID(line) for line in open(sys.argv[2]).read().split()]
+while sys.stdin.readline():
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            topics_purge(ids, principal=SYSTEM, reason="the crash tests", now=timezone.now())
+            status = 0
+        finally:
+            os._exit(status)
+    print(child, flush=True)
+    # Not before it is asked for: until then, the number is that of no other process.
+    sys.stdin.readline()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    items = [
+        {
+            "placement": "new_topic", "topic_id": str(uuid.uuid4()), "title": f"Guest {n} of the winter feast",
+            "fields": [{"name": "mail", "value": f"guest{n}@feast.example"}],
+        }
+        for n in range(TOPICS)
+    ]  # fmt: skip
+    http_cast.agent.post("/v1/ingest/batch", items).ok()
+    kept = http_cast.agent.remember(
+        "The hall of the feast", edges=[{"to_topic_id": items[0]["topic_id"], "kind": "of"}]
+    )
+    http_cast.agent.query("guest7@feast.example")
+    ids = tmp_path / "ids"
+    ids.write_text("\n".join(str(item["topic_id"]) for item in items))
+    environment = {**os.environ, "MEMSTATE_EMBEDDER": "instant", "DJANGO_SETTINGS_MODULE": "memstate_site.settings"}
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, connection.settings_dict["NAME"], str(ids)],
+        cwd=CHECKOUT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert host.stdin is not None
+    assert host.stdout is not None
+    try:
+        killed, limit = 0, 0.5
+        before = dump()
+        while not ErasureReceipt.objects.exists():
+            host.stdin.write("again\n")
+            host.stdin.flush()
+            child = int(host.stdout.readline())
+            began = time.monotonic()
+            if killed < KILLS:
+                time.sleep(chance.random() * limit)
+                os.kill(child, signal.SIGKILL)
+            host.stdin.write("wait\n")
+            host.stdin.flush()
+            status = int(host.stdout.readline())
+            if status == 0:
+                break
+            assert status == -signal.SIGKILL, f"seed {SEED}"
+            killed += 1
+            # The server may still be at the statement that nobody waits for.
+            with transaction.atomic():
+                purges_wait()
+            if not ErasureReceipt.objects.exists():
+                assert dump() == before, f"seed {SEED}"
+            limit = max(0.2, min(limit * 1.5, time.monotonic() - began + 0.5))
+    finally:
+        host.stdin.close()
+        host.wait(30)
+    assert [str(each) for each in Topic.objects.values_list("pk", flat=True)] == [kept]
+    assert traces("winter feast", "@feast.example") == []
+    assert [row.query for row in AccessLog.objects.all()] == [""]
+    receipt = ErasureReceipt.objects.get()
+    assert (receipt.number, len(receipt.topic_ids)) == (1, TOPICS)
+    assert erasure_verify().ok, f"seed {SEED}"
