@@ -65,13 +65,18 @@ def _free(tokens: Sequence[Any], places: Sequence[int]) -> set[int]:
     for place in places:
         token = tokens[place]
         if token.under or token.sort == "date":
-            ways[place] = (_side(token.under), "name" if token.capital else token.sort)
+            ways[place] = (_side(token.under), "name" if token.capital else _sort(token))
     # The words of one name count once.
     starts = [
         place for place in ways if not (place - 1 in ways and ways[place - 1] == ways[place] and _run(tokens, place))
     ]
     times = Counter(ways[place] for place in starts)
     return {place for place, way in ways.items() if times[way] == 1}
+
+
+def _sort(token: Any) -> str:
+    # A time of day and a day may both stand anywhere, as long as there is one of each.
+    return "clock" if token.sort == "date" and ":" in token.key else str(token.sort)
 
 
 def _run(tokens: Sequence[Any], place: int) -> bool:
