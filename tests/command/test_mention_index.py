@@ -1,15 +1,23 @@
 """The index of mentions holds all that a topic has ever said, however it was written."""
 
+import datetime as dt
+import io
+import threading
 import uuid
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memory.demo.load import story_load
+from memory.demo.story import story_build
 from memory.domain.reading.identifiers import identifiers_index
 from memory.domain.reading.names import words_index
 from memory.ingest.mentions import MAX_WORD_BYTES, mentions_give
-from memory.models import Field, Revision, Topic, TopicEdit, TopicMention
+from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector
 from tests.cast import Caller, worker_turn
 
 pytestmark = pytest.mark.django_db
@@ -148,7 +156,7 @@ def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
     assert holds_all(topic)
 
 
-def test_a_write_costs_one_statement_more(agent: Caller, django_assert_max_num_queries: object) -> None:
+def test_a_write_costs_one_statement_more(agent: Caller) -> None:
     stored = [agent.remember(f"Topic {n}", values={"n": f"ABC-{n}"}) for n in range(12)]
 
     def versions(ids: list[str]) -> list[dict[str, object]]:
@@ -156,9 +164,6 @@ def test_a_write_costs_one_statement_more(agent: Caller, django_assert_max_num_q
             {"placement": "version_field", "topic_id": it, "fields": [{"name": "n", "value": f"{it} x@x.io"}]}
             for it in ids
         ]
-
-    from django.db import connection
-    from django.test.utils import CaptureQueriesContext
 
     def cost(items: list[dict[str, object]]) -> list[str]:
         with CaptureQueriesContext(connection) as seen:
@@ -168,6 +173,32 @@ def test_a_write_costs_one_statement_more(agent: Caller, django_assert_max_num_q
     few, many = cost(versions(stored[:2])), cost(versions(stored))
     assert len(few) == len(many)
     assert sum("UPDATE memory_topicmention" in sql for sql in many) == 1
+
+
+def test_the_demo_is_in_the_index() -> None:
+    now = dt.datetime(2026, 8, 20, 9, 30, tzinfo=dt.UTC)
+    story_load(story_build(now=now, topics=300), now=now, progress=lambda _steps: None)
+    assert TopicMention.objects.count() == Topic.objects.count()
+    for topic_id in Topic.objects.order_by("id").values_list("id", flat=True)[::29]:
+        assert holds_all(topic_id)
+
+
+def test_embedding_anew_leaves_the_index(agent: Caller) -> None:
+    topic = agent.remember("Kept a@x.io")
+    before = row(topic)
+    TopicVector.objects.update(model="another/model")
+    call_command("reembed", stdout=io.StringIO())
+    after = row(topic)
+    assert (after.identifiers, after.words, after.aliases) == (before.identifiers, before.words, before.aliases)
+
+
+def test_the_worker_indexes_what_it_finds_without_a_row(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A process that has just started does not know yet that all topics have theirs.
+    monkeypatch.setattr("memory.ingest.mentions._Known.complete", threading.Event())
+    topics = [agent.remember(f"Old {n}@x.io") for n in range(3)]
+    TopicMention.objects.all().delete()
+    worker_turn()
+    assert all(holds_all(topic) for topic in topics)
 
 
 WORDS = st.sampled_from(

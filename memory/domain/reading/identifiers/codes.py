@@ -41,6 +41,24 @@ _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "numbe
 _CAPITAL_NUMBER: Final = re.compile(r"[A-ZÄÖÜ][ #:-]{0,3}\d|\d ?[A-Z]")
 _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
 _JOINED: Final = re.compile(r"[^\W\d][-/.#:]?\d|\d[^\W\d]|\d[-/.#:]\w|_\w|\d{8}")
+# What is seldom counted: "ticket 12", but "order 12 boxes".
+_NUMBERED_ALONE: Final = frozenset(
+    (
+        "ticket",
+        "pr",
+        "pull request",
+        "mr",
+        "merge request",
+        "po",
+        "issue",
+        "room",
+        "zimmer",
+        "locker",
+        "invoice",
+        "task",
+        "flight",
+    )
+)
 _SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
 _RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
 
@@ -53,9 +71,8 @@ def numbered_find(view: View) -> None:
     for match in _LABELLED.finditer(view.text) if not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text else ():
         digits = re.sub(r"\D", "", match[3])
         # "order 3 pizzas" and "case 12" number nothing unless the text says so.
-        if (
-            not re.search(r"[#:=]|n[ro]|num|nº|n°|номер|id|code|ref|is|ist", match[2], re.IGNORECASE)
-            and len(digits) < 3
+        if not re.search(r"[#:=]|n[ro]|num|nº|n°|номер|id|code|ref|is|ist", match[2], re.IGNORECASE) and len(digits) < (
+            2 if match[1].casefold() in _NUMBERED_ALONE else 3
         ):
             continue
         # Letters and digits behind belong to the code: "ref 12-A". The token that follows is looked at as a whole.

@@ -12,6 +12,8 @@ _NUMBER: Final = re.compile(
     r"(?:\d{0,2}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d{0,2}(?:\.\d{3}){2,}(?:,\d+)?(?!\d)|\d{0,2}(?:\.\d{3})+,\d+"
     r"|\d{0,2}(?: \d{3})+(?:[.,]\d+)?(?!\d)|\d*(?:[.,]\d+)?)"
 )
+# What is left when everything else has been taken: both numbers of "30-35" and of "3/4".
+_LEFT: Final = re.compile(_NUMBER.pattern.replace(r"(?<!\w[-./:]\d)", r"(?<![^\W\d][-./:]\d)(?<!\d[.:]\d)"))
 _SCALES: Final = {
     "k": 3, "thousand": 3, "tsd": 3, "m": 6, "mio": 6, "mn": 6, "million": 6, "bn": 9, "b": 9, "billion": 9, "mrd": 9,
 }  # fmt: skip
@@ -52,10 +54,10 @@ def amounts_find(view: View) -> None:
 
 def numbers_find(view: View) -> None:
     """Add the numbers that nothing else has taken."""
-    for match in _NUMBER.finditer(view.text):
+    for match in _LEFT.finditer(view.text):
         end = match.end()
         after = view.text[end : end + 2]
-        if after[:1] == "_" or _WORD.match(after) or (after[:1] in ".,:/" and after[1:].isdigit()):
+        if after[:1] == "_" or _WORD.match(after) or (after[:1] in ".,:" and after[1:].isdigit()):
             continue
         start = match.start() - _negative(view.text, match.start())
         view.add("number", number_canonical(view.text[start:end]), start, end)

@@ -36,7 +36,8 @@ _YEAR: Final = re.compile(rf"\d(?<=\s\d)\d{{3}}(?!{WORD})")
 _MONTH_BEFORE: Final = re.compile(rf"(?<!{WORD}){_NAME}\.?,?\s(?:the\s|of\s|de\s)?$", re.IGNORECASE)
 
 _CLOCK: Final = re.compile(
-    rf"{_FRESH}(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
+    # Behind a hyphen as well: "10:30-11:30".
+    rf"(?<!{WORD})(?<![^\W\d][-./:])(?<!\d[./:])(?<![/\\#$€£{TAKEN}])(\d{{1,2}}):(\d{{2}})(?::(\d{{2}})(?:[.,]\d{{1,9}})?)?(?!:?\d)\s?([AaPp]\.?[Mm]\b\.?)?(?!{WORD})"
 )
 _HOUR: Final = re.compile(
     rf"{_FRESH}(?<![.,]\d)(\d{{1,2}})(?:[.:](\d{{2}}))?\s?(?:([AaPp])\.?[Mm]\b\.?|(o'?clock)\b|(Uhr)(?:\s(\d{{1,2}})(?!\d))?|h(\d{{2}})(?!\w)|\s?(heures)\b)",

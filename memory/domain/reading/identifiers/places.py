@@ -114,7 +114,7 @@ def _file_like(name: str) -> bool:
     stem, dot, ending = name.rpartition(".")
     return (
         bool(dot and stem.strip("."))
-        and len(name) > 3
+        and (len(ending) > 1 or (len(stem) > 1 and stem.replace("_", "").replace("-", "").isalnum()))
         and ending.casefold() in FILE_ENDINGS
         and (ending.islower() or ending.isupper() or ending.isdigit())
     )

@@ -186,7 +186,8 @@ serial: serial seriennummer s/n sn
 account: account acct konto kontonummer a/c
 customer: customer client kunde kundennummer
 member: member membership mitglied
-employee: employee staff personnel badge
+employee: employee staff personnel
+badge: badge
 patient: patient mrn
 policy: policy police
 claim: claim
