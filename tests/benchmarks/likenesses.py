@@ -16,8 +16,8 @@ def _words(text: str, mark: str | None = None) -> list[str]:
 
 FIRST = _words(
     "Anna Bruno Carla Dmitri Elena Farid Greta Hassan Ingrid Jonas Katya Lars Marta Nadia Oskar Priya Quentin Rosa "
-    "Sven Tamara Umar Vera Wiktor Ximena Yusuf Zofia Amir Bianca Chiara Diego Esther Felix Gloria Hugo Irene Jakub Klara "
-    "Luca Mona Nils"
+    "Sven Tamara Umar Vera Wiktor Ximena Yusuf Zofia Amir Bianca Chiara Diego Esther Felix Gloria Hugo Irene Jakub "
+    "Klara Luca Mona Nils"
 )
 LAST = _words(
     "Aalto Berger Castillo Dubois Eriksen Fischer Garcia Haas Ivanov Jansen Kowalski Lindqvist Moreau Novak Okafor "
