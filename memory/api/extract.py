@@ -17,8 +17,9 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import ScopeText
 from memory.domain.errors import RequestRefused
+from memory.extraction.lists import extraction_told
 from memory.extraction.request import extract
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_told
+from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
 from memory.ingest.items import ShortText
 
 router = Router(tags=["extract"])
@@ -141,7 +142,7 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Tell how far an extraction in the background is, and the facts it has found."""
     principal = principal_of(request, "reader")
     job = extraction_get(job_id, principal=principal)
-    return json_reply(extraction_told(job, principal=principal))
+    return json_reply(extraction_told(job))
 
 
 @router.post(
@@ -153,4 +154,4 @@ def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
     job = extraction_cancel(job_id, principal=principal, now=timezone.now())
-    return json_reply(extraction_told(job, principal=principal))
+    return json_reply(extraction_told(job))

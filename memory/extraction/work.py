@@ -8,22 +8,18 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import scope_within
-from memory.extraction.known import FACT_FIELD
 from memory.extraction.request import content_checked, kind_checked
-from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments, note_of
+from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_text
-from memory.models import AuditEvent, ExtractionJob, Revision
+from memory.models import AuditEvent, ExtractionJob
 
 logger = structlog.get_logger(__name__)
 
@@ -104,51 +100,15 @@ def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
     return job
 
 
-def extractions_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ExtractionJob], str | None]:
-    """Return a page of jobs, newest first, and the cursor of the next. One query. Raises ``ValueRefused``."""
-    rows = ExtractionJob.objects.order_by("-created_at", "-id")
-    if principal.scope != "/":
-        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
-    if cursor is not None:
-        at, job_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=job_id))
-    found = list(rows[: limit + 1])
-    last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], cursor_make(last.created_at, last.id) if last else None
-
-
 def extractions_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
     """Return the jobs whose worker was lost. One query."""
     rows = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
     return list(rows.order_by("moved_at").values_list("id", flat=True)[:20])
 
 
-def extraction_told(job: ExtractionJob, *, principal: Principal) -> dict[str, Any]:
-    """Return what a job has come to, with the facts as they stand now. At most two queries, whatever their number."""
-    facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
-    content = (source_text(job.source_id) or "") if job.skipped else ""
-    skipped = [
-        {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
-        for each in job.skipped
-    ]
-    method = LLM if job.methods and set(job.methods) == {LLM} else EXTRACTIVE
-    return {
-        "job_id": str(job.id), "status": job.status, "scope": job.scope, "kind": job.kind, "segments": job.segments,
-        "done": job.done, "progress": job.done / job.segments if job.segments else 1.0, "actor": job.actor,
-        "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts], "stored": job.stored,
-        "skipped_duplicates": skipped, "method": method, "methods": job.methods, "note": note_of(method, job.methods),
-        "warning": job.warning or None, "failure": job.failure or None, "dropped": job.dropped,
-        "source_topic_id": str(job.source_id) if job.source_id else None, "created_at": job.created_at,
-        "finished_at": job.finished_at,
-    }  # fmt: skip
-
-
-def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
-    newest = (
-        Revision.objects.filter(field__topic_id__in=ids, field__name=FACT_FIELD)
-        .order_by("field__topic_id", "-seq").distinct("field__topic_id")
-    )  # fmt: skip
-    return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
+def method_of(job: ExtractionJob) -> str:
+    """Tell how a job has found its facts: by the model only if all of them."""
+    return LLM if job.methods and set(job.methods) == {LLM} else EXTRACTIVE
 
 
 def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:

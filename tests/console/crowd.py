@@ -21,6 +21,7 @@ from memory.models import (
     AuditEvent,
     DuplicatePair,
     ErasureReceipt,
+    ExtractionJob,
     ForgetListing,
     ForgetRun,
     Link,
@@ -42,6 +43,7 @@ class Crowd:
     key_id: uuid.UUID
     schedule_id: int
     pair_id: uuid.UUID
+    extraction_id: uuid.UUID
     listing_id: uuid.UUID
     receipt_id: uuid.UUID
 
@@ -100,6 +102,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     return Crowd(
         topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule,
         pair_id=pair_id, listing_id=_listings_make(n, now), receipt_id=_receipts_make(n, now),
+        extraction_id=_extractions_make(operator, n, now),
     )  # fmt: skip
 
 
@@ -147,6 +150,21 @@ def _receipts_make(n: int, now: dt.datetime) -> uuid.UUID:
         for place in range(n)
     )  # fmt: skip
     return receipts[-1].pk
+
+
+def _extractions_make(operator: Caller, n: int, now: dt.datetime) -> uuid.UUID:
+    """So many texts that facts were extracted from; return one that has stored so many, and found as many known."""
+    text = " ".join(f"Person {place} lives in house {place}." for place in range(n))
+    asked = {"content": text, "store": True, "scope": "/extracted"}
+    job_id = operator.post("/v1/extract?background=1", asked).json["job_id"]
+    jobs.extraction_continue(job_id)
+    made = ExtractionJob.objects.get(pk=job_id)
+    members = {field.attname: getattr(made, field.attname) for field in ExtractionJob._meta.concrete_fields}
+    ExtractionJob.objects.bulk_create(
+        ExtractionJob(**members | {"id": uuid.uuid4(), "created_at": now - dt.timedelta(days=1 + place)})
+        for place in range(n)
+    )
+    return made.pk
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:

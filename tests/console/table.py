@@ -21,6 +21,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "run_id": uuid.UUID(int=7),
     "key_id": uuid.UUID(int=7),
     "pair_id": uuid.UUID(int=7),
+    "extraction_id": uuid.UUID(int=7),
     "form": "csv",
     "schedule_id": 7_000_000,
     "task_id": "no-such-job",

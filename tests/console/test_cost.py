@@ -15,6 +15,7 @@ FEW, MANY = 10, 200
 EXPECTED = {
     "policy_effect": 302,
     "run_progress": 302,
+    "extraction_progress": 302,
     "schedules_pulse": 302,
     "salience_save": 302,
     "salience_dry_run": 302,

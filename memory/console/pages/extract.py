@@ -1,0 +1,179 @@
+"""Extract: a text becomes facts. First a look at what would be stored, then the storing, with its progress."""
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
+
+from memory import jobs
+from memory.console.fields import ScopeField
+from memory.console.listing import ROWS, count_words
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.domain.errors import MemoryProblem
+from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_count, extractions_list
+from memory.extraction.request import Extracted, extract
+from memory.extraction.segments import note_of
+from memory.extraction.store import FACT_KIND
+from memory.extraction.words import dropped_words
+from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
+from memory.health import worker_check
+from memory.llm.client import model_told
+from memory.models import ExtractionJob
+
+# A request works this long by itself, then the worker goes on and the page shows how far it is.
+WORK_SECONDS = 2.0
+# So many facts of a look are shown; the numbers are of all.
+SHOWN = 200
+
+
+class ExtractForm(forms.Form):
+    """A text, and where its facts go."""
+
+    content = forms.CharField(
+        label="Text", strip=False, widget=forms.Textarea(attrs={"rows": 12}),
+        help_text="Prose, a list, or a conversation with a name in front of each line.",
+    )  # fmt: skip
+    scope = ScopeField(required=False, help_text="Where the facts are stored, and compared with what is known.")
+    kind = forms.CharField(
+        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
+        help_text="Of the topics that the facts become.",
+    )  # fmt: skip
+
+    def said(self) -> dict[str, Any]:
+        """Return what was asked for, as the room of extraction takes it."""
+        data = self.cleaned_data
+        # Browsers send line breaks as two characters, which are one to whoever counts.
+        return {
+            "content": data["content"].replace("\r\n", "\n"), "scope": data["scope"] or None,
+            "kind": data["kind"] or None,
+        }  # fmt: skip
+
+
+@page(get=READER, post=READER)
+def extract_look(request: ConsoleRequest) -> HttpResponse:
+    """Ask for a text, and show what would be stored of it; nothing is. One query for the page, and for a look those of
+    ``extract``."""
+    if request.method != "POST":
+        initial = {name: request.GET.get(name, "") for name in ("scope", "kind")}
+        return _form_page(request, ExtractForm(initial=initial))
+    form = ExtractForm(request.POST)
+    if form.is_valid():
+        try:
+            found = extract(store=False, principal=request.principal, now=timezone.now(), **form.said())
+        except MemoryProblem as problem:
+            form.add_error("content", problem.sentence)
+        else:
+            return _form_page(request, form, look=_look(found))
+    return _form_page(request, form, status=422)
+
+
+@page(post=OPERATOR)
+def extract_store(request: ConsoleRequest) -> HttpResponse:
+    """Store the facts of a text, and lead to the page that shows how far it is and what came of it."""
+    form = ExtractForm(request.POST)
+    if form.is_valid():
+        said = form.said()
+        # What is short is done before the answer; what is long, or takes a model its time, is the worker's.
+        now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_told().configured
+        try:
+            job = extraction_start(
+                principal=request.principal, now=timezone.now(),
+                hand_over=_nobody if now_or_later else jobs.extraction_hand_over, **said,
+            )  # fmt: skip
+        except MemoryProblem as problem:
+            form.add_error("content", problem.sentence)
+        else:
+            if now_or_later:
+                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, hand_over=jobs.extraction_hand_over)
+                jobs.upkeep_nudge()
+            return go(request, "console:extraction", job.id)
+    return _form_page(request, form, status=422)
+
+
+@page(get=READER)
+def extractions_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many texts were extracted from. One query."""
+    return count_words(request, lambda most: extractions_count(principal=request.principal, at_most=most), "text")
+
+
+@page(get=READER)
+def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
+    """Show how far an extraction is and the facts it has stored, or those that were known. Four queries at most."""
+    job = extraction_get(extraction_id, principal=request.principal)
+    which = KNOWN if request.GET.get("show") == KNOWN or not job.stored else STORED
+    facts, following = extraction_facts(job, which, cursor=request.GET.get("cursor"), limit=ROWS)
+    return show(
+        request,
+        "extraction.html",
+        {
+            "job": job, "facts": facts, "next": following, "which": which, "dropped": dropped_words(job.dropped),
+            "note": note_of(method_of(job), job.methods) if job.methods else "", "worker": _worker(job),
+        },
+    )  # fmt: skip
+
+
+@page(get=READER)
+def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
+    """Return how far an extraction is, for the page that shows it; once it is at its end, the page is loaded anew."""
+    job = extraction_get(extraction_id, principal=request.principal)
+    if not request.htmx:
+        return go(request, "console:extraction", extraction_id)
+    reply = show(request, "parts/extraction_progress.html", {"job": job, "worker": _worker(job)})
+    if job.status != ExtractionJob.Status.WORKING:
+        reply.headers["HX-Refresh"] = "true"
+    return reply
+
+
+@page(post=OPERATOR)
+def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
+    """Stop an extraction; what it has stored stays."""
+    job = extraction_cancel(extraction_id, principal=request.principal, now=timezone.now())
+    stored = len(job.stored)
+    messages.success(request, f"Stopped. {stored:,} fact{'' if stored == 1 else 's'} stored until then stay.")
+    return go(request, "console:extraction", extraction_id)
+
+
+def _form_page(request: ConsoleRequest, form: ExtractForm, *, status: int = 200, **more: Any) -> HttpResponse:
+    cursor = request.GET.get("cursor") if request.method == "GET" else None
+    found, following = extractions_list(principal=request.principal, cursor=cursor, limit=ROWS)
+    context = {
+        "form": form, "jobs": found, "next": following, "model": model_told(),
+        "most": settings.MEMSTATE_EXTRACT_MAX_CHARS, **more,
+    }  # fmt: skip
+    return show(request, "extract.html", context, status=status)
+
+
+def _look(found: Extracted) -> dict[str, Any]:
+    known = {each.text: each.topic_id for each in found.skipped_duplicates}
+    facts = [{"text": text, "topic_id": known.get(text)} for text in found.extracted]
+    return {
+        "facts": facts[:SHOWN], "more": len(facts) - SHOWN, "count": len(facts), "new": len(facts) - len(known),
+        "known": len(known), "note": found.note, "warning": found.warning, "method": found.method,
+        "dropped": dropped_words(found.dropped),
+    }  # fmt: skip
+
+
+def _worker(job: ExtractionJob) -> str | None:
+    if job.status != ExtractionJob.Status.WORKING:
+        return None
+    worker = worker_check(timezone.now())
+    return None if worker.ok else worker.sentence
+
+
+def _nobody(_job_id: uuid.UUID) -> None:
+    """The request does it by itself."""
+
+
+urlpatterns = [
+    path("extract/", extract_look, name="extract"),
+    path("extract/store/", extract_store, name="extract_store"),
+    path("extract/count/", extractions_counted, name="extract_count"),
+    path("extract/<uuid:extraction_id>/", extraction, name="extraction"),
+    path("extract/<uuid:extraction_id>/progress/", extraction_progress, name="extraction_progress"),
+    path("extract/<uuid:extraction_id>/cancel/", extraction_stop, name="extraction_cancel"),
+]

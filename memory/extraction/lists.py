@@ -1,0 +1,118 @@
+"""Extractions as lists and in words: what was extracted from, how far it is, and which facts came of it."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import F, Func, IntegerField, Q, QuerySet
+
+from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.domain.scopes import ROOT
+from memory.extraction.known import FACT_FIELD
+from memory.extraction.segments import note_of
+from memory.extraction.store import source_text
+from memory.extraction.work import method_of
+from memory.models import ExtractionJob, Revision, Rung, Topic
+
+STORED, KNOWN = "stored", "known"
+# So much of the text is shown beside a fact that was known.
+EXCERPT = 300
+
+
+def extractions_list(
+    *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[Sequence[ExtractionJob], str | None]:
+    """Return a page of jobs, newest first, and the cursor of the next. One query. Raises ``ValueRefused``.
+
+    Each with ``stored_count`` and ``known_count``, without the long lists they are counts of.
+    """
+    rows = _visible(principal).order_by("-created_at", "-id").defer("stored", "skipped", "methods")
+    rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
+    if cursor is not None:
+        at, job_id = cursor_parse(cursor, moment_read, uuid.UUID)
+        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=job_id))
+    found = list(rows[: limit + 1])
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], cursor_make(last.created_at, last.id) if last else None
+
+
+def extractions_count(*, principal: Principal, at_most: int) -> int:
+    """Return how many jobs there are, or one more than ``at_most``. One query."""
+    return _visible(principal)[: at_most + 1].count()
+
+
+def extraction_facts(
+    job: ExtractionJob, which: str, *, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of the facts that a job has stored, or of those that were known, and the cursor of the next.
+
+    At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for a foreign cursor.
+    """
+    after = 0 if cursor is None else place_read(cursor)
+    entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
+    shown = entries[after : after + limit]
+    ids = [entry["topic_id"] for entry in shown if entry.get("topic_id")]
+    titles = {
+        str(topic_id): (title, released is not None, rung == Rung.ARCHIVED)
+        for topic_id, title, released, rung in Topic.objects.filter(pk__in=ids).values_list(
+            "id", "title", "released_at", "rung"
+        )
+    }
+    content = (source_text(job.source_id) or "") if which == KNOWN and shown else ""
+    facts = []
+    for entry in shown:
+        title, released, archived = titles.get(str(entry.get("topic_id")), ("", False, False))
+        said = " ".join(content[entry.get("start", 0) : entry.get("end", 0)].split())[:EXCERPT]
+        facts.append(
+            {
+                "topic_id": entry.get("topic_id"),
+                "title": title,
+                "released": released,
+                "archived": archived,
+                "said": said,
+            }
+        )
+    more = after + limit < len(entries)
+    return facts, str(after + limit) if more else None
+
+
+def extraction_told(job: ExtractionJob) -> dict[str, Any]:
+    """Return what a job has come to, with the facts as they stand now. At most two queries, whatever their number."""
+    facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
+    content = (source_text(job.source_id) or "") if job.skipped else ""
+    skipped = [
+        {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
+        for each in job.skipped
+        # An erased topic leaves no id here.
+        if each.get("topic_id")
+    ]
+    method = method_of(job)
+    return {
+        "job_id": str(job.id), "status": job.status, "scope": job.scope, "kind": job.kind, "segments": job.segments,
+        "done": job.done, "progress": job.done / job.segments if job.segments else 1.0, "actor": job.actor,
+        "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts], "stored": job.stored,
+        "skipped_duplicates": skipped, "method": method, "methods": job.methods, "note": note_of(method, job.methods),
+        "warning": job.warning or None, "failure": job.failure or None, "dropped": job.dropped,
+        "source_topic_id": str(job.source_id) if job.source_id else None, "created_at": job.created_at,
+        "finished_at": job.finished_at,
+    }  # fmt: skip
+
+
+def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
+    newest = (
+        Revision.objects.filter(field__topic_id__in=ids, field__name=FACT_FIELD)
+        .order_by("field__topic_id", "-seq").distinct("field__topic_id")
+    )  # fmt: skip
+    return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
+
+
+def _length(name: str) -> Func:
+    return Func(F(name), function="jsonb_array_length", output_field=IntegerField())
+
+
+def _visible(principal: Principal) -> QuerySet[ExtractionJob]:
+    rows = ExtractionJob.objects.all()
+    if principal.scope != ROOT:
+        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
+    return rows

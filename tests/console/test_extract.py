@@ -1,0 +1,125 @@
+"""Extract: a look that stores nothing, storing, progress with and without script, and the facts that came of it."""
+
+import html
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory import jobs
+from memory.models import ExtractionJob, Topic
+from tests.cast import Caller, store_rows
+from tests.extraction.texts import PLAIN, PLAIN_FACTS, long_text
+
+
+def text_of(reply: Any) -> str:
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", reply.content.decode())))
+
+
+def sent(client: Client, content: str = PLAIN, to: str = "/extract/store/", **members: str) -> Any:
+    return client.post(to, {"content": content, "scope": "", "kind": "", **members})
+
+
+def test_the_empty_page_says_what_to_do_and_whether_a_model_is_asked(op: Client) -> None:
+    told = text_of(op.get("/extract/"))
+    assert "No text yet" in told
+    assert "No language model is configured" in told
+    assert "Extract and store" in told
+
+
+def test_a_reader_may_look_and_looking_stores_nothing(looker: Client) -> None:
+    before = {table: count for table, count in store_rows().items() if "session" not in table}
+    reply = sent(looker, to="/extract/")
+    told = text_of(reply)
+    assert reply.status_code == 200
+    assert all(fact in told for fact in PLAIN_FACTS)
+    assert "5 facts: 5 new, 0 known" in told
+    assert "1 question" in told
+    assert "Store 5 new facts" not in told
+    assert {table: count for table, count in store_rows().items() if "session" not in table} == before
+    assert sent(looker).status_code == 403
+
+
+def test_storing_leads_to_the_facts(op: Client) -> None:
+    reply = sent(op, scope="/user/anna", kind="note")
+    job = ExtractionJob.objects.get()
+    assert reply.headers["Location"] == f"/extract/{job.pk}/"
+    told = text_of(op.get(f"/extract/{job.pk}/"))
+    assert "5 facts stored" in told
+    assert "Anna Berg works at Telenor" in told
+    assert "/user/anna" in told
+    assert set(Topic.objects.filter(kind="note").values_list("scope__path", flat=True)) == {"/user/anna"}
+    assert "1 text" in text_of(op.get("/extract/count/"))
+
+
+def test_what_is_known_is_marked_and_named(op: Client) -> None:
+    sent(op)
+    looked = text_of(sent(op, f"{PLAIN}\nAnna Berg plays chess.", to="/extract/"))
+    assert "6 facts: 1 new, 5 known" in looked
+    assert "Store 1 new fact" in looked
+    sent(op, f"{PLAIN}\nAnna Berg plays chess.")
+    job = ExtractionJob.objects.order_by("-created_at").first()
+    assert job is not None
+    told = text_of(op.get(f"/extract/{job.pk}/?show=known"))
+    assert "5 more were known already" in told
+    assert "Anna Berg lives in Oslo and works at Telenor." in told
+
+
+def test_a_long_text_is_the_workers_and_shows_how_far_it_is(op: Client) -> None:
+    sent(op, long_text(15_000))
+    job = ExtractionJob.objects.get()
+    page = f"/extract/{job.pk}/"
+    told = op.get(page).content.decode()
+    assert f'<progress max="{job.segments}" value="0"' in told
+    assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in told
+    part = op.get(f"{page}progress/", headers={"HX-Request": "true"})
+    assert "HX-Refresh" not in part.headers
+    jobs.extraction_continue(str(job.pk))
+    assert op.get(f"{page}progress/", headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"
+    assert op.get(f"{page}progress/").headers["Location"] == page
+    done = op.get(page)
+    assert "noscript" not in done.content.decode()
+    assert "Next page" in text_of(done)
+    assert op.get(f"{page}?cursor=50").status_code == 200
+
+
+def test_a_text_can_be_stopped_and_what_is_stored_stays(op: Client, looker: Client) -> None:
+    sent(op, long_text(15_000))
+    page = f"/extract/{ExtractionJob.objects.get().pk}/"
+    assert looker.post(f"{page}cancel/").status_code == 403
+    told = text_of(op.post(f"{page}cancel/", follow=True))
+    assert "Stopped." in told
+    assert op.post(f"{page}cancel/").status_code == 409
+
+
+def test_a_fact_that_was_erased_since_says_so(op: Client, operator: Caller) -> None:
+    sent(op)
+    sent(op)
+    second, first = ExtractionJob.objects.order_by("-created_at")
+    operator.delete(f"/v1/topics/{first.stored[0]}").ok()
+    assert "4 facts stored" in text_of(op.get(f"/extract/{first.pk}/"))
+    assert "Erased since." in text_of(op.get(f"/extract/{second.pk}/"))
+    operator.delete(f"/v1/topics/{first.source_id}").ok()
+    assert "The text was erased." in text_of(op.get(f"/extract/{second.pk}/"))
+
+
+@pytest.mark.parametrize(("content", "sentence"), [("", "required"), ("x" * 50_001, "50,000"), ("  \n ", "no text")])
+def test_what_cannot_be_read_comes_back_with_the_reason(op: Client, content: str, sentence: str) -> None:
+    for to in ("/extract/", "/extract/store/"):
+        reply = sent(op, content, to=to)
+        assert reply.status_code == 422
+        assert sentence in text_of(reply)
+
+
+def test_line_breaks_of_browsers_are_one_sign(op: Client) -> None:
+    sent(op, "Anna lives in Oslo.\r\nBob lives in Rome.")
+    sent(op, "Anna lives in Oslo.\nBob lives in Rome.")
+    first, second = ExtractionJob.objects.order_by("created_at")
+    assert first.source_id == second.source_id
+    assert second.stored == []
+
+
+def test_an_unknown_extraction_is_not_here(op: Client) -> None:
+    assert op.get(f"/extract/{uuid.uuid4()}/").status_code == 404
