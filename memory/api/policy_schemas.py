@@ -58,6 +58,7 @@ class PolicyOut(Schema):
     rules: list[RuleOut] = Field(description="The rules set here, without those of the preset.")
     rules_in_words: list[RuleInForce] = Field(description="All rules that hold here, nearest scope first.")
     effective: dict[str, EffectiveValue]
+    warnings: list[str] = Field(description="What is unwise about values in force; they are accepted all the same.")
     rekeying: list[RekeyingOut] = Field(description="Changes of half-life that the worker has not brought to all rows.")
 
 

@@ -4,7 +4,7 @@ import datetime as dt
 from typing import Any
 
 from memory.domain.errors import NotVisible
-from memory.domain.knobs import KNOBS
+from memory.domain.knobs import KNOBS, knobs_warnings
 from memory.domain.presets import PRESETS
 from memory.domain.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion
@@ -57,6 +57,7 @@ def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
         "groups": _groups(effective, scope),
         "rules": rules_told(policies, effective),
         "mode": effective.knobs.mode,
+        "warnings": knobs_warnings(effective.knobs),
         "exempt_kinds": effective.knobs.exempt_kinds,
         "exempt_scopes": effective.knobs.exempt_scopes,
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from memory.domain.condition_words import rule_describe
 from memory.domain.errors import MemoryProblem
-from memory.domain.knobs import KNOBS
+from memory.domain.knobs import KNOBS, knobs_warnings
 from memory.domain.rules import Rule
 from memory.domain.scopes import scope_normalize
 from memory.models import PolicyVersion
@@ -56,6 +56,7 @@ def policy_told(policies: Policies, scope: str) -> dict[str, Any]:
         "rules": [rule.as_json() for rule in here.rules],
         "rules_in_words": [_rule_told(rule, policies) for rule in effective.rules.rules],
         "effective": effective_told(effective),
+        "warnings": knobs_warnings(effective.knobs),
     }
 
 

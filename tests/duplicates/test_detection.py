@@ -165,3 +165,11 @@ def test_new_texts_are_told_from_what_is_known(agent: Caller):
     )  # fmt: skip
     assert told == [uuid.UUID(coffee), None, None]
     assert near_duplicates(["x"], scope="/nowhere", kind="", principal=SYSTEM) == [None]
+
+
+def test_the_warning_is_told_where_a_policy_is_saved_and_shown(operator: Caller):
+    told = policy_put(operator, duplicate_threshold=0.8)
+    assert "0.8" in told["warnings"][0]
+    assert operator.get("/v1/policies/").ok()["warnings"] == told["warnings"]
+    assert policy_put(operator, duplicate_threshold=0.8, duplicates_mode="off")["warnings"] == []
+    assert operator.put("/v1/policies/", {"values": {"duplicate_threshold": 0.2}, "reason": "x"}).status == 422
