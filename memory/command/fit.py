@@ -19,6 +19,7 @@ import numpy as np
 import snowballstemmer
 
 from memory.command.said import Fact
+from memory.domain.reading.answers import answers
 from memory.domain.reading.attributes import attributes_agree, attributes_of, attributes_shared, lemmas_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import identifiers_find, identifiers_index
@@ -31,6 +32,7 @@ _STEMMER = snowballstemmer.stemmer("english")
 
 WORDS, MEANING, ATTRIBUTE = 0.45, 0.35, 0.2
 NAMED = 0.25
+ANSWERS = 0.08
 # Where words and attribute speak for two facts alike, vectors that make less of a difference than this decide nothing.
 LEVEL = 0.08
 # Unrelated sentences of the packaged model come to a cosine of about 0.78, the same sentence to 1.
@@ -77,11 +79,12 @@ def facts_fit(asked: Asked, facts: Sequence[Fact], *, strict: bool = True) -> li
     named = strict and bool(values_sought(asked.text))
     fits = []
     for fact, cosine in zip(found, cosines, strict=True):
-        words = _overlap(wanted, _lemmas(fact.told()) | _lemmas(fact.topic.title), weights)
+        words = _overlap(wanted, _lemmas(fact.told()), weights)
         meaning = max(-1.0, (float(cosine) - UNRELATED) / (1 - UNRELATED))
         attribute = attributes_shared(asked.text, fact.told())
         exact = _exact(fact, same)
         score = WORDS * words + MEANING * meaning + ATTRIBUTE * attribute + (NAMED if named else 0.0)
+        score += ANSWERS * answers(asked.text, fact.text)
         score = 1.0 if exact else min(0.99, score)
         fits.append(Fit(fact, score, exact, words, meaning, attribute))
     return sorted(fits, key=lambda fit: -fit.score)
@@ -108,8 +111,11 @@ def rivals(best: Fit, other: Fit, *, margin: float) -> bool:
     """Tell whether two facts fit equally well: their scores are near, or the same words and the same attribute speak
     for both, and only the vectors differ a little."""
     apart = best.score - other.score
-    level = abs(best.words - other.words) < 0.02 and best.attribute == other.attribute == 1
-    return apart < margin or (level and apart < LEVEL)
+    alike = abs(best.words - other.words) < 0.02 and best.attribute == other.attribute
+    level = alike and best.attribute == 1 and best.words > 0.3 and apart < LEVEL
+    # Each says all that was asked: what is told apart then is what was not asked.
+    covered = alike and best.words > 0.95 and apart < 2 * LEVEL
+    return apart < margin or level or covered
 
 
 def _core(text: str, shared: frozenset[str]) -> frozenset[str]:
@@ -129,10 +135,16 @@ def _decides(asked: Asked, fact: Fact) -> bool:
         return False
     if asked.states and asked.negated != negated(fact.text):
         return False
-    if asked.negated and not negated(fact.text):
-        return False
     there = identifiers_index(said)
-    return all(there & either for either in values_sought(asked.text))
+    return all(there & either or _year(either, there) for either in values_sought(asked.text))
+
+
+def _year(sought: frozenset[str], there: set[str]) -> bool:
+    """Tell whether a year was asked for and a date in it is there."""
+    years = {
+        key.removeprefix("number:") for key in sought if key.startswith("number:") and len(key) == len("number:2024")
+    }
+    return any(key.startswith(f"date:{year}-") for year in years if year[:2] in ("19", "20") for key in there)
 
 
 @lru_cache(maxsize=8192)
@@ -150,7 +162,7 @@ def values_sought(text: str) -> tuple[frozenset[str], ...]:
 
 @lru_cache(maxsize=8192)
 def _lemmas(text: str) -> frozenset[str]:
-    found = set(_STEMMER.stemWords([fold(lemma) for lemma in lemmas_of(text)]))
+    found = set(_STEMMER.stemWords([part for lemma in lemmas_of(text) for part in fold(lemma).split("-") if part]))
     # Other scripts are compared by their words as they are indexed; the tagger knows English only.
     return frozenset(found | (words_index(text) if not text.isascii() else set()))
 

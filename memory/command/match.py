@@ -5,6 +5,7 @@ decides among the facts that agree with the request in names, numbers and negati
 both are the answer, and nobody guesses.
 """
 
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from memory.command.aliases import aliases_follow
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning, values_sought
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
-from memory.command.spelled import code_like, spelled_find, spelled_ids
+from memory.command.spelled import code_like, spelled_enough, spelled_find, spelled_ids
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find, identifiers_index
 from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
@@ -34,6 +35,8 @@ LEAST, LEAST_OF_MANY = 0.34, 0.5
 # Two facts whose scores lie nearer to each other than this fit equally well.
 MARGIN = 0.05
 EXCERPT = 160
+# "ISBN 0-306-40615-2" may stand without the word.
+_LABEL = re.compile(r"^[^\W\d_]+[\s:#.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
     request = request_parse(query)
     if request.kind == "identifiers" or code_like(request.body):
         answer = _identified(request, conditions, bound, history=history)
-        if not answer.matches and code_like(request.body):
+        if not answer.matches:
             answer = _spelled(request, conditions, bound, history=history) or answer
         if answer.matches or request.kind == "identifiers":
             return answer
@@ -112,6 +115,16 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
 def names_alternatives(names: Iterable[str], scope: str) -> tuple[tuple[str, ...], ...]:
     """Return for each name all names it goes by in ``scope``, itself first. Two statements a round, three rounds."""
     return tuple(aliases_follow(name, scope=scope) for name in names)
+
+
+def names_known(names: tuple[tuple[str, ...], ...], *, conditions: str, bound: Bound) -> tuple[tuple[str, ...], ...]:
+    """Return those of ``names`` that any topic may mention: a German noun is written as a name is. One query each."""
+    known = []
+    for either in names:
+        sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=1)
+        if _ids(sql, bound):
+            known.append(either)
+    return tuple(known)
 
 
 def facts_near(
@@ -154,15 +167,25 @@ def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
 
 
 def _spelled(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer | None:
-    ids = spelled_ids(request.body, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
-    matches = []
-    for topic in topics_said(ids, ever=history).values():
-        for text in topic.texts():
-            if place := spelled_find(text, request.body):
-                why = f"It writes {text[slice(*place)]}."
-                matches.append(Matched(topic.id, why, 0.9, _excerpt(text, place[0])))
-                break
-    return Answer(matches) if matches else None
+    """Return the topics that write the code of a request in other groups, or without its leading sign."""
+    strong = [one for one in request.identifiers if one.kind in STRONG]
+    codes = [request.body] if code_like(request.body) else []
+    codes += [
+        text for one in strong for text in (one.text, _LABEL.sub("", one.text), one.canonical) if spelled_enough(text)
+    ]
+    for code in dict.fromkeys(codes):
+        ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
+        matches = []
+        for topic in topics_said(ids, ever=history).values():
+            for text in topic.texts():
+                if place := spelled_find(text, code):
+                    matches.append(
+                        Matched(topic.id, f"It writes {text[slice(*place)]}.", 0.9, _excerpt(text, place[0]))
+                    )
+                    break
+        if matches:
+            return Answer(matches)
+    return None
 
 
 # Names
@@ -229,7 +252,7 @@ def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answe
     topics = facts_near(request.body, names, conditions=conditions, bound=bound)
     fits = facts_fit(asked_of(request, names), [fact for topic in topics.values() for fact in facts_of(topic)])
     if not fits and names and not request.states:
-        known = tuple(either for either in names if any(_said_by(topics, name) for name in either))
+        known = names_known(names, conditions=conditions, bound=bound)
         if known and known != names:
             topics = facts_near(request.body, known, conditions=conditions, bound=bound)
             fits = facts_fit(asked_of(request, known), [fact for topic in topics.values() for fact in facts_of(topic)])
@@ -281,10 +304,6 @@ def _by_topic(fits: Sequence[Fit]) -> list[Matched]:
         )
         for topic_id, group in grouped.items()
     ]
-
-
-def _said_by(topics: dict[uuid.UUID, TopicSaid], name: str) -> bool:
-    return any(_mention(text, name) for topic in topics.values() for text in topic.texts())
 
 
 def _words_sql(names: Iterable[str], bound: Bound) -> str:

@@ -94,7 +94,9 @@ def rests_keep(items: Sequence[IngestItem], *, principal: Principal, now: dt.dat
 
 def rest_words(rest: dict[str, Any]) -> str:
     """Return what stays in one line."""
-    return " · ".join(part for part in (rest["title"], rest["summary"], *rest["fields"].values()) if part)
+    return " · ".join(
+        dict.fromkeys(part for part in (rest["title"], rest["summary"], *rest["fields"].values()) if part)
+    )
 
 
 def _cut_from(title: str, texts: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from memory.forgetting.judgement import Bound
 LEAST_SIGNS = 4
 _WORD = re.compile(r"[a-z0-9]+")
 # Between the parts of one code stands nothing longer than this.
-_GAP = re.compile(r"[\s./_:()#-]{0,2}")
+_GAP = re.compile(r"[\s./_:()#\\-]{0,2}")
 _PLAIN = "regexp_replace(lower({text}), '[^a-z0-9]', '', 'g') LIKE {like}"
 
 _SAYING = """
@@ -35,6 +35,11 @@ def code_like(text: str) -> bool:
         and any(map(str.isdigit, "".join(words)))
         and all(len(word) <= 3 or any(map(str.isdigit, word)) for word in words)
     )
+
+
+def spelled_enough(text: str) -> bool:
+    """Tell whether a code has signs enough to be looked for in every text."""
+    return sum(map(len, _WORD.findall(fold(text)))) >= LEAST_SIGNS + 2
 
 
 def spelled_find(text: str, wanted: str) -> tuple[int, int] | None:

@@ -13,13 +13,13 @@ from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
-from memory.command.match import asked_of, facts_near, names_alternatives
+from memory.command.match import asked_of, facts_near, names_alternatives, names_known
 from memory.command.rest import rest_of
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
 from memory.domain.errors import Conflict, ValueRefused
 from memory.domain.reading.attributes import attributes_shared
 from memory.domain.reading.folding import fold
-from memory.domain.reading.requests import Request, request_parse
+from memory.domain.reading.requests import request_parse
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import topics_release
@@ -30,7 +30,7 @@ from memory.ingest.plan import Reply
 from memory.models import AuditEvent
 
 MAX_TEXT = 20_000
-LEAST = 0.4
+LEAST = 0.3
 MARGIN = 0.015
 # How much it counts, beside the request, that the new text goes on with an old fact.
 CONTINUES = 0.5
@@ -99,23 +99,25 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
     within = scope_sql("t.scope_id", scope, bound.bind)
     conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     names = names_alternatives(request.names, scope)
-    for asked, strict in _askings(request, names, new_text):
-        topics = facts_near(request.body, asked.names, conditions=conditions, bound=bound)
-        facts = [fact for topic in topics.values() for fact in facts_of(topic)]
-        fits = _continuing(facts_fit(asked, facts, strict=strict), new_text, relaxed=asked is not None and not strict)
-        if fits:
-            return _chosen(fits)
-    return []
-
-
-def _askings(request: Request, names: tuple[tuple[str, ...], ...], new_text: str) -> list[tuple[Asked, bool]]:
-    """Return ever looser ways to ask: as said, then without the values that the statement gives."""
     whole = replace(asked_of(request, names), also=new_text)
-    askings = [(whole, True)]
-    if len(names) > 1:
+    fits = _fitting(whole, new_text, conditions=conditions, bound=bound)
+    if not fits and names:
+        known = names_known(names, conditions=conditions, bound=bound)
+        if known and known != names:
+            fits = _fitting(replace(whole, names=known), new_text, conditions=conditions, bound=bound)
+    if not fits and len(names) > 1:
         # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
-        askings.append((Asked(whole.text, names[:1], whole.negated, False, new_text), False))
-    return askings
+        loose = Asked(whole.text, names[:1], whole.negated, False, new_text)
+        fits = _fitting(loose, new_text, conditions=conditions, bound=bound, relaxed=True)
+    return _chosen(fits) if fits else []
+
+
+def _fitting(
+    asked: Asked, new_text: str, *, conditions: str, bound: Bound, relaxed: bool = False
+) -> list[Fit]:  # fmt: skip
+    topics = facts_near(asked.text, asked.names, conditions=conditions, bound=bound)
+    facts = [fact for topic in topics.values() for fact in facts_of(topic)]
+    return _continuing(facts_fit(asked, facts, strict=not relaxed), new_text, relaxed=relaxed)
 
 
 def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fit]:

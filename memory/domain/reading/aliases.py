@@ -82,7 +82,7 @@ _CUES = (
     r"又名|又称|又稱|也叫|别名|別名|英文名(?:是|为)?|即|通称|こと|本名は|또는|별명은|영어\s*이름은",
 )
 _SAME = re.compile(
-    rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?{_name(2)}",
+    rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?(?:{_THING}\s+(?=[A-Z]))?{_name(2)}",
 )
 # "X and Y are the same person", "X = Y", "X's nickname is Y", "the Latin spelling of X is Y".
 _BOTH = re.compile(
@@ -112,9 +112,9 @@ _SIGNS = (
     "known", "alias", "aka", "a.k", "same", "goes by", "going by", "nick", "name", "née", "nee", "born as",
     "identical", "short for", "abbrev", "written", "spel", "trans", "romani", "called", "script", "letters",
     "alphabet", "bekannt", "genannt", "conocid", "connu", "conhecid", " dit", "detto", "он же", "она же", "извест",
-    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는",
-    "별명", "이름", "=", " in latin", " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese", " in korean",
-    " in russian", " in hebrew", " in hindi", " in thai",
+    "латиниц", "по-англ", "又", "也叫", "别名", "別名", "英文", "即", "通称", "こと", "本名", "또는", "별명", "이름",
+    "=", " in latin", " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese",
+    " in korean", " in russian", " in hebrew", " in hindi", " in thai",
 )  # fmt: skip
 
 

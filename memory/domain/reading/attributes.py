@@ -64,7 +64,7 @@ _LEXICON: Final[Mapping[str, str]] = {
         "enroll course diploma attend"
     ),
     "car": "car drive vehicle volvo toyota tesla bmw sedan suv truck motorbike ride van",
-    "transport": "commute bus train bike bicycle cycle tram subway metro",
+    "transport": "commute drive ride cycle walk bus train bike bicycle cycle tram subway metro",
     "health": (
         "health disease illness condition diagnose diagnosis diabetes asthma migraine surgery sick ill injury symptom"
     ),
@@ -130,7 +130,7 @@ _BY_LEMMA: Final[Mapping[str, frozenset[str]]] = {
 WEAK: Final = frozenset(
     {"preference", "name", "date", "status", "location", "goal", "hobby", "host", "dislike", "owner"}
 )
-_CONTENT: Final = ("NN", "NP", "VV", "AJ", "UNC", "VH", "AV", "OR")
+_CONTENT: Final = ("NN", "NP", "VV", "AJ", "UNC", "VH", "AV0", "AVP", "OR")
 _PLAIN: Final = frozenset(
     {"have", "be", "do", "now", "also", "very", "currently", "new", "last", "still", "just", "use", "get"}
 )
@@ -139,6 +139,19 @@ _PLAIN: Final = frozenset(
 _PHRASES: Final = (
     (re.compile(r"\b(?:hand(?:ed)?|turn(?:ed)?|send|sent) in\b|\b(?:until|by) (?:the )?\d", re.IGNORECASE), "deadline"),
     (re.compile(r"\bmother tongue\b|\bnative (?:language|speaker)\b", re.IGNORECASE), "language"),
+    (
+        re.compile(r"\b(?:get|gets|go|goes|travel|travels|come|comes) to (?:work|school|the office)\b", re.IGNORECASE),
+        "transport",
+    ),
+    (re.compile(r"\b(?:on call|on duty|pager)\b", re.IGNORECASE), "duty"),
+    (
+        re.compile(
+            r"\b(?:wages?|salary|pay ?check)\b.*\b(?:paid|goes?|transferred)\b|\bpaid into\b|\bwages go\b",
+            re.IGNORECASE,
+        ),
+        "payment",
+    ),
+    (re.compile(r"\b(?:feed|fed|kibble)\b|\bgets? .*\b(?:food|kibble|meals?)\b", re.IGNORECASE), "food"),
     (re.compile(r"\bcan(?:'t|not) stand\b", re.IGNORECASE), "dislike"),
 )
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from memory.domain.reading.grammar import FINITE, NOMINAL, OPENING, SURE, Word, words_tag
 
 _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
+_PLACING = frozenset({"where", "when"})
 _RELATIVE = frozenset({"who", "which"})
 _ADVERBS = frozenset({"AV0"})
 _PRONOUNS = frozenset({"he", "she", "they", "it"})
@@ -43,7 +44,8 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
     if not 4 <= len(words) <= MAX_WORDS:
         return whole
     verb = _first_verb(words)
-    if verb is None:
+    if verb is None or words[0].tag in ("PRP", "CJS"):
+        # "In August we drove to Bled and camped there": what begins the sentence holds for all of it.
         return whole
     aside = _aside(sentence, words)
     if aside:
@@ -60,7 +62,7 @@ def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
     if not rest:
         return ""
     if any(clause.end - clause.start >= len(sentence) for clause in clauses):
-        return rest[0].text
+        return " ".join(_ended(clause.text) for clause in rest)
     if rest[0].item:
         return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
     if gone == 0:
@@ -77,6 +79,9 @@ def _ended(text: str) -> str:
 
 
 def _first_verb(words: Sequence[Word]) -> int | None:
+    if words[0].tag == "VVB" and len(words) > 1 and words[1].tag in OPENING | {"NP0", "NN1", "NN2"}:
+        # "Roast the peppers and peel them."
+        return 0
     return next((at for at, word in enumerate(words) if word.tag in FINITE and at > 0), None)
 
 
@@ -96,14 +101,18 @@ def _aside(sentence: str, words: Sequence[Word]) -> tuple[Clause, ...]:
     if len(commas) < 2 or commas[1] + 1 >= len(words):
         return ()
     opening, closing = commas[0], commas[1]
-    relative = words[opening + 1].text.casefold() in _RELATIVE and words[opening + 2].tag in SURE
-    if not relative or words[closing + 1].tag not in FINITE:
+    joint = words[opening + 1].text.casefold()
+    if joint not in _RELATIVE | _PLACING or words[closing + 1].tag not in FINITE or closing - opening < 3:
         return ()
     subject = sentence[: words[opening].start]
     said = sentence[words[opening + 2].start : words[closing].start]
+    if joint in _PLACING:
+        said = f"is {joint} {said}"
+    main = clauses_split(_ended(subject + sentence[words[closing].end :]))
+    everything = (0, len(sentence))
     return (
-        Clause(_ended(f"{subject} {said}"), words[opening].start, words[closing].end),
-        Clause(_ended(subject + sentence[words[closing].end :]), 0, len(sentence)),
+        Clause(_ended(f"{subject} {said}"), *everything),
+        *(Clause(clause.text, *everything) for clause in main if not clause.item or len(main) == 1),
     )
 
 
@@ -243,6 +252,13 @@ def _subjects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple
     )
 
 
+def _paired(words: Sequence[Word]) -> bool:
+    """Tell whether words are a thing and where or when: "metformin at breakfast"."""
+    plain = NOMINAL | OPENING | {"PRP"}
+    middle = [at for at, word in enumerate(words) if word.tag == "PRP"]
+    return len(middle) == 1 and 0 < middle[0] < len(words) - 1 and all(word.tag in plain for word in words)
+
+
 def _objects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[Clause, ...]:
     end = len(words) - 1 if words[-1].tag == "PUN" else len(words)
     first = at
@@ -250,7 +266,12 @@ def _objects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[
         first -= 1
     left, right = words[first:at], words[at + 1 : end]
     plain = NOMINAL | OPENING | {"VVN"}
-    if not left or not right or len(left) > 5 or len(right) > 5 or any(word.tag not in plain for word in right):
+    after = words[verb + 1 : at]
+    if _paired(after) and _paired(right):
+        left = after
+    elif any(word.tag not in plain for word in right):
+        return ()
+    if not left or not right or len(left) > 6 or len(right) > 6:
         return ()
     prefix, tail = sentence[: left[0].start], sentence[right[-1].end :]
     one, two = (sentence[part[0].start : part[-1].end] for part in (left, right))

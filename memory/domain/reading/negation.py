@@ -13,6 +13,8 @@ _NOT = re.compile(
 # Words that say "not" in another language only; in English they are something else.
 _ENGLISH = re.compile(r"\b(?:plus|non|mai|sin|pas|sans)\b")
 _ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
+# Said in two words, denied once.
+_NEITHER = re.compile(r"\bneither\b(.*?)\bnor\b")
 # "No. 5", "not only", "no problem": nothing is denied.
 _EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")
 
@@ -21,7 +23,7 @@ def negated(text: str) -> bool:
     """Tell whether ``text`` denies what it speaks of: an odd number of words that say no. English first, the commonest
     words of a dozen other languages too."""
     folded = fold(text).replace("’", "'")
-    plain = _EMPTY.sub(" ", folded)
+    plain = _NEITHER.sub(r"neither\1", _EMPTY.sub(" ", folded))
     english = bool(re.search(r"\b(?:the|is|has|and|of|to|in)\b", plain))
     found = [word for word in _NOT.findall(plain) if not (english and _ENGLISH.fullmatch(word))]
     return (len(found) + len(_ELSEWHERE.findall(folded))) % 2 == 1

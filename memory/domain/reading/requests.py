@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.domain.reading.attributes import attributes_of, lemmas_of
+from memory.domain.reading.attributes import WEAK, attributes_of, lemmas_of
 from memory.domain.reading.folding import fold
-from memory.domain.reading.grammar import SURE, Word, words_tag
+from memory.domain.reading.grammar import FINITE, SURE, Word, words_tag
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find
 from memory.domain.reading.negation import negated
 
@@ -92,6 +92,10 @@ wednesday thursday friday saturday sunday jan feb mar apr jun jul aug sep sept o
 fri sat sun
 """
 _CALENDAR = frozenset(_MONTHS.split())
+# Attributes whose words name things too: who forgets coffee means all of it.
+_THINGS = frozenset(
+    {"drink", "food", "pet", "sport", "music", "health", "transport", "car", "film", "book", "wifi", "vacation"}
+)
 _CALLED = re.compile(
     r"^(?:the\s+)?(?:server|project|host|machine|device|service|app|customer|client|company|firm|city|"
     r"town|country|brand|product|team|"
@@ -168,7 +172,9 @@ def _everything_off(body: str) -> tuple[str, bool]:
 
 
 def _question(words: tuple[Word, ...]) -> bool:
-    return any(word.tag in ("AVQ", "PNQ", "DTQ") for word in words[:2])
+    # "where Maria lives", "in which room", "does the hotel have a pool".
+    asks = any(word.tag in ("AVQ", "PNQ", "DTQ") for word in words[:2])
+    return asks or (bool(words) and words[0].tag in FINITE - {"VVB", "VVD", "VVZ"})
 
 
 def _kind(
@@ -192,7 +198,9 @@ def _kind(
         return "names", names
     words = body.split()
     if len(words) == 1 and not found and not _DEFINITE.match(body):
-        return "names", [body]
+        # "forget password" names no thing but an attribute of something.
+        attribute = body.islower() and attributes_of(body) - WEAK - _THINGS
+        return ("fact", []) if attribute else ("names", [body])
     left = _meaning(body, _KINDS)
     if len(left) == 1 and not found and _CALLED.match(body) and body.casefold().endswith(left[0]):
         # "the server quail": what kind of thing it is, and its name.
@@ -270,4 +278,7 @@ def _name_like(word: Word, *, first: bool, after: Word | None) -> bool:
         return False
     if not first:
         return True
-    return word.tag in ("NP0", "UNC") or word.text.isupper() or (after is not None and after.text[:1].isupper())
+    if word.tag in ("NP0", "UNC"):
+        return True
+    shown = word.text.isupper() or (after is not None and after.text[:1].isupper())
+    return shown and word.tag.startswith(("NN", "AJ", "VV", "ZZ", "CRD"))
