@@ -15,6 +15,7 @@ from django.db import connection
 
 from memory.command.aliases import aliases_follow
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning, values_sought
+from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
 from memory.command.spelled import code_like, spelled_enough, spelled_find, spelled_ids
@@ -27,6 +28,8 @@ from memory.embedding import embedder_get
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
+from memory.ingest.mentions import mentions_give
+from memory.llm.refine import matches_refine
 
 # Facts of so many topics are compared: the nearest by meaning, and as many by the words they share.
 NEAREST = 40
@@ -98,6 +101,9 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
     ``history`` also takes topics that no longer say what the request names, but once did. At most eight statements;
     names and identifiers cost the topics that mention them, facts at most twice ``NEAREST`` topics.
     """
+    # What topics mention is asked of the index, so it has to be whole; after the first time this costs nothing.
+    while mentions_give():
+        pass
     request = request_parse(query)
     if request.kind == "identifiers" or code_like(request.body):
         answer = _identified(request, conditions, bound, history=history)
@@ -256,8 +262,13 @@ def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answe
         if known and known != names:
             topics = facts_near(request.body, known, conditions=conditions, bound=bound)
             fits = facts_fit(asked_of(request, known), [fact for topic in topics.values() for fact in facts_of(topic)])
+    refined = fits_refined(fits, lambda texts: matches_refine(request.text, texts))
+    if refined is not None and refined[0]:
+        chosen, unsure = refined
+        asked = f"{len(chosen)} facts may be meant. Which?" if unsure else ""
+        return Answer(_by_topic(chosen), ambiguous=unsure and not _one_meaning(chosen), question=asked)
     fits = [fit for fit in fits if fit.score >= (LEAST_OF_MANY if request.many else LEAST)]
-    if not fits:
+    if not fits or (refined is not None and not refined[0]):
         return Answer(question=f"Nothing here says {request.body!r}.")
     chosen = fits if request.many else fits_chosen(fits)
     matches = _by_topic(chosen)
@@ -277,10 +288,13 @@ def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:
     if exact:
         return exact
     best = fits[0]
+    # Of two facts in one topic the better one is meant: the other one stays beside it.
     return [
         fit
         for fit in fits
-        if fit is best or rivals(best, fit, margin=margin) or same_meaning(best.fact, fit.fact)
+        if fit is best
+        or same_meaning(best.fact, fit.fact)
+        or (fit.fact.topic.id != best.fact.topic.id and rivals(best, fit, margin=margin))
     ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
 from memory.command.match import asked_of, facts_near, names_alternatives, names_known
+from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
 from memory.domain.errors import Conflict, ValueRefused
@@ -26,7 +27,9 @@ from memory.forgetting.standing import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.ingest.mentions import mentions_give
 from memory.ingest.plan import Reply
+from memory.llm.refine import supersede_refine
 from memory.models import AuditEvent
 
 MAX_TEXT = 20_000
@@ -82,8 +85,11 @@ def supersede(
         if len(text) > MAX_TEXT:
             raise ValueRefused(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.")
     place = principal.scope_chosen(scope)
+    # As for a list: the index has to be whole, and after the first time this costs nothing.
+    while mentions_give():
+        pass
+    fits = old_facts(old_query, new_text, scope=place)
     with transaction.atomic():
-        fits = old_facts(old_query, new_text, scope=place)
         topics = list(dict.fromkeys(fit.fact.topic.id for fit in fits))
         # Locked and read again: what somebody changed in between is not overwritten.
         locked = topics_said(topics, lock=True)
@@ -109,6 +115,10 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
         # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
         loose = Asked(whole.text, names[:1], whole.negated, False, new_text)
         fits = _fitting(loose, new_text, conditions=conditions, bound=bound, relaxed=True)
+    refined = fits_refined(fits, lambda texts: supersede_refine(old_query, new_text, texts))
+    if refined is not None:
+        meant, unsure = refined
+        return _same(_chosen(meant) if unsure and meant else meant)
     return _chosen(fits) if fits else []
 
 
@@ -154,8 +164,12 @@ def _chosen(fits: Sequence[Fit]) -> list[Fit]:
             [(fit.fact.topic.id, fit.fact.text) for fit in meant],
         )  # fmt: skip
     # What says the old in other words would go on saying it.
-    same = [fit for fit in fits if fit is best or fit.exact or same_meaning(best.fact, fit.fact)]
-    return [fit for fit in same if not any(_inside(fit.fact, other.fact) for other in same if other is not fit)]
+    return _same([fit for fit in fits if fit is best or fit.exact or same_meaning(best.fact, fit.fact)])
+
+
+def _same(fits: list[Fit]) -> list[Fit]:
+    """Leave out the clauses of sentences that go whole."""
+    return [fit for fit in fits if not any(_inside(fit.fact, other.fact) for other in fits if other is not fit)]
 
 
 def _overlapping(one: Fact, other: Fact) -> bool:

@@ -1,0 +1,195 @@
+"""Release and purge over the API: the list first, then exactly the list, and nothing else."""
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Topic
+from tests.cast import Caller, Clock
+
+pytestmark = pytest.mark.meaning
+
+
+def remember(caller: Caller, text: str, **more: Any) -> str:
+    """Store a fact and return its topic."""
+    item = {"placement": "new_topic", "title": text, "fields": [{"name": "fact", "value": text}], **more}
+    return str(caller.post("/v1/ingest", item).ok()["topic_id"])
+
+
+def found(caller: Caller, question: str) -> set[str]:
+    """Return the titles that a query brings."""
+    return {hit["title"] for hit in caller.post("/v1/query", {"q": question, "top_k": 20}).ok()["candidates"]}
+
+
+def forget(caller: Caller, verb: str = "release", **more: Any) -> Any:
+    """Ask for something to be forgotten and return the reply."""
+    return caller.post("/v1/forget", {"verb": verb, **more}).ok()
+
+
+def test_a_dry_run_lists_what_would_go_and_changes_nothing(operator: Caller) -> None:
+    kept = remember(operator, "Anna Berg plays the oboe.")
+
+    listed = forget(operator, query="everything about Anna Berg")
+
+    assert [match["topic_id"] for match in listed["matches"]] == [kept]
+    assert listed["matches"][0]["why"] == "It mentions Anna Berg."
+    assert listed["count"] == 1
+    assert listed["token"]
+    assert not listed["executed"]
+    assert found(operator, "Anna Berg oboe") == {"Anna Berg plays the oboe."}
+    assert ForgetRun.objects.count() == 0
+
+
+def test_the_token_executes_exactly_the_list_and_undo_takes_it_back(operator: Caller) -> None:
+    remember(operator, "Anna Berg plays the oboe.")
+    listed = forget(operator, query="Anna Berg")
+    later = "Anna Berg also sings."
+    remember(operator, later)
+
+    done = forget(operator, token=listed["token"])
+
+    assert done["executed"]
+    assert found(operator, "Anna Berg plays the oboe.") == {later}
+    assert operator.post(f"/v1/runs/{done['run_id']}/undo", {}).ok()["conflicts"] == []
+    assert found(operator, "Anna Berg plays the oboe.") == {later, "Anna Berg plays the oboe."}
+
+
+def test_a_list_that_is_no_longer_true_is_refused_and_nothing_is_done(operator: Caller) -> None:
+    topic = remember(operator, "Anna Berg plays the oboe.")
+    remember(operator, "Anna Berg lives in Kiel.")
+    listed = forget(operator, query="Anna Berg")
+    operator.request("PATCH", f"/v1/topics/{topic}", {"summary": "Since school."}).ok()
+
+    refused = operator.post("/v1/forget", {"verb": "release", "token": listed["token"]})
+
+    assert refused.status == 409
+    assert topic in refused.detail
+    assert len(found(operator, "Anna Berg")) == 2
+
+
+def test_a_list_can_be_executed_once_by_its_maker_and_within_its_hour(
+    operator: Caller, cast: Any, clock: Clock
+) -> None:
+    from memory.access.keys import key_create
+
+    remember(operator, "Anna Berg plays the oboe.")
+    listed = forget(operator, query="Anna Berg")
+    key_create(name="another", role="operator", secret="ms_another-operator-in-this-test")
+    other = Caller(operator.send, "ms_another-operator-in-this-test")
+
+    assert other.post("/v1/forget", {"verb": "release", "token": listed["token"]}).status == 404
+    assert operator.post("/v1/forget", {"verb": "purge", "token": listed["token"]}).status == 409
+    clock.forward(hours=2)
+    assert "expired" in operator.post("/v1/forget", {"verb": "release", "token": listed["token"]}).detail
+    again = forget(operator, query="Anna Berg")
+    forget(operator, token=again["token"])
+    assert "executed before" in operator.post("/v1/forget", {"verb": "release", "token": again["token"]}).detail
+
+
+def test_two_equally_good_answers_are_both_named_and_neither_goes(operator: Caller) -> None:
+    remember(operator, "The wifi password of the cabin is tern-44.")
+    remember(operator, "The wifi password of the office is plover-9.")
+
+    answer = forget(operator, query="the wifi password", dry_run=False)
+
+    assert answer["ambiguous"]
+    assert answer["token"] is None
+    assert not answer["executed"]
+    assert len(answer["matches"]) == 2
+    chosen = forget(operator, filter={"ids": [answer["matches"][0]["topic_id"]]}, dry_run=False)
+    assert chosen["executed"]
+    assert len(found(operator, "wifi password")) == 1
+
+
+def test_what_a_sentence_says_beside_the_fact_that_goes_stays(operator: Caller) -> None:
+    remember(operator, "Nils lives in Bergen and works as a glazier.")
+
+    done = forget(operator, query="Nils lives in Bergen", dry_run=False)
+
+    assert done["matches"][0]["keeps"] == "Nils works as a glazier."
+    assert found(operator, "Nils lives in Bergen and works as a glazier.") == {"Nils works as a glazier."}
+
+
+def test_a_filter_takes_what_is_of_a_kind_in_a_category_and_old_enough(operator: Caller) -> None:
+    old = (timezone.now() - dt.timedelta(days=40)).isoformat()
+    remember(operator, "An old log.", topic_kind="tool_output", created_at=old, categories=["logs"])
+    remember(operator, "A new log.", topic_kind="tool_output", categories=["logs"])
+    remember(operator, "An old note.", topic_kind="note", created_at=old)
+
+    wanted = {"kinds": ["tool_output"], "older_than": "30d", "categories": ["logs", "traces"]}
+    done = forget(operator, filter=wanted, dry_run=False)
+
+    assert [match["title"] for match in done["matches"]] == ["An old log."]
+    assert "older than 30d" in done["matches"][0]["why"]
+    assert found(operator, "log note") == {"A new log.", "An old note."}
+
+
+def test_a_query_within_a_filter_is_narrowed_by_it(operator: Caller) -> None:
+    remember(operator, "Anna Berg plays the oboe.", scope="/team/a")
+    remember(operator, "Anna Berg plays the harp.", scope="/team/b")
+
+    done = forget(operator, query="Anna Berg", filter={"scope": "/team/b"}, dry_run=False)
+
+    assert [match["scope"] for match in done["matches"]] == ["/team/b"]
+    assert found(operator, "Anna Berg plays") == {"Anna Berg plays the oboe."}
+
+
+def test_purge_by_an_identifier_leaves_a_receipt_and_no_row(operator: Caller) -> None:
+    gone = remember(operator, "The invoice goes to a@x.io.")
+    remember(operator, "The reminder goes to a.smith@x.io.")
+
+    done = forget(operator, "purge", query="A@X.IO", dry_run=False, reason="asked by a@x.io")
+
+    assert [match["topic_id"] for match in done["matches"]] == [gone]
+    assert not Topic.objects.filter(pk=gone).exists()
+    receipt = ErasureReceipt.objects.get(pk=done["receipt_id"])
+    assert "a@x.io" not in receipt.reason
+    assert "a@x.io" not in str(list(ForgetListing.objects.values()))
+    assert found(operator, "invoice reminder") == {"The reminder goes to a.smith@x.io."}
+
+
+def test_purge_reaches_what_only_the_history_says_and_what_was_released(operator: Caller) -> None:
+    topic = remember(operator, "Write to a@x.io.")
+    operator.post(
+        "/v1/ingest",
+        {"placement": "version_field", "topic_id": topic, "fields": [{"name": "fact", "value": "Write to b@x.io."}]},
+    ).ok()
+    operator.request("PATCH", f"/v1/topics/{topic}", {"title": "Where to write"}).ok()
+
+    assert forget(operator, "release", query="a@x.io")["count"] == 0
+    forget(operator, "release", query="b@x.io", dry_run=False)
+    assert forget(operator, "purge", query="a@x.io", dry_run=False)["count"] == 1
+    assert not Topic.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"verb": "release"}, 422, "Say what to forget"),
+        ({"verb": "release", "filter": {}}, 422, "Say what to forget"),
+        ({"verb": "forget", "query": "x"}, 422, "verb"),
+        ({"verb": "release", "query": "x", "filter": {"older_then": "30d"}}, 422, "older_then"),
+        ({"verb": "release", "filter": {"older_than": "soon"}}, 422, "duration"),
+        ({"verb": "release", "filter": {"kinds": []}}, 422, "empty"),
+        ({"verb": "release", "query": "x", "token": "y"}, 400, "token"),
+        ({"verb": "release", "token": "y"}, 404, "token"),
+        ({"verb": "release", "query": "x", "scope": "/a", "filter": {"scope": "/b"}}, 422, "two scopes"),
+    ],
+)
+def test_a_request_that_cannot_be_meant_is_refused_with_a_sentence(
+    operator: Caller, body: dict[str, Any], status: int, said: str
+) -> None:
+    refused = operator.post("/v1/forget", body)
+
+    assert refused.status == status
+    assert said in refused.detail
+
+
+def test_only_operators_forget_on_command(agent: Caller, reader: Caller, nobody: Caller) -> None:
+    remember(agent, "Anna Berg plays the oboe.")
+
+    for caller, status in ((agent, 403), (reader, 403), (nobody, 401)):
+        assert caller.post("/v1/forget", {"verb": "release", "query": "Anna", "dry_run": False}).status == status
+    assert found(agent, "Anna Berg") == {"Anna Berg plays the oboe."}

@@ -1,0 +1,107 @@
+"""Supersede over the API: the addressed fact is replaced, its history stays, and nothing beside it goes."""
+
+import pytest
+
+from memory.models import AuditEvent
+from tests.cast import Caller
+from tests.command.test_forget import found, remember
+
+pytestmark = pytest.mark.meaning
+
+
+def test_the_fact_that_is_meant_is_replaced_in_place_and_its_history_stays(agent: Caller) -> None:
+    topic = remember(agent, "Maria lives in Madrid.")
+    remember(agent, "Pedro lives in Madrid.")
+
+    done = agent.post(
+        "/v1/supersede", {"old_query": "where Maria lives", "new_text": "Maria lives in Lugo.", "reason": "moved"}
+    ).ok()
+
+    assert done["topic_id"] == topic
+    assert done["superseded"] == [
+        {"topic_id": topic, "mode": "whole", "before": "Maria lives in Madrid.", "after": "Maria lives in Lugo."}
+    ]
+    assert found(agent, "Maria lives in Madrid.") == {"Maria lives in Lugo.", "Pedro lives in Madrid."}
+    history = agent.get(f"/v1/topics/{topic}/fields/fact/history").ok()["items"]
+    assert [entry["value"] for entry in history] == ["Maria lives in Lugo.", "Maria lives in Madrid."]
+    assert history[0]["why_changed"] == "moved"
+    assert AuditEvent.objects.get(action="superseded").reason == "moved"
+
+
+def test_of_two_facts_in_a_sentence_only_the_addressed_one_goes(agent: Caller) -> None:
+    topic = remember(agent, "Nils lives in Bergen and works as a glazier.")
+
+    done = agent.post("/v1/supersede", {"old_query": "Nils lives in Bergen", "new_text": "Nils lives in Oslo."}).ok()
+
+    (entry,) = done["superseded"]
+    assert (entry["topic_id"], entry["mode"], entry["after"]) == (topic, "part", "Nils works as a glazier.")
+    assert found(agent, "Nils") == {"Nils works as a glazier.", "Nils lives in Oslo."}
+    links = agent.post("/v1/query", {"q": "Nils lives in Oslo."}).ok()["candidates"][0]["neighbors"]
+    assert {link["kind"] for link in links} == {"supersedes"}
+
+
+def test_one_field_of_a_topic_is_replaced_and_the_others_stay(agent: Caller) -> None:
+    item = {
+        "placement": "new_topic",
+        "title": "Maria Lopez",
+        "fields": [{"name": "city", "value": "Madrid"}, {"name": "phone", "value": "+34 600 000 111"}],
+    }
+    topic = agent.post("/v1/ingest", item).ok()["topic_id"]
+
+    done = agent.post(
+        "/v1/supersede", {"old_query": "Maria Lopez's city", "new_text": "Maria Lopez lives in Lugo."}
+    ).ok()
+
+    assert done["topic_id"] == topic
+    fields = agent.get(f"/v1/topics/{topic}").ok()["fields"]
+    assert {field["name"]: field["current"]["value"] for field in fields} == {
+        "city": "Maria Lopez lives in Lugo.",
+        "phone": "+34 600 000 111",
+    }
+
+
+def test_facts_that_fit_equally_well_are_named_and_nothing_is_done(agent: Caller) -> None:
+    remember(agent, "Anna Berg's phone number is 0444 120 555.")
+    remember(agent, "Anna Holm's phone number is 0444 987 222.")
+
+    refused = agent.post(
+        "/v1/supersede", {"old_query": "Anna's phone number", "new_text": "Anna's phone number is 0444 333 111."}
+    )
+
+    assert refused.status == 409
+    assert len(refused.json["candidates"]) == 2
+    assert len(found(agent, "Anna's phone number")) == 2
+
+
+def test_a_new_truth_is_remembered_even_if_nothing_said_the_old(agent: Caller) -> None:
+    remember(agent, "Pedro lives in Madrid.")
+
+    done = agent.post("/v1/supersede", {"old_query": "Maria lives in Rome", "new_text": "Maria lives in Lugo."}).ok()
+
+    assert done["superseded"] == []
+    assert found(agent, "Maria lives") == {"Maria lives in Lugo.", "Pedro lives in Madrid."}
+
+
+def test_there_and_back_again_ends_where_it_began(agent: Caller) -> None:
+    remember(agent, "Maria lives in Madrid.")
+    for old, new in (("Madrid", "Lugo"), ("Lugo", "Madrid"), ("Madrid", "Lugo"), ("Lugo", "Madrid")):
+        agent.post("/v1/supersede", {"old_query": f"Maria lives in {old}.", "new_text": f"Maria lives in {new}."}).ok()
+
+    assert found(agent, "Maria lives in Lugo.") == {"Maria lives in Madrid."}
+
+
+def test_a_key_changes_nothing_outside_its_scope(alice: Caller, agent: Caller, reader: Caller) -> None:
+    remember(agent, "Maria lives in Madrid.", scope="/user/bob")
+    body = {"old_query": "Maria lives in Madrid.", "new_text": "Maria lives in Lugo."}
+
+    assert reader.post("/v1/supersede", body).status == 403
+    assert alice.post("/v1/supersede", body | {"scope": "/user/bob"}).status == 404
+    assert alice.post("/v1/supersede", body).ok()["superseded"] == []
+    assert "Maria lives in Madrid." in found(agent, "Maria lives in Madrid.")
+
+
+@pytest.mark.parametrize(
+    "body", [{"old_query": "", "new_text": "x"}, {"old_query": "x", "new_text": "  "}, {"old_query": "x"}]
+)
+def test_an_empty_half_is_refused(agent: Caller, body: dict[str, str]) -> None:
+    assert agent.post("/v1/supersede", body).status == 422
