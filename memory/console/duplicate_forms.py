@@ -22,7 +22,7 @@ STATES = {
     "open": "Waits for a decision", "merged": "Merged", "kept": "Both kept", "superseded": "Superseded",
     "undone": "Taken back", "lapsed": "Lapsed",
 }  # fmt: skip
-VERDICTS = {"duplicate": "Says the same", "supersedes": "May replace it"}
+VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
 
 
 def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:

@@ -15,6 +15,8 @@ from memory.demo.forgetting import forgetting_load
 from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
+from memory.domain.scopes import ROOT
+from memory.duplicates.detect import duplicates_find
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -25,6 +27,8 @@ from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold, fold_wait
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
+# Longer than a look at the largest story takes.
+LOOK_SECONDS = 120.0
 Progress = Callable[[int], object]
 
 
@@ -48,6 +52,8 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         pass
     for given in vectors_give():
         progress(given)
+    # What was written down twice waits for a decision as soon as the demo is there.
+    duplicates_find(ROOT, now=now, limit=len(story.topics), seconds=LOOK_SECONDS)
 
 
 def _events_load(story: Story, now: dt.datetime, progress: Progress) -> None:

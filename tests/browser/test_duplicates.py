@@ -8,13 +8,31 @@ from playwright.sync_api import Page, expect
 from memory.models import DuplicatePair, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
+from tests.cast import Caller, in_process, secret_of, worker_turn
+
+pytestmark = pytest.mark.usefixtures("_written_twice")
 
 PAIR = re.compile(r"/duplicates/[0-9a-f-]{36}/")
 
 
+@pytest.fixture
+def _written_twice(enter: Enter) -> None:
+    """Two facts that were written down twice, and one that only looks like it, beside what the demo holds."""
+    agent = Caller(in_process, secret_of("agent"))
+    for title, summary in (
+        *[("Sourdough starter", "Feed it on Mondays and Fridays with rye.")] * 2,
+        *[("Spare keys", "With the neighbour on the second floor.")] * 2,
+        ("Boiler pressure", "Fill it up below 1.2 bar."),
+        ("Boiler pressure", "Fill it up below 2.1 bar."),
+    ):
+        agent.remember(title, summary=summary, scope="/home/again", topic_kind="observation")
+    while any(worker_turn().values()):
+        pass
+
+
 def open_pair(page: Page) -> DuplicatePair:
     """Go from the list to the first pair in which nothing that matters differs."""
-    page.goto("/duplicates/?held=no")
+    page.goto("/duplicates/?held=no&scope=/home/again")
     page.locator(".pair h2 a").first.click()
     expect(page).to_have_url(PAIR)
     return DuplicatePair.objects.get(pk=page.url.partition("/duplicates/")[2].partition("/")[0])
@@ -55,7 +73,7 @@ def test_a_merge_is_taken_back_from_the_list_of_what_was_merged(enter: Enter) ->
 
 def test_picked_pairs_are_merged_after_a_page_that_counts_them(enter: Enter) -> None:
     page = enter("operator")
-    page.goto("/duplicates/?held=no")
+    page.goto("/duplicates/?held=no&scope=/home/again")
     boxes = page.locator(".pair input[data-pick]")
     assert boxes.count() >= 2
     for place in (0, 1):
@@ -70,7 +88,7 @@ def test_picked_pairs_are_merged_after_a_page_that_counts_them(enter: Enter) -> 
 
 def test_a_pair_that_differs_says_so_and_fits_a_narrow_screen(enter: Enter) -> None:
     page = enter("reader", viewport=NARROW)
-    page.goto("/duplicates/?held=yes")
+    page.goto("/duplicates/?held=yes&scope=/home/again")
     assert overflow(page) == []
     page.locator(".pair h2 a").first.click()
     settled(page)

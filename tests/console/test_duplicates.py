@@ -74,7 +74,7 @@ def test_a_pair_is_listed_with_both_texts_and_what_differs_is_marked_in_words(op
     page = op.get("/duplicates/").content.decode()
     assert f"/duplicates/{pair.pk}/" in page
     assert '<ins><span class="hidden-text">only in the newer: </span>and</ins>' in page
-    assert "says the same" in page
+    assert "looks the same" in page
     assert "same title" in page
     assert "1 pair" in text_of(op.get("/duplicates/count/"))
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.console.duplicate_forms import ConfirmForm, DecideForm, LookForm, PairsForm, pairs_chosen, pairs_pack
-from memory.console.listing import ROWS, count_words, export, filter_refused
+from memory.console.listing import count_words, export, filter_refused
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import back_to, pair_undo_offer, undo_offer
 from memory.domain.differences import Piece, pieces_shorten, words_differ
@@ -33,11 +33,14 @@ from memory.duplicates.pairs import (
     settings_told,
     waiting_count,
 )
+from memory.duplicates.verdict import differences_words
 
 COLUMNS = (
     "id", "scope", "kind", "verdict", "state", "similarity", "same_title", "held", "held_because", "newer_id",
     "newer_title", "older_id", "older_title", "survivor", "found_at", "decided_at", "decided_by", "reason", "run_id",
 )  # fmt: skip
+# Pairs are tall: fewer fit on a page than rows of a table.
+ROWS = 20
 # Of what stayed between two differences, a list shows so much.
 MOST_SAME = 90
 # More topics than this are compared by the worker: a request does not wait for them.
@@ -203,9 +206,11 @@ def _pair(
     request: ConsoleRequest, pair_id: uuid.UUID, form: DecideForm, *, refused: str = "", status: int = 200
 ) -> HttpResponse:
     """Show a pair; ``refused`` says why nothing was done."""
+    pair = pair_detail(pair_id, principal=request.principal)
+    differing = [each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]]
     following, left = pair_next(_wanted(request), pair_id, principal=request.principal)
     return show(request, "duplicate.html", {
-        "pair": pair_detail(pair_id, principal=request.principal), "form": form, "refused": refused,
+        "pair": pair, "differing": differences_words(differing), "form": form, "refused": refused,
         "following": following, "left": left, "query": _query(request),
     }, status=status)  # fmt: skip
 
