@@ -1,0 +1,126 @@
+"""Two texts say the same, or differ in something that matters."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.domain.reading.likeness import Saying, differences_that_matter, sayings_differ, words_shared
+
+SAME = [
+    ("Anna prefers oat milk in her coffee", "anna prefers oat milk in her coffee."),
+    ("Anna prefers oat milk in her coffee", "In her coffee, Anna really prefers oat milk"),
+    ("The restaurant on Elm Street closes at 22:00", "The restaurnat on Elm Street closes at 10 pm"),
+    ("Dentist appointment on Monday at 9 am", "Dentist appt Mon 9am"),
+    ("Bob's phone number is 555-0142", "Bob's telephone number: 555-0142"),
+    ("The deploy script needs Python 3.12", "Deploy scripts need Python 3.12"),
+    ("Meeting with Anna on Friday in Oslo", "In Oslo on Friday meeting with Anna"),
+    ("On Friday Anna meets Bob", "Anna meets Bob on Friday"),
+    ("The budget is $1,000", "Budget: $1000"),
+    ("Due March 3, 2026", "due on 3rd of March 2026"),
+    ("Due March 3, 2026", "due 2026-03-03"),
+    ("He can't eat peanuts", "He cannot eat peanuts"),
+    ("He does not eat fish", "he doesn't eat fish"),
+    ("Her favorite color is blue", "her favourite colour is blue"),
+    ("Anna, Bob and Carl are on the team", "Bob, Carl and Anna are on the team"),
+    ("The data base runs on port 5432", "The database runs on port 5432"),
+    ("10 kg of rice", "10kg rice"),
+    ("two cats", "2 cats"),
+    ("Allergic to peanuts", "allergic to peanut"),
+    ("东京的会议室在三楼", "东京的会议室在三楼。"),
+    ("Müller mag Tee", "Muller mag Tee"),
+    ("She flies to Rome tomorrow", "tomorrow she flies to Rome"),
+    ("Wait, the train from Oslo leaves at 7", "the train from Oslo leaves at 7, wait"),
+]
+DIFFERENT = [
+    ("Dentist on Monday at 9 am", "Dentist on Tuesday at 9 am", "date"),
+    ("Meeting at 9 am", "Meeting at 9 pm", "date"),
+    ("Meet at 5:30", "Meet at 5:30 pm", "date"),
+    ("Due March 3", "Due March 13", "date"),
+    ("Anna eats fish", "Anna doesn't eat fish", "negation"),
+    ("Anna eats fish", "Anna never eats fish", "negation"),
+    ("会议在三楼", "会议不在三楼", "negation"),
+    ("Иван не живёт в Москве", "Иван живёт в Москве", "negation"),
+    ("Anna isst Fisch", "Anna isst keinen Fisch", "negation"),
+    ("Bob's phone number is 555-0142", "Bob's phone number is 555-0143", "number"),
+    ("version 2.1", "version 2.10", "number"),
+    ("-5 degrees", "5 degrees", "number"),
+    ("The budget is 1.5k", "The budget is 15k", "number"),
+    ("5 boxes have 3 bolts", "3 boxes have 5 bolts", "order"),
+    ("Anna lives in Oslo", "Anna lives in Bergen", "name"),
+    ("Anna lives in Oslo", "Marta lives in Oslo", "name"),
+    ("williams lives in oslo", "william lives in oslo", "name"),
+    ("Иван живёт в Москве", "Иван живёт в Казани", "name"),
+    ("Mark lives here", "Marks lives here", "word"),
+    ("Write to a@x.io", "Write to a.b@x.io", "identifier"),
+    ("Order A-1001 has shipped", "Order A-1002 has shipped", "identifier"),
+    ("The password is hunter2", "The password is hunter3", "identifier"),
+    ("He moved from Oslo to Bergen", "He moved from Bergen to Oslo", "order"),
+    ("Anna likes Bob", "Bob likes Anna", "order"),
+    ("Dogs chase cats", "Cats chase dogs", "order"),
+    ("prefers tea to coffee", "prefers coffee to tea", "order"),
+    ("likes tea, not coffee", "likes coffee, not tea", "order"),
+    ("gym on Monday, yoga on Tuesday", "yoga on Monday, gym on Tuesday", "order"),
+    ("Anna in Oslo, Bob in Bergen", "Anna in Bergen, Bob in Oslo", "order"),
+    ("from Oslo with Anna, from Bergen with Bob", "from Bergen with Anna, from Oslo with Bob", "order"),
+    ("the left arm", "the right arm", "word"),
+    ("before lunch", "after lunch", "word"),
+    ("10 kg of rice", "10 g of rice", "word"),
+    ("He likes tea", "She likes tea", "word"),
+    ("Anna was the director", "Anna is the director", "word"),
+    ("It is available", "It is unavailable", "word"),
+    ("a dessert at noon", "a desert at noon", "word"),
+    ("a causal link", "a casual link", "word"),
+    ("tea and coffee", "tea or coffee", "word"),
+    ("with sugar", "without sugar", "negation"),
+    ("a C++ guide", "a C guide", "identifier"),
+    ("every week", "every month", "word"),
+    ("x < 5", "x > 5", "number"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_in_other_words(one: str, other: str):
+    assert differences_that_matter(one, other) == []
+    assert differences_that_matter(other, one) == []
+
+
+@pytest.mark.parametrize(("one", "other", "sort"), DIFFERENT)
+def test_a_difference_that_matters_is_found_from_either_side(one: str, other: str, sort: str):
+    found = differences_that_matter(one, other)
+    assert sort in {each.sort for each in found}
+    assert differences_that_matter(other, one)
+    for each in found:
+        for said, span, text in ((each.one, each.one_span, one), (each.other, each.other_span, other)):
+            assert span is None or said in text[span[0] : span[1]] or said == text[span[0] : span[1]]
+
+
+def test_fields_of_one_name_are_compared_and_others_are_not():
+    one = Saying("Anna", fields={"city": "Oslo", "phone": "12"})
+    assert sayings_differ(one, Saying("Anna", fields={"city": "Oslo", "job": "pilot"})) == []
+    (found,) = sayings_differ(one, Saying("anna", fields={"city": "Bergen"}))
+    assert (found.sort, found.one, found.other, found.where) == ("name", "Oslo", "Bergen", "city")
+
+
+def test_a_summary_may_say_what_the_title_of_the_other_says():
+    assert sayings_differ(Saying("Oat milk", "Anna prefers oat milk"), Saying("Anna prefers oat milk")) == []
+    (found, *_more) = sayings_differ(Saying("Tea", "Anna drinks 3 cups"), Saying("Tea", "Anna drinks 4 cups"))
+    assert (found.sort, found.where) == ("number", "summary")
+
+
+def test_words_in_common_tell_of_one_subject():
+    share, words = words_shared("We use MySQL for the orders service", "The orders service now runs on PostgreSQL")
+    assert (share >= 0.5, words) == (True, 2)
+    share, words = words_shared("Anna lives in Oslo", "Anna prefers oat milk")
+    assert words == 0
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=80)
+
+
+@given(texts, texts)
+def test_every_text_can_be_compared_and_is_like_itself(one: str, other: str):
+    assert differences_that_matter(one, one) == []
+    assert bool(differences_that_matter(one, other)) == bool(differences_that_matter(other, one))
+    share, words = words_shared(one, other)
+    assert 0 <= share <= 1
+    assert words >= 0
