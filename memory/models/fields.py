@@ -30,7 +30,8 @@ class Field(Fading):
 
 
 class Revision(models.Model):
-    """One value a field has had. Append-only: no code updates or deletes a row, purge excepted."""
+    """One value a field has had. Append-only: no code changes what a row says or deletes one, purge excepted. Where it
+    stands, ``field`` and ``seq``, changes when two topics are merged, and back when that is undone."""
 
     id = models.UUIDField(primary_key=True)
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="revisions", db_index=False)
