@@ -154,7 +154,7 @@ def _chosen(fits: Sequence[Fit]) -> list[Fit]:
         fit
         for fit in fits
         if rivals(best, fit, margin=MARGIN)
-        and not (exact or same_meaning(best.fact, fit.fact) or _overlapping(best.fact, fit.fact))
+        and not (exact or fit.fact.topic.id == best.fact.topic.id or same_meaning(best.fact, fit.fact))
     ]
     if others:
         meant = list({(fit.fact.topic.id, fit.fact.text): fit for fit in (best, *others)}.values())
@@ -170,12 +170,6 @@ def _chosen(fits: Sequence[Fit]) -> list[Fit]:
 def _same(fits: list[Fit]) -> list[Fit]:
     """Leave out the clauses of sentences that go whole."""
     return [fit for fit in fits if not any(_inside(fit.fact, other.fact) for other in fits if other is not fit)]
-
-
-def _overlapping(one: Fact, other: Fact) -> bool:
-    return one.element == other.element and one.topic.id == other.topic.id and one.sentence == other.sentence and (
-        one.item or other.item or len(one.clauses) == 1 or len(other.clauses) == 1
-    )  # fmt: skip
 
 
 def _inside(part: Fact, whole: Fact) -> bool:
