@@ -312,3 +312,14 @@ def test_a_list_costs_the_same_for_one_pair_and_for_many(op: Client, operator: C
     for place in range(5):
         pair_make(operator, PILLS, MORE, scope=f"/user/{place}")
     assert statements_of(lambda: op.get("/duplicates/")) == one
+
+
+def test_a_threshold_that_finds_other_things_is_taken_with_a_warning(op: Client, operator: Caller) -> None:
+    warning = "duplicate_threshold is 0.7: below 0.85"
+    tried = text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.7"))
+    assert warning in tried
+    assert "It can be saved all the same." in tried
+    assert "duplicate_threshold is" not in text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.9"))
+    policy_put(operator, duplicate_threshold=0.7)
+    for address in ("/policies/at/?scope=/", "/duplicates/"):
+        assert warning in text_of(op.get(address))

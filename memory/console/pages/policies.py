@@ -17,6 +17,7 @@ from memory.console.policy_form import DraftForm, draft_of, draft_query, field_n
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
 from memory.domain.cursors import place_read
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
+from memory.domain.knobs import knobs_warnings
 from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.forgetting.effect import Effect, rollback_effect
@@ -208,6 +209,7 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "rules": [] if drafted is None else rules_told(drafted, drafted.effective(form.scope)),
+        "warnings": [] if drafted is None else knobs_warnings(drafted.effective(form.scope).knobs),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),
         "sets": tuple(RULE_PRESETS),
