@@ -64,16 +64,17 @@ WHERE f.id = d.id
 
 # A topic that is written to is in use: the time since its last use starts anew, and its salience goes on fading from
 # what it is at that moment, which is the same curve. So what a reply has acknowledged is not archived a moment later.
+# All rows are locked, also those that stay as they are: pinning one of them later on would be out of the order of ids.
 _USED = f"""
 WITH held AS MATERIALIZED (
-    SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience
+    SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience,
+           v.live AND v.reinforced_at < d.at AS used_before
     FROM unnest(%(ids)s::uuid[], %(ats)s::timestamptz[]) AS d (id, at)
     JOIN memory_vitality v ON v.topic_id = d.id
-    WHERE v.live AND v.reinforced_at < d.at
     ORDER BY v.topic_id FOR NO KEY UPDATE OF v
 ), keyed AS (
     SELECT held.*, {fade_key_sql("held.salience", reinforced_at="held.at", half_life="v.half_life")} AS fade
-    FROM held JOIN memory_vitality v USING (topic_id) WHERE held.salience > {LEAST_KEPT}
+    FROM held JOIN memory_vitality v USING (topic_id) WHERE held.used_before AND held.salience > {LEAST_KEPT}
 )
 UPDATE memory_vitality v
 SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
