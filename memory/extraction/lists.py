@@ -1,7 +1,7 @@
 """Extractions as lists and in words: what was extracted from, how far it is, and which facts came of it."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db.models import F, Func, IntegerField, Q, QuerySet
@@ -52,7 +52,7 @@ def extraction_facts(
     after = 0 if cursor is None else place_read(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
-    ids = [entry["topic_id"] for entry in shown if entry.get("topic_id")]
+    ids = [entry["topic_id"] for entry in shown if _still_there(entry)]
     titles = {
         str(topic_id): (title, released is not None, rung == Rung.ARCHIVED)
         for topic_id, title, released, rung in Topic.objects.filter(pk__in=ids).values_list(
@@ -84,8 +84,7 @@ def extraction_told(job: ExtractionJob) -> dict[str, Any]:
     skipped = [
         {"text": " ".join(content[each["start"] : each["end"]].split()), "topic_id": each["topic_id"]}
         for each in job.skipped
-        # An erased topic leaves no id here.
-        if each.get("topic_id")
+        if _still_there(each)
     ]
     method = method_of(job)
     return {
@@ -105,6 +104,15 @@ def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
         .order_by("field__topic_id", "-seq").distinct("field__topic_id")
     )  # fmt: skip
     return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
+
+
+def _still_there(entry: Mapping[str, Any]) -> bool:
+    """Tell whether an entry names a topic. Purge masks the id of one that it has erased."""
+    try:
+        uuid.UUID(str(entry.get("topic_id")))
+    except ValueError:
+        return False
+    return True
 
 
 def _length(name: str) -> Func:
