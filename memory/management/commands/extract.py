@@ -1,0 +1,68 @@
+"""manage.py extract FILE: what POST /v1/extract does, from a file, with a progress bar."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+from tqdm import tqdm
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem
+from memory.domain.scopes import scope_normalize
+from memory.extraction.request import Extracted, extract
+from memory.extraction.words import dropped_words
+from memory.jobs import upkeep_request
+
+
+class Command(BaseCommand):
+    """Prints the facts of a text, one on each line; with ``--store`` those that are new are remembered."""
+
+    help = "Extract facts from a text file; --store remembers those that are not known yet."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the file, and where its facts go."""
+        parser.add_argument("file", type=Path, help="UTF-8 text")
+        parser.add_argument("--scope", default="/", help="where facts are stored, and compared with what is known")
+        parser.add_argument("--kind", help="kind of the topics that facts become; fact unless given")
+        parser.add_argument("--store", action="store_true", help="remember the facts that are not known yet")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Extract, and say what was found."""
+        path: Path = options["file"]
+        try:
+            content = path.read_text(encoding="utf-8-sig")
+            scope = scope_normalize(options["scope"])
+            found = self._extract(content, scope=scope, kind=options["kind"], store=options["store"])
+        except OSError as problem:
+            raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
+        except UnicodeDecodeError as problem:
+            raise CommandError(f"{path} is not UTF-8 text.") from problem
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+        for fact in found.extracted:
+            self.stdout.write(fact)
+        for line in _told(found):
+            self.stderr.write(line)
+
+    def _extract(self, content: str, *, scope: str, kind: str | None, store: bool) -> Extracted:
+        principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
+        with tqdm(unit=" parts", desc="Extracting", dynamic_ncols=True) as bar:
+
+            def tick(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            found = extract(
+                content.replace("\x00", " "), scope=scope, kind=kind, store=store, principal=principal,
+                now=timezone.now(), tick=tick,
+            )  # fmt: skip
+        if found.stored:
+            upkeep_request()
+        return found
+
+
+def _told(found: Extracted) -> list[str]:
+    counts = f"{len(found.extracted)} facts, {len(found.skipped_duplicates)} of them known, {len(found.stored)} stored."
+    left_out = dropped_words(found.dropped)
+    return [counts, *([f"Left out: {left_out}."] if left_out else []), *filter(None, [found.warning]), found.note]
