@@ -67,10 +67,9 @@ def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
         return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
     if gone == 0:
         return " ".join(_ended(clause.text) for clause in rest)
-    left = sentence[: clauses[gone].start].rstrip(" ,;") + (
-        sentence[clauses[gone].end :] if gone + 1 < len(clauses) else ""
-    )
-    return _ended(left.strip())
+    # What comes after it may have taken its subject from it, so it is said by itself.
+    left = sentence[: clauses[gone].start].strip().rstrip(" ,;")
+    return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[gone + 1 :])])
 
 
 def _ended(text: str) -> str:
@@ -177,11 +176,16 @@ def _predicate(words: Sequence[Word], verb: int, start: int) -> bool:
 def _own_subject(words: Sequence[Word], start: int) -> bool:
     for at in range(start, min(start + 8, len(words))):
         word = words[at]
-        if word.tag in SURE or (word.tag == "VVB" and at > start and words[at - 1].tag in ("NN2", "PNP")):
+        if word.tag in SURE or (at > start and _begins(words, at)):
             return at > start
         if word.tag not in NOMINAL | OPENING | {"PNP", "PRF", "AV0"}:
             return False
     return False
+
+
+def _begins(words: Sequence[Word], at: int) -> bool:
+    """Tell whether the verb of a subject stands at ``at``."""
+    return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
 
 
 def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
@@ -200,6 +204,10 @@ def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut])
             said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {said}"
         else:
             said = _owned(said, words[cut.start], owner)
+            # What comes after it goes on with this subject: "and Ben works at Acme and plays chess".
+            verb = next(at for at in range(cut.start + 1, len(words)) if _begins(words, at))
+            subject = _owned(sentence[words[cut.start].start : words[verb].start].strip(), words[cut.start], owner)
+            joined = f"{subject} {words[verb].text}"
         clauses.append(Clause(_ended(said), start, end))
     return clauses
 

@@ -1,0 +1,58 @@
+"""Whether a sentence denies what it speaks of."""
+
+import pytest
+
+from memory.domain.reading.negation import negated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna does not eat fish.",
+        "Anna doesn't eat fish.",
+        "Anna doesn’t eat fish.",
+        "Anna can't swim.",
+        "Anna never eats fish.",
+        "Anna no longer lives here.",
+        "Anna stopped smoking.",
+        "Anna is free of debt.",
+        "Nobody came.",
+        "Neither Anna nor Ben came.",
+        "Anna isst kein Fleisch.",
+        "Anna no come carne, nunca lo comía sin sal.",
+        "Анна не ест рыбу.",
+        "安娜不吃鱼。",
+        "肉を食べない。",
+        "안나는 고기를 안 먹는다.",
+    ],
+)
+def test_it_is_denied(text: str) -> None:
+    assert negated(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anna eats fish.",
+        "Anna eats not only fish.",
+        "See No. 5.",
+        "No problem.",
+        "No doubt Anna eats fish.",
+        "Why not go?",
+        "Anna is not without friends.",
+        "I know the knot.",
+        "The price is 5 plus tax.",
+        "Анна ест рыбу.",
+        "安娜吃鱼。",
+        "",
+    ],
+)
+def test_it_is_stated(text: str) -> None:
+    assert not negated(text)
+
+
+@pytest.mark.parametrize("text", ["Anna eats fish", "The server is in Oslo", "Tea is hot"])
+def test_what_is_denied_twice_is_stated(text: str) -> None:
+    denied = f"It is not so that {text}"
+    assert negated(denied)
+    assert not negated(f"Nobody says: {denied}")
