@@ -23,7 +23,7 @@ from tests.browser.watch import executable, settled
 from tests.site.conftest import Installation
 
 SIZE = {"width": 1280, "height": 860}
-# Each page with its address; after a space, the link that is followed from there.
+# Each page with its address; after a space, the link or button that is followed from there.
 PICTURES = {
     "overview": "/",
     "salience": "/salience/?scope=/&forget_salience_threshold=0.08",
@@ -34,14 +34,25 @@ PICTURES = {
     "policies": "/policies/",
     "policy": "/policies/at/?scope=/",
     "policy-edit": "/policies/edit/?scope=/",
-    "duplicates": "/duplicates/",
-    "duplicate": "/duplicates/?held=no .pair h2 a",
+    "duplicates": "/duplicates/?held=no",
+    "duplicate": "/duplicates/?scope=/user/mara/health&verdict=duplicate .pair h2 a:has-text('Migraine tablets')",
     "runs": "/runs/",
     "run": "/runs/?status=done .run-name a",
     "schedules": "/schedules/",
+    "forget": "/forget/?query=Viktor+Sund main form button.primary",
+    "extract": "/extract/?scope=/user/mara main form button.primary",
     "audit": "/audit/",
     "keys": "/keys/",
 }
+TEXT = (
+    "Mara called from Kalmar on Tuesday. She has moved her dentist appointment to 9 December because Elsa has a match "
+    "that day. Jonas will fetch the children, and he wants the blue suitcase back before the holiday.\n"
+    "The family goes to Vrångö on the 20th. They take the 10.40 boat, and Birgit comes along."
+)
+# What is typed before the link or button is followed.
+TYPED = {"extract": ("#id_content", TEXT)}
+# What is to be seen at the lower edge, where it would begin below it.
+SEEN = {"extract": "main table tbody tr:nth-child(6)"}
 # The signature of the product is shown in both colour schemes.
 DARK = ("salience",)
 
@@ -74,10 +85,14 @@ def sign_in(page: Page, name: str, password: str) -> None:
     page.wait_for_load_state()
 
 
-def picture(page: Page, where: str, path: Path) -> None:
+def picture(
+    page: Page, where: str, path: Path, *, typed: tuple[str, str] | None = None, seen: str | None = None
+) -> None:
     """Go to a page and keep what a screen of ``SIZE`` shows of it."""
     address, _, link = where.partition(" ")
     page.goto(address)
+    if typed:
+        page.fill(*typed)
     if link:
         page.locator(link).first.click()
         page.wait_for_load_state()
@@ -85,6 +100,8 @@ def picture(page: Page, where: str, path: Path) -> None:
     # What appears does so within a moment.
     page.wait_for_timeout(400)
     page.evaluate("document.activeElement.blur()")
+    if seen:
+        page.locator(seen).first.scroll_into_view_if_needed()
     page.screenshot(path=path, animations="disabled")
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} KB")
 
@@ -112,7 +129,7 @@ def main() -> None:
                 if told.only and name not in told.only:
                     continue
                 if scheme == "light":
-                    picture(page, where, told.to / f"{name}.png")
+                    picture(page, where, told.to / f"{name}.png", typed=TYPED.get(name), seen=SEEN.get(name))
                 elif name in DARK:
                     picture(page, where, told.to / f"{name}-dark.png")
             context.close()
