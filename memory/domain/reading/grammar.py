@@ -16,6 +16,11 @@ _TOKEN = re.compile(
     r"[^\W_][\w.+-]*@[\w.-]+\w|\w+://\S*[\w/]|[^\W_](?:[\w.:/@&+-]*\w)?(?=['’]s\b)|['’]s\b|n['’]t\b|[^\W_](?:[\w.:/@&+'’-]*[\w+#])?|\S"
 )
 _LOCK = threading.Lock()
+# Longer words are no words, and longer sentences none either: what lies beyond gets no part of speech.
+LONGEST_TAGGED = 40
+MOST_TAGGED = 600
+# Stands for what the tagger is not shown.
+_STRANGE = "Xyz"
 
 FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0", "VDZ", "VDD", "VDB", "VVB"})
 # Said in the third person or in the past, so that no noun and no infinitive is taken for one.
@@ -45,18 +50,30 @@ def _tagger() -> Any:
 
 @lru_cache(maxsize=4096)
 def words_tag(sentence: str) -> tuple[Word, ...]:
-    """Return the words and signs of one sentence with their parts of speech. About a millisecond."""
+    """Return the words and signs of one sentence with their parts of speech. About a millisecond, and never long.
+
+    Words in other scripts and very long ones are ``UNC``, unclassified.
+    """
     spans = [match.span() for match in _TOKEN.finditer(sentence)]
-    tokens = [sentence[start:end].replace("’", "'") for start, end in spans]
+    said = [sentence[start:end] for start, end in spans]
+    tokens = [text.replace("’", "'") if _readable(text) else _STRANGE for text in said]
     if not tokens:
         return ()
     with _LOCK:
-        tagged = _tagger().tag_sent(tokens)
-    words = [
-        Word(sentence[start:end], str(lemma).casefold(), str(tag), start, end)
-        for (start, end), (_token, lemma, tag) in zip(spans, tagged, strict=True)
-    ]
+        tagged = _tagger().tag_sent(tokens[:MOST_TAGGED])
+    words = []
+    for (start, end), text, token, (_token, lemma, tag) in zip(
+        spans, said, tokens, [*tagged, *(("", "", "UNC") for _rest in tokens[MOST_TAGGED:])], strict=True
+    ):
+        read = token != _STRANGE and bool(lemma)
+        words.append(Word(text, str(lemma if read else text).casefold(), str(tag) if read else "UNC", start, end))
     return tuple(_mended(words))
+
+
+def _readable(text: str) -> bool:
+    """Tell whether the tagger can make something of a word. It looks for every way to take a word apart, so that one of
+    a thousand letters would keep it for minutes."""
+    return len(text) <= LONGEST_TAGGED and all(letter < "\u0250" for letter in text.replace("’", "'"))
 
 
 def _mended(words: Sequence[Word]) -> list[Word]:
