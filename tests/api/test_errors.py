@@ -43,7 +43,7 @@ def test_an_unknown_address_below_v1_is_a_problem(agent: Caller, path: str, meth
         ("OPTIONS", "/v1/query", "POST"),
         ("POST", "/v1/topics", "GET"),
         ("TRACE", "/v1/topics", "GET"),
-        ("POST", "/v1/topics/00000000-0000-4000-8000-000000000000", "GET, PATCH"),
+        ("POST", "/v1/topics/00000000-0000-4000-8000-000000000000", "DELETE, GET, PATCH"),
         ("GET", "/v1/topics/00000000-0000-4000-8000-000000000000/pin", "POST"),
         ("POST", "/v1/stats", "GET"),
     ],
