@@ -24,7 +24,7 @@ from memory.duplicates.plan import fields_read, saying_of, sides_read
 from memory.duplicates.search import Near, Waiting, near_find, near_texts, waiting_read
 from memory.duplicates.verdict import Verdict, pair_judge
 from memory.embedding import embedder_get
-from memory.models import DuplicatePair, Scope
+from memory.models import DuplicatePair, Scope, Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
@@ -55,6 +55,12 @@ UPDATE memory_duplicatelook l SET waiting = false
 WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
     SELECT 1 FROM memory_topicvector v WHERE v.topic_id = l.topic_id AND NOT v.live
 ))
+"""
+# Of what is archived, nothing counts as compared: what is written meanwhile is not compared with it.
+_UNLOOKED = """
+UPDATE memory_duplicatelook l SET text_hash = ''
+FROM memory_topicvector v
+WHERE v.topic_id = l.topic_id AND NOT v.live AND l.scope_id = ANY(%(scopes)s) AND l.text_hash <> ''
 """
 _RENEW = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
@@ -120,12 +126,11 @@ def near_duplicates(
             exact_below=knobs.recall_exact_below, above=knobs.duplicate_threshold,
         )  # fmt: skip
     candidates = sorted({topic_id for found in near.values() for topic_id, _cosine in found})
-    now = dt.datetime.now(dt.UTC)
-    said: dict[uuid.UUID, list[str]] = {}
     fields = fields_read(candidates)
-    for topic_id, side in sides_read(candidates, now=now).items():
-        values = [each.value for each in fields[topic_id]]
-        said[topic_id] = [side.title, side.summary, f"{side.title}\n{side.summary}", *values]
+    said = {
+        topic_id: [title, summary, f"{title}\n{summary}", *(each.value for each in fields[topic_id])]
+        for topic_id, title, summary in Topic.objects.filter(pk__in=candidates).values_list("id", "title", "summary")
+    }
     return [
         next((topic_id for topic_id, _cosine in near.get(at, ()) if _says(text, said.get(topic_id, ()))), None)
         for at, text in enumerate(texts)
@@ -220,12 +225,13 @@ def _pairs_write(
 
 
 def _renew(scope: str) -> list[int]:
-    """Put topics at a scope and below on the list that were passed by; return the ids of the scopes. Two queries."""
+    """Put topics at a scope and below on the list that were passed by; return the ids of the scopes. Three queries."""
     scopes = (
         Scope.objects.all() if scope == ROOT else Scope.objects.filter(Q(path=scope) | Q(path__startswith=f"{scope}/"))
     )
     ids = list(scopes.values_list("id", flat=True))
     with connection.cursor() as cursor:
+        cursor.execute(_UNLOOKED, {"scopes": ids})
         cursor.execute(_RENEW, {"scopes": ids})
     return ids
 

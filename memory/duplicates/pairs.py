@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
@@ -105,7 +104,7 @@ def pair_told(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
     return _row(pair_get(pair_id, principal=principal))
 
 
-def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime | None = None) -> dict[str, Any]:
+def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
     """Return one pair with both sides and their differences marked. Eight queries at most.
 
     A row of ``pairs_list`` and: ``title``, ``summary``: ``{older: [Piece], newer: [Piece]}`` (each side's own text in
@@ -121,7 +120,6 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime | 
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
     """
-    now = now or timezone.now()
     pair = pair_get(pair_id, principal=principal)
     sides = sides_read([pair.one_id, pair.other_id], now=now)
     newer, older = survivor_first(pair, list(sides.values()))

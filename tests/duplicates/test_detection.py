@@ -65,6 +65,17 @@ def test_archived_and_released_topics_are_passed_by(agent: Caller, operator: Cal
     assert not DuplicateLook.objects.filter(waiting=True).exists()
 
 
+def test_what_comes_back_is_compared_with_what_was_written_meanwhile(agent: Caller, operator: Caller):
+    older = agent.remember("The harbor")
+    look()
+    operator.post(f"/v1/topics/{older}/archive", {}).ok()
+    look("/")
+    agent.remember("The harbor")
+    assert look() == 0
+    operator.post(f"/v1/topics/{older}/restore", {}).ok()
+    assert look("/") == 1
+
+
 def test_nobody_looks_where_the_mode_is_off_until_somebody_does(agent: Caller, operator: Caller):
     policy_put(operator, duplicates_mode="off")
     twins(agent)

@@ -243,7 +243,7 @@ def test_every_decision_is_in_the_journal_with_actor_and_reason(agent: Caller, c
 def test_the_page_of_a_pair_says_what_a_merge_would_do(agent: Caller, clock: Clock):
     older, newer = two(agent, clock)
     pair = pair_make(older, newer)
-    told = pair_detail(pair.pk, principal=SYSTEM)
+    told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
     assert told["newer"]["topic_id"] == uuid.UUID(newer)
     assert told["merge"]["fields_moved"] == ["phone"]
     assert told["merge"]["histories_merged"] == [{"name": "city", "revisions": 3}]
@@ -254,11 +254,11 @@ def test_the_page_of_a_pair_says_what_a_merge_would_do(agent: Caller, clock: Clo
     }  # fmt: skip
     assert [each["sort"] for each in told["differences"]] == ["name"]
     merge(pair.pk, clock)
-    told = pair_detail(pair.pk, principal=SYSTEM)
+    told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
     assert (told["may"], told["survivor"]) == (["undo"], uuid.UUID(newer))
     run = DuplicatePair.objects.get(pk=pair.pk).run_id
     run_take_back(run, principal=PERSON, reason="", now=clock.now)
-    assert pair_detail(pair.pk, principal=SYSTEM)["may"] == ["merge", "keep", "supersede"]
+    assert pair_detail(pair.pk, principal=SYSTEM, now=clock.now)["may"] == ["merge", "keep", "supersede"]
 
 
 def test_summarized_histories_turn_warm_where_they_no_longer_fit(agent: Caller, operator: Caller, clock: Clock):

@@ -206,7 +206,7 @@ def _pair(
     request: ConsoleRequest, pair_id: uuid.UUID, form: DecideForm, *, refused: str = "", status: int = 200
 ) -> HttpResponse:
     """Show a pair; ``refused`` says why nothing was done."""
-    pair = pair_detail(pair_id, principal=request.principal)
+    pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
     differing = [each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]]
     following, left = pair_next(_wanted(request), pair_id, principal=request.principal)
     return show(request, "duplicate.html", {
