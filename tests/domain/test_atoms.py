@@ -114,3 +114,8 @@ def test_segments_end_where_sentences_do() -> None:
     spans = segments_cut(content, at_most=250)
     assert all(end - start <= 251 for start, end in spans)
     assert all(content[start:end].strip().endswith(".") for start, end in spans)
+
+
+def test_an_answer_without_a_verb_says_nothing_without_its_question() -> None:
+    content = "Anna: Do you play the cello?\nBob: Yes, every Thursday.\nBob: My sister Lena moved. She runs a bakery."
+    assert facts(content) == ["Bob's sister Lena moved.", "Lena runs a bakery."]

@@ -15,11 +15,14 @@ from itertools import pairwise
 from memory.domain.reading.clauses import clauses_split
 from memory.domain.reading.fillers import comments_only, openers_strip, states_nothing, subject_restore, vocatives_strip
 from memory.domain.reading.folding import fold
+from memory.domain.reading.persons import persons_find
 from memory.domain.reading.pronouns import Context, pronouns_resolve, unresolved
 from memory.domain.reading.sentences import Sentence, sentences_find
 
 # One fact. Longer sentences are cut where they may be.
 MAX_FACT = 500
+# In a conversation, so few words without a verb are an answer to something.
+SCRAP_WORDS = 3
 
 _QUESTION = re.compile(r"[?？؟]+[\"'”’)\s]*$")
 _CUT = (re.compile(r"[;；]\s+"), re.compile(r"[,，、:–—]\s*"), re.compile(r"\s+"))
@@ -163,7 +166,7 @@ def _stated(sentence: Sentence, context: Context, reading: Reading) -> Iterator[
         yield f"{sentence.under}: {text}"
         return
     for clause in _clauses(text):
-        if states_nothing(clause, spoken=speaker is not None):
+        if states_nothing(clause, spoken=speaker is not None) or (speaker and _scrap(clause)):
             reading.dropped["filler"] += 1
             continue
         told = pronouns_resolve(clause, context=context, speaker=speaker)
@@ -211,9 +214,17 @@ def _attributed(text: str, speaker: str | None, context: Context) -> str:
     if speaker is None:
         return text
     named = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) for name in context.speakers)
-    if named and not unresolved(text, spoken=True):
+    # Whoever a fact is about, by name, is enough.
+    about = any(person.sure and person.start == 0 for person in persons_find(text))
+    if (named or about) and not unresolved(text, spoken=True):
         return text
     return f"{speaker[0].upper()}{speaker[1:]}: {text}"
+
+
+def _scrap(text: str) -> bool:
+    """Tell whether something said is an answer that says nothing without its question: "Every Thursday." """
+    words = text.split()
+    return len(words) <= SCRAP_WORDS and not _VERB.search(text) and not re.search(r"[\d@]|[^\x00-\x7f]", text)
 
 
 def _finished(text: str, sentence: Sentence) -> str:
