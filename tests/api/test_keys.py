@@ -28,6 +28,10 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/policies/versions", None),
     ("reader", "GET", "/v1/policies/user/alice", None),
     ("reader", "GET", "/v1/policies/user/alice/versions", None),
+    ("reader", "POST", "/v1/extract", {"content": "Tea is green."}),
+    ("reader", "GET", "/v1/extract/{extraction}", None),
+    ("agent", "POST", "/v1/extract", {"content": "Tea is green.", "store": True}),
+    ("agent", "POST", "/v1/extract/{extraction}/cancel", {}),
     ("agent", "POST", "/v1/ingest", {"placement": "new_topic", "title": "New"}),
     ("agent", "POST", "/v1/ingest/batch", [{"placement": "new_topic", "title": "New"}]),
     ("agent", "PATCH", "/v1/topics/{id}", {"title": "Other"}),
@@ -56,7 +60,9 @@ ROUTES: list[tuple[str, str, str, Any]] = [
 def topics(cast: Cast) -> dict[str, str]:
     topic_id, archived = (cast.agent.remember(title, values={"kind": "green"}) for title in ("Tea", "Old tea"))
     cast.operator.post(f"/v1/topics/{archived}/archive").ok()
-    return {"id": topic_id, "archived": archived, **_runs(cast.operator)}
+    text = {"content": "Coffee is black.", "store": True, "scope": "/coffee"}
+    extraction = cast.agent.post("/v1/extract?background=1", text).json["job_id"]
+    return {"id": topic_id, "archived": archived, "extraction": extraction, **_runs(cast.operator)}
 
 
 def _runs(operator: Caller) -> dict[str, str]:
@@ -95,13 +101,12 @@ def test_each_role_may_do_what_is_its_own(
 def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
     from memory.api.app import api
 
-    tabled = {
-        (method, re.sub("{(archived|planned|held|done)}", "{id}", path)) for _least, method, path, _body in ROUTES
-    }
+    placed = "{(archived|planned|held|done|extraction)}"
+    tabled = {(method, re.sub(placed, "{id}", path)) for _least, method, path, _body in ROUTES}
     served = {
         (
             method.upper(),
-            re.sub("{(topic|run)_id}", "{id}", path).replace("{name}", "kind").replace("{scope}", "user/alice"),
+            re.sub("{(topic|run|job)_id}", "{id}", path).replace("{name}", "kind").replace("{scope}", "user/alice"),
         )
         for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
         for method in operations

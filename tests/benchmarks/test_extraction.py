@@ -103,12 +103,13 @@ def test_facts_of_conversations(seen: bool) -> None:
     sessions = [session for file in files for session in _sessions(file)]
     rows: list[list[object]] = []
     for label, read in (
-        ("extraction without a model", _facts), ("sentences", _sentences), ("sentences with who said them", _sentences_by),
+        ("extraction without a model", _facts), ("sentences", _sentences),
+        ("sentences with who said them", _sentences_by),
     ):  # fmt: skip
         rows += _measured(label, read, sessions)
     observations = sum(len(noted) for _said, noted in sessions)
     table(
-        f"{observations} observations of {len(sessions)} sessions, {'' if seen else 'not '}seen while the rules were made",
+        f"{observations} observations of {len(sessions)} sessions, {'' if seen else 'not '}seen while rules were made",
         ["read by", "threshold", "facts", "precision", "recall", "facts near any", "unrelated pairs as near"],
         rows,
     )
