@@ -1,16 +1,15 @@
 """A text in segments, and the facts of each: by the language model if one is configured, else by rules."""
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.core.cache import cache
 
 from memory.domain.reading.atoms import Fact, Reading, facts_read, segments_cut
 from memory.domain.reading.folding import fold
+from memory.extraction.remembered import key_of, told_get, told_keep
 from memory.llm.client import model_configured
 from memory.llm.facts import FactsTold, facts_ask
 from memory.llm.wire import ModelProblem
@@ -20,8 +19,6 @@ LLM, EXTRACTIVE = "llm", "extractive"
 SEGMENT_CHARS = 3_000
 # What comes before a segment is told along with it: so many characters.
 BEFORE_CHARS = 400
-# What a model said is told again for so long: a look and the storing after it are one.
-REMEMBERED_SECONDS = 600
 # Below this, asking is not worth beginning.
 LEAST_SECONDS = 0.5
 
@@ -81,12 +78,12 @@ class Segments:
     def _by_model(self, number: int, units: list[str], seconds: float) -> FactsTold:
         start, end = self.spans[number]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
-        known = f"facts:{settings.MEMSTATE_LLM_MODEL}:" + hashlib.sha256(f"{before}\x00{text}".encode()).hexdigest()
-        told = cache.get(known)
-        if not isinstance(told, FactsTold):
+        known = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
+        told = told_get(known)
+        if told is None:
             speakers = sorted(self.reading().speakers)
             told = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
-            cache.set(known, told, REMEMBERED_SECONDS)
+            told_keep(known, told)
         return told
 
 

@@ -1,5 +1,16 @@
 """A scripted language model for those who ask for it."""
 
+from collections.abc import Iterator
+
+import pytest
+
+from memory.extraction.remembered import told_forget
 from tests.llm.fixtures import model
 
 __all__ = ["model"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> Iterator[None]:
+    yield
+    told_forget()
