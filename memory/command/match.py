@@ -39,6 +39,9 @@ LEAST, LEAST_OF_MANY = 0.34, 0.5
 MARGIN = 0.05
 EXCERPT = 160
 # "ISBN 0-306-40615-2" may stand without the word.
+# Kinds that people write in other groups; in an address the groups tell one from another.
+_GROUPED = frozenset({"code", "handle", "hashtag", "isbn", "path", "ssn", "vin", "card", "iban", "hash"})
+_SIGNED = frozenset({"handle", "hashtag"})
 _LABEL = re.compile(r"^[^\W\d_]+[\s:#.-]+")
 
 
@@ -105,12 +108,14 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
     while mentions_give():
         pass
     request = request_parse(query)
-    if request.kind == "identifiers" or code_like(request.body):
+    if request.kind == "identifiers":
         answer = _identified(request, conditions, bound, history=history)
-        if not answer.matches:
-            answer = _spelled(request, conditions, bound, history=history) or answer
-        if answer.matches or request.kind == "identifiers":
-            return answer
+        known = {match.topic_id for match in answer.matches}
+        spelled = [m for m in _spelled(request, conditions, bound, history=history) if m.topic_id not in known]
+        return Answer([*answer.matches, *spelled]) if spelled else answer
+    if code_like(request.body) and (spelled := _spelled(request, conditions, bound, history=history)):
+        # "apt 12" is not whatever says 12.
+        return Answer(spelled)
     if request.kind == "names":
         answer = _named(request, scope, conditions, bound, history=history)
         if answer.matches or _only_name(request):
@@ -172,26 +177,30 @@ def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
     return next((found for found in identifiers_find(text) if found.stored & wanted), None)
 
 
-def _spelled(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer | None:
-    """Return the topics that write the code of a request in other groups, or without its leading sign."""
-    strong = [one for one in request.identifiers if one.kind in STRONG]
-    codes = [request.body] if code_like(request.body) else []
-    codes += [
-        text for one in strong for text in (one.text, _LABEL.sub("", one.text), one.canonical) if spelled_enough(text)
-    ]
-    for code in dict.fromkeys(codes):
+def _spelled(request: Request, conditions: str, bound: Bound, *, history: bool) -> list[Matched]:
+    """Return the topics that write the codes of a request in other groups, or without their leading sign or word."""
+    codes = {request.body: False} if code_like(request.body) else {}
+    for one in request.identifiers:
+        if one.kind in _GROUPED and spelled_enough(one.text):
+            plain = _LABEL.sub("", one.text)
+            codes |= {text: one.kind in _SIGNED for text in (one.text, plain, one.canonical) if spelled_enough(text)}
+    matches: dict[uuid.UUID, Matched] = {}
+    for code, signed in codes.items():
         ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
-        matches = []
         for topic in topics_said(ids, ever=history).values():
             for text in topic.texts():
-                if place := spelled_find(text, code):
-                    matches.append(
-                        Matched(topic.id, f"It writes {text[slice(*place)]}.", 0.9, _excerpt(text, place[0]))
-                    )
+                place = spelled_find(text, code)
+                # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
+                if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place):
+                    why = f"It writes {text[slice(*place)]}."
+                    matches.setdefault(topic.id, Matched(topic.id, why, 0.9, _excerpt(text, place[0])))
                     break
-        if matches:
-            return Answer(matches)
-    return None
+    return list(matches.values())
+
+
+def _another(text: str, place: tuple[int, int]) -> bool:
+    """Tell whether what stands there is an identifier by itself; it was compared already, and is another one."""
+    return any(one.kind in STRONG and (one.start, one.end) == place for one in identifiers_find(text))
 
 
 # Names
@@ -231,6 +240,9 @@ def _of_one_kind(found: list[Hit]) -> list[Hit]:
     ``@ann`` beside Ann."""
     if any(hit.mention.how != "tagged" for hit in found):
         found = [hit for hit in found if hit.mention.how != "tagged"]
+    if any(hit.mention.how != "latin" for hit in found):
+        # Whoever is written in the script of the request is meant; who merely sounds alike is somebody else.
+        found = [hit for hit in found if hit.mention.how != "latin"]
     proper = [
         hit for hit in found if not hit.name[:1].isupper() or " " in hit.name or name_meant(hit.text, hit.mention)
     ]

@@ -32,6 +32,10 @@ def test_a_name_is_asked_for_in_many_ways(text: str) -> None:
         ("delete Ann and Ben", ("Ann", "Ben")),
         ("everything about Ann and Ben", ("Ann", "Ben")),
         ("anna", ("anna",)),
+        ("Anna's personal data", ("Anna",)),
+        ("delete all of Anna's records", ("Anna",)),
+        ("everything about Anna's company", ("Anna's company",)),
+        ("everything about Anna's sister", ("Anna's sister",)),
         ("e-reader", ("e-reader",)),
         ("the server quail", ("quail",)),
         ("the customer Acme GmbH", ("Acme GmbH",)),
@@ -74,6 +78,9 @@ def test_an_identifier_by_itself_says_which_one_is_meant(text: str, kind: str) -
         ("Maria's sister", "Maria's sister"),
         ("the meeting on 3 May", "the meeting on 3 May"),
         ("forget password", "password"),
+        ("Maria Lopez's city", "Maria Lopez's city"),
+        ("Anna's friend", "Anna's friend"),
+        ("flat 12", "flat 12"),
     ],
 )
 def test_anything_else_is_about_one_fact(text: str, body: str) -> None:
@@ -112,9 +119,7 @@ def test_whatever_is_said_is_looked_for_and_not_obeyed(text: str) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.sampled_from(
-                ["forget", "everything about", "Anna", "the", "that", "a@x.io", "和", "の", "all", "not", "'s"]
-            ),
+            st.sampled_from(["forget", "everything about", "Anna", "the", "that", "a@x.io", "和", "の", "all", "'s"]),
             st.text(max_size=10),
         ),
         max_size=6,

@@ -30,6 +30,11 @@ _POLITE = (
 _SHELL = re.compile(
     rf"^\s*(?:(?:{_POLITE})[\s,]*)*(?:to\s+)?{_VERB}\b[\s,:]*(?:{_POLITE}[\s,]+)*", re.IGNORECASE
 )  # fmt: skip
+_FROM_MEMORY = re.compile(
+    r"\s+(?:from|out\s+of|in)\s+(?:(?:your|the|my|our|all)\s+)*(?:memory|memories|records?|store|storage|database|db|system|files|notes)"
+    r"(?:\s*,?\s*please)?[\s.!]*$|\s*,?\s*(?:please|for good|forever|completely|entirely|at once|right away)[\s.!]*$",
+    re.IGNORECASE,
+)
 _SHELL_EAST = re.compile(
     r"^(?:请)?(?:忘记|忘掉|删除|刪除|移除|清除)|(?:を|は)?(?:忘れて|削除して|消して)(?:ください)?[。.]?$|(?:을|를)?\s*(?:잊어|삭제해|지워)\s*(?:줘|주세요)?[.]?$"
 )
@@ -72,7 +77,7 @@ person people user customer client company firm project server employee contact 
 friend neighbour neighbor machine device host team product app service city place town country brand record
 records data entry entries note notes memory memories information info detail details topic topics fact
 facts everything all the a an named called and or profile thing things mention mentions mr mrs ms dr prof
-guy woman man lady about
+guy woman man lady about personal stored entire
 """
 _KINDS = frozenset(_BESIDE.split())
 # The same for identifiers, which say by themselves which one is meant.
@@ -107,6 +112,8 @@ _CASELESS = re.compile("[\u0590-\u1bff\u2d30-\u2fff\u3040-\ud7af\uf900-\ufaff]")
 _EAST = re.compile("[\u0370-\u1fff\u2c00-\u2dff\u3040-\ud7af\uf900-\ufaff]")
 _JOINED = re.compile(r"\s*(?:,\s*(?:and\s+)?|\s+(?:and|und|y|et|и)\s+|、|和|と)\s*")
 _QUOTED = re.compile(r"^[\"“„«'‘「『](.+)[\"”“»'’」』]$")
+_OWNED = re.compile(r"(?:['’]s|['’])\s+(.+)$")
+_STORED = re.compile(rf"(?:(?:all|personal|stored|whole|entire)\s+)*(?:{_STUFF}|profile)", re.IGNORECASE)
 _ENDING = re.compile(r"[\s.!?。！？,;:]+$")
 
 
@@ -133,6 +140,8 @@ def request_parse(text: str) -> Request:
     """Read a request. Whatever it says is only ever looked for, never obeyed."""
     plain = " ".join(text.split())
     body, asked = _shell_off(plain)
+    if asked:
+        body = _FROM_MEMORY.sub("", body) or body
     body, everything = _everything_off(body)
     quantified = _QUANTIFIED.match(body)
     if quantified and not everything:
@@ -194,7 +203,8 @@ def _kind(
         if short and not found:
             return "names", [body]
     shouted = all(name.isupper() and name.isalpha() and len(name) > 1 for name in names)
-    if names and not _meaning(_without(rest, names), _KINDS) and not (shouted and _DEFINITE.match(body)):
+    plain = not (shouted and _DEFINITE.match(body)) and not _owns(body, names)
+    if names and plain and not _meaning(_without(rest, names), _KINDS):
         return "names", names
     words = body.split()
     if len(words) == 1 and not found and not _DEFINITE.match(body):
@@ -208,13 +218,19 @@ def _kind(
     return "fact", []
 
 
+def _owns(body: str, names: list[str]) -> bool:
+    """Tell whether a request is about what somebody has: "Anna's city", but not "Anna's data"."""
+    owned = _OWNED.match(body.rpartition(names[-1])[2]) if names else None
+    return owned is not None and not _STORED.fullmatch(owned[1])
+
+
 def _thing(body: str, names: list[str]) -> str:
     """Return what "everything about" is about: the one name in it, or the words as they are."""
     if len(names) == 1 and re.match(rf"{re.escape(names[0])}\s*[,(–—]", body):
         # "Rose, the goalkeeper"
         return names[0]
     owned = re.sub(r"(?:'s|’s|s')$", "", body)
-    if len(names) == 1 and not _meaning(_without(owned, names), _KINDS):
+    if len(names) == 1 and not _owns(body, names) and not _meaning(_without(owned, names), _KINDS):
         return names[0]
     return owned
 
