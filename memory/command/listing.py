@@ -13,8 +13,9 @@ from typing import Any
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
+from memory.command.answer import Matched
 from memory.command.filters import ForgetFilter, conditions_sql, scope_of
-from memory.command.match import Matched, matches_find
+from memory.command.match import matches_find
 from memory.command.purge import topics_purge
 from memory.command.rest import rest_items, rest_words, rests_keep
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read

@@ -5,22 +5,19 @@ decides among the facts that agree with the request in names, numbers and negati
 both are the answer, and nobody guesses.
 """
 
-import re
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from django.db import connection
+from typing import NamedTuple
 
 from memory.command.aliases import aliases_follow
-from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning, values_sought
+from memory.command.answer import Answer, Matched, excerpt, ids_read
+from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
+from memory.command.identified import codes_find, identified_find
 from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
-from memory.command.spelled import code_like, spelled_enough, spelled_find, spelled_ids
+from memory.command.spelled import code_like
 from memory.domain.reading.folding import fold
-from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find, identifiers_index
 from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
 from memory.domain.reading.proper import name_meant
 from memory.domain.reading.requests import Request, request_parse
@@ -37,32 +34,6 @@ NEAREST = 40
 LEAST, LEAST_OF_MANY = 0.34, 0.5
 # Two facts whose scores lie nearer to each other than this fit equally well.
 MARGIN = 0.05
-EXCERPT = 160
-# "ISBN 0-306-40615-2" may stand without the word.
-# Kinds that people write in other groups; in an address the groups tell one from another.
-_GROUPED = frozenset({"code", "handle", "hashtag", "isbn", "path", "ssn", "vin", "card", "iban", "hash"})
-_SIGNED = frozenset({"handle", "hashtag"})
-_LABEL = re.compile(r"^[^\W\d_]+[\s:#.-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """A topic that a request is about: why, how sure that is (0 to 1), and the words that matched."""
-
-    topic_id: uuid.UUID
-    why: str
-    confidence: float
-    excerpt: str = ""
-    rest: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request is about. Ambiguous: several topics match equally well, and ``question`` asks which."""
-
-    matches: list[Matched] = field(default_factory=list)
-    ambiguous: bool = False
-    question: str = ""
 
 
 class Hit(NamedTuple):
@@ -74,10 +45,6 @@ class Hit(NamedTuple):
     mention: Mention
 
 
-_BY_IDENTIFIERS = """
-SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
-WHERE m.identifiers && {wanted}::text[] AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
-"""
 _BY_WORDS = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
 WHERE ({wanted}) AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
@@ -109,13 +76,10 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
         pass
     request = request_parse(query)
     if request.kind == "identifiers":
-        answer = _identified(request, conditions, bound, history=history)
-        known = {match.topic_id for match in answer.matches}
-        spelled = [m for m in _spelled(request, conditions, bound, history=history) if m.topic_id not in known]
-        return Answer([*answer.matches, *spelled]) if spelled else answer
-    if code_like(request.body) and (spelled := _spelled(request, conditions, bound, history=history)):
+        return identified_find(request, conditions, bound, history=history)
+    if code_like(request.body) and (codes := codes_find(request, conditions, bound, history=history)):
         # "apt 12" is not whatever says 12.
-        return Answer(spelled)
+        return Answer(codes)
     if request.kind == "names":
         answer = _named(request, scope, conditions, bound, history=history)
         if answer.matches or _only_name(request):
@@ -133,7 +97,7 @@ def names_known(names: tuple[tuple[str, ...], ...], *, conditions: str, bound: B
     known = []
     for either in names:
         sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=1)
-        if _ids(sql, bound):
+        if ids_read(sql, bound):
             known.append(either)
     return tuple(known)
 
@@ -149,58 +113,7 @@ def facts_near(
         wanted=wanted, conditions=conditions, model=bound.bind(embedder_get().model_name), most=NEAREST,
         vector=bound.bind(vector), words=bound.bind(sorted(words_index(text))),
     )  # fmt: skip
-    return topics_said(_ids(sql, bound))
-
-
-# Identifiers
-
-
-def _identified(request: Request, conditions: str, bound: Bound, *, history: bool) -> Answer:
-    """Return the topics that name one of the identifiers that single out a thing, and all that merely describe."""
-    strong = frozenset(key for found in request.identifiers if found.kind in STRONG for key in found.sought)
-    weak = [keys for keys in values_sought(request.body) if not keys & strong]
-    wanted = strong or frozenset(key for keys in weak for key in keys)
-    sql = _BY_IDENTIFIERS.format(wanted=bound.bind(sorted(wanted)), conditions=conditions, most=MOST_AT_ONCE + 1)
-    matches = []
-    for topic in topics_said(_ids(sql, bound), ever=history).values():
-        for text in topic.texts():
-            found = _first(text, wanted)
-            if found is not None and all(identifiers_index(text) & keys for keys in weak):
-                why = f"It names the {found.kind.replace('_', ' ')} {found.text}."
-                matches.append(Matched(topic.id, why, 1.0, _excerpt(text, found.start)))
-                break
-    told = " or ".join(dict.fromkeys(found.text for found in request.identifiers))
-    return Answer(matches, question="" if matches else f"Nothing here names {told}.")
-
-
-def _first(text: str, wanted: frozenset[str]) -> Identifier | None:
-    return next((found for found in identifiers_find(text) if found.stored & wanted), None)
-
-
-def _spelled(request: Request, conditions: str, bound: Bound, *, history: bool) -> list[Matched]:
-    """Return the topics that write the codes of a request in other groups, or without their leading sign or word."""
-    codes = {request.body: False} if code_like(request.body) else {}
-    for one in request.identifiers:
-        if one.kind in _GROUPED and spelled_enough(one.text):
-            plain = _LABEL.sub("", one.text)
-            codes |= {text: one.kind in _SIGNED for text in (one.text, plain, one.canonical) if spelled_enough(text)}
-    matches: dict[uuid.UUID, Matched] = {}
-    for code, signed in codes.items():
-        ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
-        for topic in topics_said(ids, ever=history).values():
-            for text in topic.texts():
-                place = spelled_find(text, code)
-                # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
-                if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place):
-                    why = f"It writes {text[slice(*place)]}."
-                    matches.setdefault(topic.id, Matched(topic.id, why, 0.9, _excerpt(text, place[0])))
-                    break
-    return list(matches.values())
-
-
-def _another(text: str, place: tuple[int, int]) -> bool:
-    """Tell whether what stands there is an identifier by itself; it was compared already, and is another one."""
-    return any(one.kind in STRONG and (one.start, one.end) == place for one in identifiers_find(text))
+    return topics_said(ids_read(sql, bound))
 
 
 # Names
@@ -210,7 +123,7 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
     either = [name for names in names_alternatives(request.things, scope) for name in names]
     sql = _BY_WORDS.format(wanted=_words_sql(either, bound), conditions=conditions, most=MOST_AT_ONCE + 1)
     found: list[Hit] = []
-    for topic in topics_said(_ids(sql, bound), ever=history).values():
+    for topic in topics_said(ids_read(sql, bound), ever=history).values():
         hits = [
             Hit(topic, name, text, mention)
             for text in topic.texts()
@@ -223,7 +136,7 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
     matches = [
         Matched(
             hit.topic.id, _mention_words(hit, request.things), _SURE[hit.mention.how],
-            _excerpt(hit.text, hit.mention.start),
+            excerpt(hit.text, hit.mention.start),
         )
         for hit in found
     ]  # fmt: skip
@@ -323,9 +236,9 @@ def _by_topic(fits: Sequence[Fit]) -> list[Matched]:
     return [
         Matched(
             topic_id,
-            "It says exactly this." if group[0].exact else f"It says {_excerpt(group[0].fact.text, 0)!r}.",
+            "It says exactly this." if group[0].exact else f"It says {excerpt(group[0].fact.text, 0)!r}.",
             round(max(0.0, group[0].score), 3),
-            _excerpt(group[0].fact.text, 0),
+            excerpt(group[0].fact.text, 0),
             rest_of(group[0].fact.topic, [fit.fact for fit in group]),
         )
         for topic_id, group in grouped.items()
@@ -342,15 +255,3 @@ def _words_sql(names: Iterable[str], bound: Bound) -> str:
             return "true"
         conditions.append(f"m.words @> {bound.bind(key)}::text[]")
     return " OR ".join(conditions) or "false"
-
-
-def _ids(sql: str, bound: Bound) -> list[uuid.UUID]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        return [row[0] for row in cursor.fetchall()]
-
-
-def _excerpt(text: str, at: int) -> str:
-    start = max(0, at - EXCERPT // 3)
-    piece = " ".join(text[start : start + EXCERPT].split())
-    return f"{'…' if start else ''}{piece}{'…' if start + EXCERPT < len(text) else ''}"

@@ -43,6 +43,6 @@ def _held(sentence: str) -> frozenset[str]:
         held.add("amount")
     if _PLACE.search(_MOMENT.sub(" ", sentence)):
         held.add("place")
-    if any(word.tag == "NP0" for word in words_tag(sentence)):
+    if any(word.tag == "NP0" or word.text[:1].isupper() for word in words_tag(sentence)[1:]):
         held.add("person")
     return frozenset(held)

@@ -189,7 +189,8 @@ def attributes_agree(one: frozenset[str], other: frozenset[str]) -> float:
     if shared:
         # Both prefer something, and it is not the same kind of thing.
         return -0.5 if (one - WEAK) and (other - WEAK) else 0.5
-    return -1.0 if (one - WEAK) and (other - WEAK) else -0.25
+    # A word may speak of more than the lexicon knows, so that what differs counts for less than what is shared.
+    return -0.7 if (one - WEAK) and (other - WEAK) else -0.25
 
 
 @lru_cache(maxsize=8192)
