@@ -5,15 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.domain.knobs import Knobs
+from memory.domain.reading.attributes import attributes_agree, attributes_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.likeness import Difference, Saying, sayings_differ, words_shared
 
-# From which share of common words on two topics speak of the same thing, so that one may replace the other. Vectors
-# alone do not tell: unrelated texts of one household reach a cosine of 0.8 (docs/duplicates.md).
+# Vectors alone do not tell: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
+# (docs/duplicates.md). Two facts differ in a value or two; what differs in more tells of two events.
+MOST_FIRM = 2
+FIRM = frozenset({"number", "date", "identifier", "name"})
+# From which share of common words on two texts may say the same, or speak of the same thing.
+SAME_SHARE = 0.6
 SUBJECT_SHARE = 0.5
 SUBJECT_WORDS = 2
+# Fewer differences than these are looked at whatever else the texts share.
+FEW = 2
 # So long a text is told by its first part.
 SUBJECT_CHARS = 2000
+ATTRIBUTE_CHARS = 300
 
 _SENTENCES = {
     "number": ("A number differs: {}.", "Numbers differ: {}."),
@@ -45,13 +53,14 @@ def pair_judge(
     """Return what two topics are to each other, None if nothing to speak of. ``cosine`` is None without a vector."""
     near = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
-    if near or same_title:
-        found = [_row(each) for each in sayings_differ(one, other)]
+    differences = sayings_differ(one, other)
+    rows = [_row(each) for each in differences]
+    if same_title or (near and _one_fact(one, other, differences)):
         if not near:
-            found.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
-        return Verdict("duplicate", held=bool(found), differences=found)
-    if cosine is not None and cosine >= knobs.supersedes_threshold and _one_subject(one, other):
-        return Verdict("supersedes", held=True, differences=[_row(each) for each in sayings_differ(one, other)])
+            rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
+        return Verdict("duplicate", held=bool(rows), differences=rows)
+    if cosine is not None and cosine >= knobs.supersedes_threshold and _one_subject(one, other, differences):
+        return Verdict("supersedes", held=True, differences=rows)
     return None
 
 
@@ -85,9 +94,29 @@ def _row(difference: Difference) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _one_subject(one: Saying, other: Saying) -> bool:
-    share, words = words_shared(_text(one), _text(other))
-    return share >= SUBJECT_SHARE and words >= SUBJECT_WORDS
+def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
+    """Tell whether two near texts may be one fact, said twice or with another value."""
+    if len(differences) <= FEW:
+        return True
+    return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
+
+
+def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
+    """Tell whether two texts speak of the same of the same: by their words, or by the attribute of somebody named."""
+    if _firm(differences) > MOST_FIRM:
+        return False
+    shared = words_shared(_text(one), _text(other))
+    if shared.share >= SUBJECT_SHARE and shared.words >= SUBJECT_WORDS:
+        return True
+    return shared.names > 0 and attributes_agree(_attributes(one), _attributes(other)) >= 1
+
+
+def _firm(differences: Sequence[Difference]) -> int:
+    return sum(each.sort in FIRM for each in differences)
+
+
+def _attributes(saying: Saying) -> frozenset[str]:
+    return attributes_of(_text(saying)[:ATTRIBUTE_CHARS])
 
 
 def _text(saying: Saying) -> str:

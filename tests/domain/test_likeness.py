@@ -108,10 +108,10 @@ def test_a_summary_may_say_what_the_title_of_the_other_says():
 
 
 def test_words_in_common_tell_of_one_subject():
-    share, words = words_shared("We use MySQL for the orders service", "The orders service now runs on PostgreSQL")
-    assert (share >= 0.5, words) == (True, 2)
-    share, words = words_shared("Anna lives in Oslo", "Anna prefers oat milk")
-    assert words == 0
+    shared = words_shared("We use MySQL for the orders service", "The orders service now runs on PostgreSQL")
+    assert (shared.share >= 0.5, shared.words, shared.names) == (True, 2, 0)
+    shared = words_shared("Anna lives in Oslo", "Anna prefers oat milk")
+    assert (shared.words, shared.names) == (0, 1)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80)
@@ -121,6 +121,4 @@ texts = st.text(st.characters(codec="utf-8"), max_size=80)
 def test_every_text_can_be_compared_and_is_like_itself(one: str, other: str):
     assert differences_that_matter(one, one) == []
     assert bool(differences_that_matter(one, other)) == bool(differences_that_matter(other, one))
-    share, words = words_shared(one, other)
-    assert 0 <= share <= 1
-    assert words >= 0
+    assert 0 <= words_shared(one, other).share <= 1

@@ -158,12 +158,25 @@ def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operato
 def test_one_subject_with_another_value_may_supersede(agent: Caller):
     facts(
         agent, "We use MySQL for the orders service", "The orders service now runs on PostgreSQL 17",
-        "Cats sleep for most of the day",
+        "Cats sleep for most of the day", "Anna lives in Oslo", "Anna prefers oat milk", "Anna moved to Bergen",
     )  # fmt: skip
     look()
-    (found,) = pairs(PairFilter(verdict="supersedes"))
-    assert found["held"]
-    assert found["newer"]["title"] == "The orders service now runs on PostgreSQL 17"
+    found = pairs(PairFilter(verdict="supersedes"))
+    assert all(each["held"] for each in found)
+    assert {(each["older"]["title"], each["newer"]["title"]) for each in found} == {
+        ("We use MySQL for the orders service", "The orders service now runs on PostgreSQL 17"),
+        ("Anna lives in Oslo", "Anna moved to Bergen"),
+    }
+
+
+@pytest.mark.meaning
+def test_entries_of_one_log_are_two_events(agent: Caller):
+    for place, number, hour in (("Oslo", 14, 8), ("Bergen", 3, 17), ("Rome", 25, 12)):
+        agent.remember(
+            f"Weather report from {place}: {number} degrees, {number * 3} percent humidity at {hour} o'clock"
+        )
+    look()
+    assert pairs() == []
 
 
 @pytest.mark.meaning

@@ -86,13 +86,25 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
     return []
 
 
-def words_shared(one: str, other: str) -> tuple[float, int]:
-    """Return how much two texts speak of the same: the share of the shorter one's words that both have, and how many
-    of these are words and no names. What governs, denies or only points counts on neither side."""
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What two texts have in common: the share of the shorter one's words, how many are words, and how many names."""
+
+    share: float
+    words: int
+    names: int
+
+
+def words_shared(one: str, other: str) -> Shared:
+    """Return how much two texts speak of the same. What governs, denies, dates or only points does not count."""
     left, right = ({_stem(token): token for token in _telling(text)} for text in (one, other))
-    shared = left.keys() & right.keys()
+    shared = [left[key] for key in left.keys() & right.keys()]
     least = min(len(left), len(right))
-    return (len(shared) / least if least else 0.0), sum(left[key].sort == "word" for key in shared)
+    return Shared(
+        len(shared) / least if least else 0.0,
+        sum(token.sort == "word" for token in shared),
+        sum(token.sort == "name" for token in shared),
+    )
 
 
 def _telling(text: str) -> list[Token]:

@@ -17,6 +17,7 @@ from memory.domain.reading.likeness_words import (
     NUMBERS,
     RELATIVE,
     SAME,
+    SUBJECTS,
     UNITS,
     WEAK,
     WEEKDAYS,
@@ -78,6 +79,8 @@ def tokens_read(text: str) -> list[Token]:
             token.listed = (
                 previous is not None
                 and previous.sort == token.sort
+                # With a new subject begins a new clause, not another member of a list.
+                and token.key not in SUBJECTS
                 and bool(_JOIN.match(text[previous.span[1] : token.span[0]]))
             )
             if token.key in DIRECTED or token.sort == "negation":

@@ -67,7 +67,7 @@ _YEAR: Final = _pairs(
 MONTHS: Final = {name: int(number) for name, number in _YEAR.items()}
 # Which day they mean depends on when they were said; still, one is not another.
 RELATIVE: Final = _words(
-    "today tomorrow yesterday tonight now then weekly daily monthly yearly annually hourly morning noon "
+    "today tomorrow yesterday tonight weekly daily monthly yearly annually hourly morning noon "
     "afternoon evening "
     "night midnight weekend spring summer autumn winter am pm january february march april june july august "
     "september "
