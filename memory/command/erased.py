@@ -19,6 +19,7 @@ from memory.domain.redaction import (
     Weight,
     anchors_of,
     anchors_pattern,
+    identifier_core,
     identifiers_strong,
     names_of,
     passage_of,
@@ -31,6 +32,8 @@ from memory.domain.redaction import (
 MOST_HOLDERS = 200
 # With more patterns than these, reading every row is cheaper than asking the database which to read.
 MOST_ANCHORS = 300
+
+LEAST_CORE = 2
 
 # Of these tables not every text is one that somebody had remembered.
 _NOT_REMEMBERED = frozenset({"memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"})
@@ -121,6 +124,8 @@ def erased_make(cursor: CursorWrapper, found: Found, *, said: Sequence[str]) -> 
     held = _held(cursor, sorted(whole | names))
     passages = whole - held
     named = {each for text in {*found.texts, *said} for each in identifiers_strong(text)}
+    # Of two signs at least: a code "0" singles out nobody.
+    named = {each for each in named if (core := identifier_core(each.key)) is None or len(core) >= LEAST_CORE}
     others = _still_named(cursor, {key for each in named for key in each.sought})
     gone = {key for each in named if each.sought.isdisjoint(others) for key in each.stored}
     everything = {passage for passage in weighed if sum(map(len, passage)) >= 4 and _has_letter(passage)}

@@ -23,6 +23,7 @@ Passage = tuple[str, ...]
 _MARKS = "".join(map(chr, (at for at in range(0x300, sys.maxunicode) if unicodedata.category(chr(at)) in ("Mn", "Mc"))))
 _RUN = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 _ASCII = re.compile("[a-z0-9]+")
+_NO_CORE = re.compile("[^a-z1-9]+")
 # Scripts that put no space between words: there each sign is a word.
 _SIGN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
@@ -38,6 +39,8 @@ LONG_UNSPACED = 8
 # What is shorter than this says nothing.
 SHORT_WORDS, SHORT_SIGNS, SHORT_WORD = 2, 6, 5
 SHORT_UNSPACED = 2
+# Of an identifier, so many signs at its end are looked for before it is read.
+CORE_SIGNS = 7
 # A name in a title, or a word of a request, is looked for by itself from this length.
 NAME_SIGNS = 4
 MASK_SIGNS = 3
@@ -150,12 +153,20 @@ class Eraser:
     identifiers: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
     _by_first: dict[str, list[Passage]] = field(default_factory=dict)
+    _cores: dict[int, set[str]] = field(default_factory=dict)
+    _certain: bool = True
 
     def __post_init__(self) -> None:
         # The longest first, so that a whole sentence goes rather than the name in it.
         for passage in sorted(self.passages, key=len, reverse=True):
             if passage:
                 self._by_first.setdefault(passage[0], []).append(passage)
+        for key in self.identifiers:
+            core = identifier_core(key)
+            if core:
+                self._cores.setdefault(len(core), set()).add(core)
+            else:
+                self._certain = False
 
     def masked(self, text: str, *, short: bool = True) -> str:
         """Return ``text`` with what was erased replaced, and the same object if nothing was. Without ``short``, only
@@ -191,10 +202,21 @@ class Eraser:
                     yield found.span()
 
     def _identifiers_in(self, text: str) -> Iterator[tuple[int, int]]:
-        if self.identifiers:
+        if self.identifiers and self._may_name(text):
             for found in identifiers_find(text):
                 if found.kind in STRONG and not found.sought.isdisjoint(self.identifiers):
                     yield found.start, found.end
+
+    def _may_name(self, text: str) -> bool:
+        """Tell whether it is worth reading the identifiers of ``text``, which takes a hundred times as long as this."""
+        if not self._certain or not text.isascii():
+            return True
+        signs = _NO_CORE.sub("", text.lower())
+        return any(
+            signs[at : at + length] in cores
+            for length, cores in self._cores.items()
+            for at in range(len(signs) - length + 1)
+        )
 
     def _passages_in(self, text: str, *, short: bool) -> Iterator[tuple[int, int]]:
         if not self._by_first:
@@ -236,12 +258,28 @@ def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, mos
             words.add(max(passage, key=len))
     patterns = set(words)
     for identifier in identifiers:
-        core = max(re.findall("[a-z0-9]+", fold(identifier.partition(":")[2])) or [""], key=len).lstrip("0")[-7:]
-        if len(core) < 2:
+        core = identifier_core(identifier)
+        if core is None:
             return None
-        # However its signs are grouped.
-        patterns.add("[^a-z0-9]*".join(core))
+        # However its signs are grouped, and filled up with zeros.
+        patterns.add("[^a-z1-9]*".join(core))
     return sorted(patterns) if len(patterns) <= most else None
+
+
+def identifier_core(key: str) -> str | None:
+    """Return signs that every ASCII text holds, in this order, that names the identifier: whatever stands between them,
+    and zeros left out of both. None if nothing is that certain. Cheap to look for, and seldom there by chance."""
+    kind, colon, canonical = key.lstrip("*~").partition(":")
+    plain = fold(canonical if colon else kind)
+    if not plain.isascii():
+        return None
+    if plain.endswith("@gmail.com"):
+        # Which is also googlemail.com.
+        return "mailcom"
+    # Before the @ there may be a tag, and dots that do not count.
+    words = [word.replace("0", "") for word in _ASCII.findall(plain.rpartition("@")[2])]
+    longest = max(words, key=len, default="")
+    return (longest if len(longest) >= NAME_SIGNS else "".join(words))[-CORE_SIGNS:]
 
 
 def anchors_pattern(anchors: list[str] | None) -> str | None:
