@@ -142,7 +142,7 @@ def ids_of(rows: dict[str, list[str]]) -> set[str]:
 
 
 @pytest.mark.parametrize("verb", ["release", "purge"])
-@pytest.mark.parametrize("change", ["extend", "version", "edit", "release", "purge", "merge"])
+@pytest.mark.parametrize("change", ["extend", "version", "edit", "archive", "release", "purge", "merge"])
 def test_what_changed_in_between_is_found_and_nothing_is_done(operator: Caller, verb: str, change: str) -> None:
     first, second, other = stored(
         operator,
@@ -160,6 +160,8 @@ def test_what_changed_in_between_is_found_and_nothing_is_done(operator: Caller, 
         operator.ingest(placement, topic_id=first, fields=[value | ({"name": "with"} if change == "extend" else {})])
     elif change == "edit":
         operator.patch(f"/v1/topics/{first}", {"summary": "Since school."}).ok()
+    elif change == "archive":
+        operator.post(f"/v1/topics/{first}/archive", {"reason": "old"}).ok()
     elif change == "merge":
         Topic.objects.filter(pk=first).update(merged_into_id=other)
     else:
@@ -243,3 +245,19 @@ def test_no_step_asks_more_of_a_larger_store(operator: Caller) -> None:
     assert "execute, purge, by name" in many
     assert "execute, release, a fact" in many
     assert {step: many[step] for step in many if many[step] > few.get(step, 0)} == {}
+
+
+@pytest.mark.parametrize("change", ["pin", "ask", "another"])
+def test_what_does_not_change_why_a_topic_was_listed_leaves_the_list_good(operator: Caller, change: str) -> None:
+    (topic,) = stored(operator, [{"title": "Anna Berg plays the oboe."}])
+    listed = forget(operator, "release", query="everything about Anna Berg")
+    if change == "pin":
+        operator.patch(f"/v1/topics/{topic}", {"pinned": True}).ok()
+    elif change == "ask":
+        operator.query("Anna Berg")
+        worker_turn()
+    else:
+        operator.remember("Anna Berg sings.")
+
+    assert forget(operator, "release", token=listed["token"])["count"] == 1
+    assert [str(it) for it in Topic.objects.exclude(released_at=None).values_list("pk", flat=True)] == [topic]
