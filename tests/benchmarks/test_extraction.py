@@ -7,8 +7,9 @@ precision the share of facts with an observation; since one observation is often
 facts that are near *any* observation is told too.
 
 The threshold is where pairs that have nothing to do with each other end: of a fact and an observation of another
-session of the same people, fewer than 1 in 500 are as near. Rules were made while looking at the first two
-conversations; the others tell how they do elsewhere.
+session of the same people, 1 in 500 are as near. It is found for each way of reading by itself, since texts that name
+people more often lie nearer to each other whatever they say; beside it stand two thresholds that are the same for all.
+Rules were made while looking at two of the conversations; the others tell how they do elsewhere.
 """
 
 import json
@@ -26,7 +27,8 @@ from tests.benchmarks.report import table
 from tests.benchmarks.test_recall import FOLDER
 
 SEEN = ("conv-26", "conv-43")
-THRESHOLDS = (0.90, 0.92, 0.94)
+THRESHOLDS = (0.90, 0.92)
+UNRELATED = 1 / 500
 _SESSION = re.compile(r"session_\d+")
 _ENDS = re.compile(r"(?<=[.!?])\s+")
 
@@ -83,11 +85,11 @@ def _measured(label: str, read: Callable[[str], list[str]], sessions: Sequence[S
         [(told[at] @ noted[(at + shift) % len(sessions)].T).ravel() for at in range(len(sessions)) for shift in (3, 7)]
     )
     rows: list[list[object]] = []
-    for least in THRESHOLDS:
+    for least in (float(np.quantile(elsewhere, 1 - UNRELATED)), *THRESHOLDS):
         found = sum(_pairs(one @ two.T, least) for one, two in zip(told, noted, strict=True))
         near = sum(int(((one @ two.T).max(axis=1) >= least).sum()) for one, two in zip(told, noted, strict=True))
         rows.append(
-            [label, f"{least:.2f}", facts, f"{found / facts:.3f}", f"{found / observations:.3f}",
+            [label, f"{least:.3f}", facts, f"{found / facts:.3f}", f"{found / observations:.3f}",
              f"{near / facts:.3f}", f"{float((elsewhere >= least).mean()):.4f}"]
         )  # fmt: skip
     return rows
@@ -113,7 +115,7 @@ def test_facts_of_conversations(seen: bool) -> None:
         ["read by", "threshold", "facts", "precision", "recall", "facts near any", "unrelated pairs as near"],
         rows,
     )
-    # Sentences with their speaker are the least that extraction has to beat, at the threshold of the docs.
-    at = THRESHOLDS.index(0.92)
-    assert float(str(rows[at][4])) > float(str(rows[at + 2 * len(THRESHOLDS)][4]))
-    assert float(str(rows[at][3])) > float(str(rows[at + 2 * len(THRESHOLDS)][3]))
+    # At the same rate of mistaken pairs, what is told is more often something to remember.
+    each = 1 + len(THRESHOLDS)
+    assert float(str(rows[0][3])) > float(str(rows[2 * each][3]))
+    assert float(str(rows[0][4])) > float(str(rows[each][4]))

@@ -6,7 +6,7 @@ other languages pass through unchanged.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memory.domain.reading.agreement import contraction_open, verb_agree
@@ -37,7 +37,11 @@ _OBJECT_BEFORE = re.compile(
 _INVERTED = re.compile(
     r"\b(?:do|does|did|don't|didn't|am|was|are|were|have|will|would|can|could|should)\s+$", re.IGNORECASE
 )
-_JOINED = re.compile(r"(?:^|\s)(?:[A-Z][\w-]*|\w+er|kids|family|wife|husband)\s+(?:and|or)\s+$")
+# "Tom and I live here", and not "I met Tom and I like him".
+_JOINED = re.compile(
+    r"(?:^|[,;:]\s*|\b(?:that|when|because|if|so|but|where)\s+)(?:(?:[Mm]y|[Oo]ur|[Tt]he)\s+)?"
+    r"(?:[A-Z][\w-]*(?:\s[A-Z][\w-]*)?|\w+er|kids|family|wife|husband)\s+(?:and|or)\s+$"
+)
 _THIRD = re.compile(
     r"(?<![\w'’-])(?P<word>[Hh]e|[Ss]he|[Hh]im|[Hh]is|[Hh]er|[Hh]ers|[Hh]imself|[Hh]erself)(?P<short>['’](?:s|ll|"
     r"d))?(?![\w'’-])"
@@ -49,6 +53,10 @@ _NO_NOUN = re.compile(
     r"yesterday|today|tomorrow|there|here|last|again|every|about|up|down|out|off|who|while|after|before)\b)",
     re.IGNORECASE,
 )
+_AGAIN = {
+    "f": {"i": "she", "me": "her", "my": "her", "mine": "hers"},
+    "m": {"i": "he", "me": "him", "my": "his", "mine": "his"},
+}
 _BEGINS = re.compile(r"\W*(?:it|its|this|that|these|those|they|them|their|he|she|his|her|him)\b", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"|“[^”]*”|«[^»]*»')
 _POSSESSIVE = wordset("my your his its their mine yours hers theirs")
@@ -102,16 +110,23 @@ def unresolved(text: str, *, spoken: bool) -> bool:
 
 def _spoken(text: str, speaker: str, speakers: frozenset[str]) -> str:
     quoted = [found.span() for found in _QUOTED.finditer(text) if found.span() != (0, len(text))]
-    text = _replace(text, _FIRST, speaker, quoted)
     others = speakers - {speaker}
+    text = _replace(text, _FIRST, speaker, quoted, again=_again(text, speaker, others))
     if len(others) == 1 and not _ANYBODY.search(text):
         quoted = [found.span() for found in _QUOTED.finditer(text) if found.span() != (0, len(text))]
         text = _replace(text, _SECOND, next(iter(others)), quoted)
     return text
 
 
-def _replace(text: str, pattern: re.Pattern[str], name: str, quoted: Sequence[tuple[int, int]]) -> str:
-    done, rest = "", text
+def _replace(
+    text: str,
+    pattern: re.Pattern[str],
+    name: str,
+    quoted: Sequence[tuple[int, int]],
+    *,
+    again: Mapping[str, str] | None = None,
+) -> str:
+    done, rest, told = "", text, False
     offset = 0
     while found := pattern.search(rest):
         at = offset + found.start()
@@ -119,36 +134,50 @@ def _replace(text: str, pattern: re.Pattern[str], name: str, quoted: Sequence[tu
         if any(start <= at < end for start, end in quoted) or _ROMAN.search(before):
             done, offset, rest = before + found.group(), offset + found.end(), rest[found.end() :]
             continue
-        put, after = _put(found, name, before, rest[found.end() :])
+        put, after = _put(found, name, before, rest[found.end() :], again=again if told else None)
+        told = True
         offset += found.end()
         done, rest = before + put, after
     return done + rest
 
 
-def _put(found: re.Match[str], name: str, before: str, after: str) -> tuple[str, str]:
+def _put(
+    found: re.Match[str], name: str, before: str, after: str, *, again: Mapping[str, str] | None
+) -> tuple[str, str]:
     """Return what stands for a pronoun of the first or second person, and the text behind it, its verb in agreement."""
     word = found.group().lower().split("'")[0].split("’")[0]
     if not before.strip():
         name = name[0].upper() + name[1:]
-    if word in _POSSESSIVE:
+    if again and word in again:
+        name = again[word]
+        if word in ("me", "my", "mine"):
+            return name, after
+    elif word in _POSSESSIVE:
         return possessive(name), after
     if word == "you" and re.match(r"\s+(?:two|both|guys|all|three|folks)\b", after):
         return found.group(), after
     if word in ("me", "myself", "yourself"):
         return (name if word == "me" else _self(name)), after
     joined = bool(re.search(r"\b(?:and|or)\s+$", before)) and not re.search(r"[,;.]\s*(?:and|or)\s+$", before)
-    plural = joined and bool(
-        re.search(r"(?:^|\s)(?:[A-Z][\w-]*|\w+er|kids|family|wife|husband)\s+(?:and|or)\s+$", before)
-    )
+    plural = joined and bool(_JOINED.search(before))
     if found["short"]:
         return name + contraction_open(found["short"], after, plural=plural), after
     if word == "you" and _OBJECT_BEFORE.search(before):
         return name, after
-    if re.search(
-        r"\b(?:do|does|did|don't|didn't|am|was|are|were|have|will|would|can|could|should)\s+$", before, re.IGNORECASE
-    ):
+    if _INVERTED.search(before):
         return name, after
     return name, verb_agree(after, plural=plural)
+
+
+def _again(text: str, speaker: str, others: frozenset[str]) -> Mapping[str, str] | None:
+    """Return how somebody is meant who was named in the same statement: "Anna likes her job". None if another might be
+    taken for the one who is meant, or nothing is known of the name."""
+    gender = gender_of(speaker)
+    if not gender or any(_fits(person, gender) for person in persons_find(text)):
+        return None
+    if _SECOND.search(text) and any(gender_of(other) in ("", gender) for other in others):
+        return None
+    return _AGAIN[gender]
 
 
 def possessive(name: str) -> str:
