@@ -9,7 +9,7 @@ from django.db import connection
 
 from memory.domain.reading.clauses import Clause, clause_removed, clauses_split
 from memory.domain.reading.folding import fold
-from memory.domain.reading.grammar import SURE, words_tag
+from memory.domain.reading.grammar import FINITE, SURE, words_tag
 from memory.domain.reading.sentences import sentences_find
 
 TITLE, SUMMARY, FIELD = "title", "summary", "field"
@@ -164,7 +164,12 @@ def without(text: str, facts: Sequence[Fact]) -> str:
 
 def is_label(text: str) -> bool:
     """Tell whether a text names something and states nothing: a title such as "Wifi" beside a field that tells."""
-    return len(text) < 200 and not any(word.tag in SURE for word in words_tag(text)) and len(text.split()) <= 8
+    if len(text) >= 200 or len(text.split()) > 8:
+        return False
+    words = words_tag(text)
+    # "Where Mara lives" asks what another element says; "what Mara loves is tea" says it.
+    asks = bool(words) and words[0].tag in ("AVQ", "PNQ", "DTQ") and sum(word.tag in FINITE for word in words) == 1
+    return asks or not any(word.tag in SURE for word in words)
 
 
 def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:

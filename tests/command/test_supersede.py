@@ -105,3 +105,17 @@ def test_a_key_changes_nothing_outside_its_scope(alice: Caller, agent: Caller, r
 )
 def test_an_empty_half_is_refused(agent: Caller, body: dict[str, str]) -> None:
     assert agent.post("/v1/supersede", body).status == 422
+
+
+def test_a_title_that_asks_what_its_field_answers_stays(agent: Caller) -> None:
+    topic = agent.remember("Where Mara lives", values={"city": "Lisbon"})
+    agent.remember("Car", summary="Mara drives an old blue Volvo.")
+
+    done = agent.post("/v1/supersede", {"old_query": "where Mara lives", "new_text": "Mara lives in Porto."}).ok()
+
+    assert done["superseded"] == [
+        {"topic_id": topic, "mode": "whole", "before": "Lisbon", "after": "Mara lives in Porto."}
+    ]
+    told = agent.topic(topic)
+    assert told["title"] == "Where Mara lives"
+    assert [field["current"]["value"] for field in told["fields"]] == ["Mara lives in Porto."]
