@@ -61,7 +61,11 @@ def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | 
     return _decided(pair_id, principal, run)
 
 
-@router.post("/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **_CHANGE})
+@router.post(
+    "/duplicates/{topicid:pair_id}/keep",
+    summary="Keep both of a pair",
+    response={200: PairDecided, **_CHANGE},
+)
 def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Note that both stay. The pair is not offered again unless one of the texts changes. Operator keys."""
     principal = principal_of(request, "operator")
@@ -81,7 +85,11 @@ def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reaso
     return _decided(pair_id, principal, run)
 
 
-@router.post("/duplicates/{topicid:pair_id}/undo", summary="Take a decision back", response={200: PairDecided, **_CHANGE})
+@router.post(
+    "/duplicates/{topicid:pair_id}/undo",
+    summary="Take a decision back",
+    response={200: PairDecided, **_CHANGE},
+)
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Make both topics what they were before. If one has changed since, nothing is touched and `conflicts` says how.
     Operator keys."""

@@ -55,7 +55,9 @@ class ErasureReceipt(models.Model):
     reason = models.TextField(blank=True, default="", help_text="With whatever it named of what was erased masked.")
     scope = models.CharField(max_length=500)
     topic_ids = models.JSONField(default=list)
-    content_hashes = models.JSONField(default=list, help_text="HMAC-SHA-256 of each erased text that nothing else says, in hexadecimal.")
+    content_hashes = models.JSONField(
+        default=list, help_text="HMAC-SHA-256 of each erased text that nothing else says, in hexadecimal."
+    )
     identifier_hashes = models.JSONField(
         default=list, help_text="The same of each erased identifier that nothing else in the store names."
     )
