@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import structlog
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import Q
 
 from memory.access.principal import SYSTEM, Principal
@@ -51,16 +51,23 @@ WHERE l.topic_id = d.id
 """
 # What is in no query is compared when it comes back; what lies where nobody looks, when somebody does.
 _PASSED_BY = """
-UPDATE memory_duplicatelook l SET waiting = false
-WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
-    SELECT 1 FROM memory_topicvector v WHERE v.topic_id = l.topic_id AND NOT v.live
-))
+WITH held AS MATERIALIZED (
+    SELECT l.topic_id FROM memory_duplicatelook l
+    WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
+        SELECT 1 FROM memory_topicvector v WHERE v.topic_id = l.topic_id AND NOT v.live
+    ))
+    ORDER BY l.topic_id FOR UPDATE OF l SKIP LOCKED
+)
+UPDATE memory_duplicatelook l SET waiting = false FROM held WHERE l.topic_id = held.topic_id
 """
 # Of what is archived, nothing counts as compared: what is written meanwhile is not compared with it.
 _UNLOOKED = """
-UPDATE memory_duplicatelook l SET text_hash = ''
-FROM memory_topicvector v
-WHERE v.topic_id = l.topic_id AND NOT v.live AND l.scope_id = ANY(%(scopes)s) AND l.text_hash <> ''
+WITH held AS MATERIALIZED (
+    SELECT l.topic_id FROM memory_duplicatelook l JOIN memory_topicvector v ON v.topic_id = l.topic_id
+    WHERE NOT v.live AND l.scope_id = ANY(%(scopes)s) AND l.text_hash <> ''
+    ORDER BY l.topic_id FOR UPDATE OF l SKIP LOCKED
+)
+UPDATE memory_duplicatelook l SET text_hash = '' FROM held WHERE l.topic_id = held.topic_id
 """
 _RENEW = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
@@ -73,6 +80,11 @@ ON CONFLICT (topic_id) DO UPDATE SET waiting = true
 _WAITING_SCOPES = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
+"""
+# In the order of their ids, as whoever decides about a pair locks it and its neighbours.
+_PAIRS_LOCK = """
+SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
+ORDER BY id FOR NO KEY UPDATE
 """
 # Pairs of these topics that were open and are no pairs any more.
 _LAPSE = """
@@ -102,7 +114,12 @@ def duplicates_find(
     _pass_by(policies)
     found = 0
     while found < limit and time.monotonic() < until:
-        stored = _step(scopes, policies, now=now)
+        try:
+            stored = _step(scopes, policies, now=now)
+        except OperationalError as problem:
+            # A purge was in the way; what was being compared still waits.
+            logger.warning("duplicates_step_failed", problem=str(problem))
+            break
         if stored is None:
             break
         found += stored
@@ -150,6 +167,7 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime)
         waiting = waiting_read(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
         if not waiting:
             return None
+        cursor.execute(_PAIRS_LOCK, {"ids": [each.id for each in waiting]})
         stored, again = 0, []
         for _scope, of_scope in groupby(waiting, key=lambda each: each.scope_id):
             new, known = _scope_compare(list(of_scope), policies, now=now)

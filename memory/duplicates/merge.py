@@ -28,6 +28,11 @@ SUPERSEDES = "supersedes"
 SUPERSEDED = "superseded"
 
 _LOCK = f"WITH {HELD} SELECT id, state FROM held"
+# All pairs of both topics: those that lose one of theirs are taken off the list.
+_PAIRS_LOCK = """
+SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
+ORDER BY id FOR NO KEY UPDATE
+"""
 _FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
 State = DuplicatePair.State
@@ -209,6 +214,7 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
     cursor.execute(_LOCK, {"topics": ids})
     states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
     cursor.execute(_FIELDS_LOCK, {"topics": ids})
+    cursor.execute(_PAIRS_LOCK, {"topics": ids})
     pair = _pair_lock(pair_id, principal=principal)
     _undecided(pair)
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))

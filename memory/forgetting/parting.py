@@ -146,7 +146,12 @@ UPDATE memory_topicmention m SET identifiers = b.identifiers, words = b.words, a
 FROM jsonb_populate_record(NULL::memory_topicmention, %(mention)s) b WHERE m.topic_id = b.topic_id
 """,
 )
-_LOOK = "UPDATE memory_duplicatelook SET waiting = true WHERE topic_id = ANY(%(topics)s)"
+_LOOK = """
+WITH held AS MATERIALIZED (
+    SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(topics)s) ORDER BY topic_id FOR UPDATE
+)
+UPDATE memory_duplicatelook l SET waiting = true FROM held WHERE l.topic_id = held.topic_id
+"""
 
 _USE = ("salience", "reinforced_at", "retrieval_count", "last_retrieved_at")
 _KEYS = ("half_life", "fade", "fade_floor", "fields", "updated_at")

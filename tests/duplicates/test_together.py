@@ -129,6 +129,30 @@ def test_undo_and_merge_and_looking_at_once_end_in_one_of_the_two(http_cast: Cas
     whole()
 
 
+def test_writers_and_looks_do_not_wait_in_a_circle(http_cast: Cast):
+    agent = http_cast.agent
+    ids = [agent.remember(f"The harbor {place // 2}") for place in range(20)]
+
+    def write(seed: int) -> set[int]:
+        dice, statuses = random.Random(seed), set()
+        for turn in range(6):
+            items = [
+                {"placement": "extend_topic", "topic_id": topic, "fields": [{"name": "depth", "value": f"{turn} m"}]}
+                for topic in dice.sample(ids, 8)
+            ]
+            statuses.add(agent.post("/v1/ingest/batch", items).status)
+        return statuses
+
+    def search() -> int:
+        return sum(duplicates_find(scope, now=timezone.now()) for scope in (None, "/", None, "/"))
+
+    results = at_once([lambda: write(1), lambda: write(2), lambda: write(3), search, search])
+    assert results[:3] == [{200}] * 3
+    while duplicates_find(None, now=timezone.now()):
+        pass
+    assert DuplicatePair.objects.filter(state="open").count() == 10
+
+
 def test_a_killed_merge_is_there_whole_or_not_at_all(http_cast: Cast):
     agent, chance = http_cast.agent, random.Random(SEED)
     ids = [three(agent)[:2] for _pair in range(12)]
