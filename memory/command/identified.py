@@ -64,6 +64,7 @@ def codes_find(request: Request, conditions: str, bound: Bound, *, history: bool
         if one.kind in _GROUPED and spelled_enough(one.text):
             plain = _LABEL.sub("", one.text)
             codes |= {text: one.kind in _SIGNED for text in (one.text, plain, one.canonical) if spelled_enough(text)}
+    compared = request.kind == "identifiers"
     matches: dict[uuid.UUID, Matched] = {}
     for code, signed in codes.items():
         ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
@@ -71,7 +72,11 @@ def codes_find(request: Request, conditions: str, bound: Bound, *, history: bool
             for text in topic.texts():
                 place = spelled_find(text, code)
                 # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
-                if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place):
+                if (
+                    place
+                    and not (signed and text[slice(*place)].istitle())
+                    and not (compared and _another(text, place))
+                ):
                     why = f"It writes {text[slice(*place)]}."
                     matches.setdefault(topic.id, Matched(topic.id, why, 0.9, excerpt(text, place[0])))
                     break

@@ -41,6 +41,9 @@ def words(text: str) -> set[str]:
             ["Tom is allergic to peanuts.", "Tom is not allergic to shellfish."],
         ),
         ("Anna likes tea and coffee.", ["Anna likes tea.", "Anna likes coffee."]),
+        ("Anna eats fish and never eats meat.", ["Anna eats fish.", "Anna never eats meat."]),
+        ("Anna eats fish but rarely eats meat.", ["Anna eats fish.", "Anna rarely eats meat."]),
+        ("Anna lives in Oslo and now Ben works at Acme.", ["Anna lives in Oslo.", "Now Ben works at Acme."]),
         ("Anna and Ben live in Oslo.", ["Anna lives in Oslo.", "Ben lives in Oslo."]),
     ],
 )

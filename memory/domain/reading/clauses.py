@@ -86,10 +86,12 @@ def _first_verb(words: Sequence[Word]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where a fact begins: at ``joint`` the word that joins it, at ``start`` its own first word. ``subject`` says whose
-    it takes: that of the first fact (``shared``), with its verb (``verb``), or its ``own``."""
+    """Where a fact begins: at ``joint`` the word that joins it, at ``said`` its own first word, at ``start`` the first
+    that is no adverb, since "never" belongs to it too. ``subject`` says whose it takes: that of the fact before
+    (``shared``), with its verb (``verb``), or its ``own``."""
 
     joint: int
+    said: int
     start: int
     subject: str
 
@@ -125,15 +127,17 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
         if not joins and not comma:
             at += 1
             continue
-        start = at + 1
+        said = start = at + 1
         while start < len(words) and (
             words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
         ):
+            if words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING:
+                said = start + 1
             joins = joins or words[start].text.casefold() in _JOINING
             start += 1
         subject = _kind(words, verb, start, certain=joins)
         if subject and not _TOGETHER.search(" ".join(word.text for word in words[max(0, at - 4) : at])):
-            cuts.append(_Cut(at, start, subject))
+            cuts.append(_Cut(at, said, start, subject))
         at = max(start, at + 1)
     return cuts
 
@@ -196,17 +200,19 @@ def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut])
     clauses = [Clause(_ended(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
     for number, cut in enumerate(cuts):
         start, end = bounds[number + 1], bounds[number + 2]
+        before = sentence[words[cut.said].start : words[cut.start].start]
         said = sentence[words[cut.start].start : end].strip().rstrip(",;").strip()
         if cut.subject == "shared":
-            said = f"{subject} {said}"
+            said = f"{subject} {before}{said}"
         elif cut.subject == "verb":
             described = _described(words, verb, cut.start)
-            said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {said}"
+            said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {before}{said}"
         else:
-            said = _owned(said, words[cut.start], owner)
+            said = _capital(before + _owned(said, words[cut.start], owner))
             # What comes after it goes on with this subject: "and Ben works at Acme and plays chess".
             verb = next(at for at in range(cut.start + 1, len(words)) if _begins(words, at))
-            subject = _owned(sentence[words[cut.start].start : words[verb].start].strip(), words[cut.start], owner)
+            subject = sentence[words[cut.start].start : words[verb].start].strip()
+            subject = _capital(_owned(subject, words[cut.start], owner))
             joined = f"{subject} {words[verb].text}"
         clauses.append(Clause(_ended(said), start, end))
     return clauses
@@ -232,6 +238,10 @@ def _owned(said: str, first: Word, owner: str) -> str:
         said = f"{owner}'s{said[len(first.text) :]}"
     elif owner and plain in _PRONOUNS:
         said = owner + said[len(first.text) :]
+    return said
+
+
+def _capital(said: str) -> str:
     return said[:1].upper() + said[1:]
 
 
