@@ -64,7 +64,8 @@ def codes_find(request: Request, conditions: str, bound: Bound, *, history: bool
         if one.kind in _GROUPED and spelled_enough(one.text):
             plain = _LABEL.sub("", one.text)
             codes |= {text: one.kind in _SIGNED for text in (one.text, plain, one.canonical) if spelled_enough(text)}
-    compared = request.kind == "identifiers"
+    # As plain words a code was compared with nothing yet.
+    compared = {one.kind for one in request.identifiers} if request.kind == "identifiers" else set()
     matches: dict[uuid.UUID, Matched] = {}
     for code, signed in codes.items():
         ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
@@ -72,17 +73,13 @@ def codes_find(request: Request, conditions: str, bound: Bound, *, history: bool
             for text in topic.texts():
                 place = spelled_find(text, code)
                 # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
-                if (
-                    place
-                    and not (signed and text[slice(*place)].istitle())
-                    and not (compared and _another(text, place))
-                ):
+                if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place, compared):
                     why = f"It writes {text[slice(*place)]}."
                     matches.setdefault(topic.id, Matched(topic.id, why, 0.9, excerpt(text, place[0])))
                     break
     return list(matches.values())
 
 
-def _another(text: str, place: tuple[int, int]) -> bool:
-    """Tell whether what stands there is an identifier by itself; it was compared already, and is another one."""
-    return any(one.kind in STRONG and (one.start, one.end) == place for one in identifiers_find(text))
+def _another(text: str, place: tuple[int, int], kinds: set[str]) -> bool:
+    """Tell whether what stands there is an identifier of ``kinds``; it was compared already, and is another one."""
+    return any(one.kind in kinds and (one.start, one.end) == place for one in identifiers_find(text))
