@@ -211,12 +211,16 @@ class Eraser:
         """Tell whether it is worth reading the identifiers of ``text``, which takes a hundred times as long as this."""
         if not self._certain or not text.isascii():
             return True
-        signs = _NO_CORE.sub("", text.lower())
-        return any(
-            signs[at : at + length] in cores
-            for length, cores in self._cores.items()
-            for at in range(len(signs) - length + 1)
-        )
+        words = _NO_CORE.split(text.lower())
+        signs = "".join(words)
+        for length, cores in self._cores.items():
+            if length >= NAME_SIGNS:
+                if any(signs[at : at + length] in cores for at in range(len(signs) - length + 1)):
+                    return True
+            # What is that short is a part of almost anything; there it has to be whole words, two or three at most.
+            elif any(not cores.isdisjoint((one, one + two, one + two + three)) for one, two, three in _threes(words)):
+                return True
+        return False
 
     def _passages_in(self, text: str, *, short: bool) -> Iterator[tuple[int, int]]:
         if not self._by_first:
@@ -262,7 +266,8 @@ def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, mos
         if core is None:
             return None
         # However its signs are grouped, and filled up with zeros.
-        patterns.add("[^a-z1-9]*".join(core))
+        pattern = "[^a-z1-9]*".join(core)
+        patterns.add(pattern if len(core) >= NAME_SIGNS else f"(^|[^a-z1-9]){pattern}([^a-z1-9]|$)")
     return sorted(patterns) if len(patterns) <= most else None
 
 
@@ -285,6 +290,10 @@ def identifier_core(key: str) -> str | None:
 def anchors_pattern(anchors: list[str] | None) -> str | None:
     """Return one pattern for any of these; None stands for every text, and no anchors for none."""
     return None if anchors is None else "|".join(anchors) or "a^"
+
+
+def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(words, [*words[1:], ""], [*words[2:], "", ""], strict=False)
 
 
 def _is_bounded(text: str, start: int, end: int) -> bool:

@@ -54,6 +54,7 @@ SPELLINGS = [
     ("10.0.0.1", "at 10.0.0.1", "at 10.0.0.12"),
     ("4111 1111 1111 1111", "4111-1111-1111-1111", "5500 0000 0000 0004"),
     ("j.o.e@gmail.com", "joe@googlemail.com", "joe2@googlemail.com"),
+    ("a@x.io", "to a@x.io.", "to b@x.io, a@xx.io"),
     ("00:1A:2B:3C:4D:5E", "001a.2b3c.4d5e", "00:1A:2B:3C:4D:5F"),
 ]
 
