@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
+from memory.command.listing import listings_tidy
 from memory.duplicates.detect import duplicates_find
 from memory.extraction.work import extraction_work, extractions_stalled
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer
@@ -149,6 +150,7 @@ def tidy() -> int:
     half_lives_stray_check(now=timezone.now())
     # A writer of an older version may have been at work after the last look.
     mentions_give(anew=True)
+    listings_tidy(now=timezone.now())
     return removed
 
 

@@ -1,5 +1,6 @@
 """Topics that name an identifier, in whatever spelling."""
 
+import itertools
 import re
 import uuid
 
@@ -66,17 +67,17 @@ def codes_find(request: Request, conditions: str, bound: Bound, *, history: bool
             codes |= {text: one.kind in _SIGNED for text in (one.text, plain, one.canonical) if spelled_enough(text)}
     # As plain words a code was compared with nothing yet.
     compared = {one.kind for one in request.identifiers} if request.kind == "identifiers" else set()
+    if not codes:
+        return []
     matches: dict[uuid.UUID, Matched] = {}
-    for code, signed in codes.items():
-        ids = spelled_ids(code, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
-        for topic in topics_said(ids, ever=history).values():
-            for text in topic.texts():
-                place = spelled_find(text, code)
-                # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
-                if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place, compared):
-                    why = f"It writes {text[slice(*place)]}."
-                    matches.setdefault(topic.id, Matched(topic.id, why, 0.9, excerpt(text, place[0])))
-                    break
+    ids = spelled_ids(codes, conditions=conditions, bound=bound, history=history, most=MOST_AT_ONCE + 1)
+    for topic in topics_said(ids, ever=history).values():
+        for text, (code, signed) in itertools.product(topic.texts(), codes.items()):
+            place = spelled_find(text, code)
+            # A name in its plain form is a person's; a handle without its sign is written as it is spelled.
+            if place and not (signed and text[slice(*place)].istitle()) and not _another(text, place, compared):
+                matches[topic.id] = Matched(topic.id, f"It writes {text[slice(*place)]}.", 0.9, excerpt(text, place[0]))
+                break
     return list(matches.values())
 
 

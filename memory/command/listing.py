@@ -17,6 +17,7 @@ from memory.command.answer import Matched
 from memory.command.filters import ForgetFilter, conditions_sql, scope_of
 from memory.command.match import matches_find
 from memory.command.purge import topics_purge
+from memory.command.receipts import purges_wait
 from memory.command.rest import rest_items, rest_words, rests_keep
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
@@ -24,11 +25,15 @@ from memory.domain.identifiers import uuid7
 from memory.forgetting.ground import path_q
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE, topics_release
+from memory.ingest.apply import ingest_prepare
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Rung
+from memory.recall.fold import fold_wait
 
 VERBS = ("release", "purge")
 # Long enough to read a list, short enough that it is still what the store says.
 LISTED_FOR = dt.timedelta(hours=1)
+# So long after it expired a list still tells what was asked for.
+KEPT_FOR = dt.timedelta(days=7)
 # So many topics of a list come with the reply; the others are read page by page.
 MATCHES_SHOWN = 200
 MAX_QUERY = 2_000
@@ -39,6 +44,15 @@ _SHOWN = """
 SELECT t.id, t.title, t.summary, s.path, t.kind, t.rung, t.released_at IS NOT NULL, v.pinned
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
 WHERE t.id = ANY(%s)
+"""
+
+_ROOTS = """
+WITH RECURSIVE path AS (
+    SELECT id AS leaf, id, merged_into_id FROM memory_topic WHERE id = ANY(%s) AND merged_into_id IS NOT NULL
+    UNION ALL
+    SELECT p.leaf, t.id, t.merged_into_id FROM path p JOIN memory_topic t ON t.id = p.merged_into_id
+)
+SELECT leaf, id FROM path WHERE merged_into_id IS NULL
 """
 
 _STATES = """
@@ -159,31 +173,38 @@ def forget_execute(
     changed.
     """
     principal.require("operator")
+    row = _list_of(token, principal)
+    rests = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
+    items = rest_items(rests, why=row.reason if reason is None else reason, verb=row.verb)
+    # Embedded before anything is locked. If a topic has changed since, nothing of it is used.
+    kept = ingest_prepare(items, principal=principal, now=now, defer=False) if items else None
     with transaction.atomic():
-        row = _locked(token)
-        if row is None or row.identity != principal.identity:
-            raise NotVisible("There is no list with this token.")
+        row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
             raise Conflict(f"This list is for a {row.verb}, not for a {verb}.")
         _check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
-        _drift_check(row, ids)
         why = row.reason if reason is None else reason
-        items = rest_items(
-            {uuid.UUID(e["id"]): e["keeps"] for e in row.entries if e.get("keeps")}, why=why, verb=row.verb
-        )
         run = receipt = None
         if row.verb == ForgetListing.Verb.RELEASE:
+            _drift_check(row, ids)
             run = topics_release(ids, principal=principal, reason=why, now=now)
+            if kept:
+                rests_keep(kept, list(rests), principal=principal, now=now)
         else:
+            # In the order in which every purge waits.
+            purges_wait()
+            fold_wait()
+            _drift_check(row, ids)
+            if kept:
+                # First, so that what is still said does not count as erased.
+                rests_keep(kept, list(rests), principal=principal, now=now)
             said = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
             receipt = topics_purge(ids, principal=principal, reason=why, now=now, said=said)
             row.refresh_from_db()
-        if items:
-            rests_keep(items, principal=principal, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
-    return Executed(_told(row, now=now), len(ids), run, receipt)
+    return Executed(_told(row, now=now, matches=_matches(row.entries[:MATCHES_SHOWN])), len(ids), run, receipt)
 
 
 def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> Listing:
@@ -225,6 +246,18 @@ def listings_count(*, principal: Principal, at_most: int) -> int:
     return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
+def listings_tidy(*, now: dt.datetime) -> int:
+    """Empty what lists that expired ``KEPT_FOR`` ago say of what was asked for; return how many. One query.
+
+    Who asked to forget something does not want it kept in a list of requests. That there was a list stays on record.
+    """
+    return (
+        ForgetListing.objects.filter(expires_at__lt=now - KEPT_FOR)
+        .exclude(query="", filter={}, entries=[], reason="", question="")
+        .update(query="", filter={}, entries=[], reason="", question="")
+    )
+
+
 def _found(
     verb: str, query: str, wanted: ForgetFilter, scope: str, *, now: dt.datetime
 ) -> tuple[Sequence[Matched], bool, str]:
@@ -232,13 +265,30 @@ def _found(
     conditions = conditions_sql(wanted, scope, bound, now=now, gone=verb == "purge")
     if query:
         answer = matches_find(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
-        return answer.matches, answer.ambiguous, answer.question
+        matches = _survivors(answer.matches) if verb == "purge" else answer.matches
+        return matches, answer.ambiguous, answer.question
     with connection.cursor() as cursor:
         cursor.execute(_BY_FILTER.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound.values)
         ids = [row[0] for row in cursor.fetchall()]
     why = wanted.words()
     question = "" if ids else "Nothing in this scope is " + (why or "there") + "."
     return [Matched(topic_id, f"It is {why}.", 1.0) for topic_id in ids], False, question
+
+
+def _survivors(matches: Sequence[Matched]) -> list[Matched]:
+    """Put in place of topics that were merged those that took them in: a purge of these takes both. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ROOTS, [[match.topic_id for match in matches]])
+        roots: dict[uuid.UUID, uuid.UUID] = dict(cursor.fetchall())
+    found: dict[uuid.UUID, Matched] = {}
+    for match in matches:
+        root = roots.get(match.topic_id, match.topic_id)
+        if root != match.topic_id:
+            why = f"It took in a topic by merging. {match.why}"
+            found.setdefault(root, Matched(root, why, match.confidence, match.excerpt))
+        else:
+            found[root] = match
+    return list(found.values())
 
 
 def _states(ids: Sequence[uuid.UUID], *, lock: bool = False) -> dict[uuid.UUID, list[Any]]:
@@ -267,12 +317,15 @@ def _matches(entries: Sequence[dict[str, Any]]) -> list[Match]:
     return found
 
 
-def _locked(token: str) -> ForgetListing | None:
+def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetListing:
+    rows = ForgetListing.objects.select_for_update(no_key=True) if lock else ForgetListing.objects.all()
     try:
-        listing_id = uuid.UUID(token)
+        row = rows.filter(pk=uuid.UUID(token)).first()
     except ValueError:
-        return None
-    return ForgetListing.objects.select_for_update(no_key=True).filter(pk=listing_id).first()
+        row = None
+    if row is None or row.identity != principal.identity:
+        raise NotVisible("There is no list with this token.")
+    return row
 
 
 def _state(row: ForgetListing, now: dt.datetime) -> str:

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from django.db import connection, transaction
+
 from memory.command.aliases import aliases_follow
 from memory.command.answer import Answer, Matched, excerpt, ids_read
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
@@ -17,6 +19,8 @@ from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
 from memory.command.said import TopicSaid, facts_of, topics_said
 from memory.command.spelled import code_like
+from memory.domain.errors import ValueRefused
+from memory.domain.reading.attributes import lemmas_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.names import Mention, mentions_find, name_key, words_index
 from memory.domain.reading.proper import name_meant
@@ -34,6 +38,8 @@ NEAREST = 40
 LEAST, LEAST_OF_MANY = 0.34, 0.5
 # Two facts whose scores lie nearer to each other than this fit equally well.
 MARGIN = 0.05
+# Each name costs statements of its own.
+MOST_NAMED = 20
 
 
 class Hit(NamedTuple):
@@ -64,17 +70,35 @@ WITH possible AS MATERIALIZED (
 SELECT topic_id FROM near UNION SELECT topic_id FROM worded
 """
 
+_NEAR_LIVE = """
+(SELECT v.topic_id FROM memory_topicvector v JOIN memory_topic t ON t.id = v.topic_id
+ WHERE v.live AND v.model = {model} AND v.embedding IS NOT NULL AND {conditions}
+ ORDER BY v.embedding <#> {vector}::vector LIMIT {most})
+UNION
+(SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+ WHERE m.words && {words}::text[] AND {conditions}
+ ORDER BY cardinality(ARRAY(SELECT unnest(m.words) INTERSECT SELECT unnest({words}::text[]))) DESC, m.topic_id
+ LIMIT {most})
+"""
+# In nearly every sentence: nothing is found by them.
+COMMON = words_index(
+    "the a an is are was were be has have had do does of to in on at for with and or not it its this that"
+)
+
 
 def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Answer:
     """Return the topics among those of ``conditions`` (on a row ``t`` of Topic) that ``query`` is about.
 
-    ``history`` also takes topics that no longer say what the request names, but once did. At most eight statements;
-    names and identifiers cost the topics that mention them, facts at most twice ``NEAREST`` topics.
+    ``history`` also takes topics that no longer say what the request names, but once did. At most eight statements for
+    one name, and two or three for each further one, of which there are ``MOST_NAMED`` at most; names and identifiers
+    cost the topics that mention them, facts at most twice ``NEAREST`` topics. Raises ``ValueRefused`` for more names.
     """
     # What topics mention is asked of the index, so it has to be whole; after the first time this costs nothing.
     while mentions_give():
         pass
     request = request_parse(query)
+    if len(request.identifiers) > MOST_NAMED or len(request.names) + len(request.things) > MOST_NAMED:
+        raise ValueRefused(f"One request names at most {MOST_NAMED} persons or things. Send several, or use a filter.")
     if request.kind == "identifiers":
         return identified_find(request, conditions, bound, history=history)
     if code_like(request.body) and (codes := codes_find(request, conditions, bound, history=history)):
@@ -103,10 +127,16 @@ def names_known(names: tuple[tuple[str, ...], ...], *, conditions: str, bound: B
 
 
 def facts_near(
-    text: str, names: Sequence[Sequence[str]], *, conditions: str, bound: Bound
+    text: str, names: Sequence[Sequence[str]], *, conditions: str, bound: Bound, live: bool = False
 ) -> dict[uuid.UUID, TopicSaid]:
     """Return what the topics say that may state ``text``: those that mention every one of ``names``, the nearest of
-    them by meaning and by words. Three statements."""
+    them by meaning and by words. Four statements at most.
+
+    With ``live`` none that left retrieval is asked for, and without names the indexes of recall and of words are
+    walked; else every topic of ``conditions`` is looked at.
+    """
+    if live and not names:
+        return topics_said(_ids_walked(text, conditions, bound))
     wanted = " AND ".join(f"({_words_sql(either, bound)})" for either in names) or "true"
     vector = vector_text(embedder_get().embed_query(text))
     sql = _NEAR.format(
@@ -114,6 +144,19 @@ def facts_near(
         vector=bound.bind(vector), words=bound.bind(sorted(words_index(text))),
     )  # fmt: skip
     return topics_said(ids_read(sql, bound))
+
+
+def _ids_walked(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
+    sql = _NEAR_LIVE.format(
+        conditions=conditions, model=bound.bind(embedder_get().model_name), most=NEAREST,
+        vector=bound.bind(vector_text(embedder_get().embed_query(text))),
+        words=bound.bind(sorted(words_index(" ".join(lemmas_of(text))) | words_index(text) - COMMON)),
+    )  # fmt: skip
+    with transaction.atomic(), connection.cursor() as cursor:
+        # With further conditions the index alone would give too few (docs/recall.md).
+        cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        cursor.execute(sql, bound.values)
+        return [row[0] for row in cursor.fetchall()]
 
 
 # Names

@@ -11,12 +11,23 @@ from memory.access.principal import Principal
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, is_label, topics_said, without
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.folding import fold
-from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.apply import Prepared, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 
 # The link from what stays to the topic it was part of.
 REST_OF = "rest_of"
 
+_AGES = """
+SELECT t.id, t.created_at, v.salience FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%s)
+"""
+_LED = """
+INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
+SELECT l.source_id, d.kept, l.kind, l.created_at, l.actor
+FROM unnest(%s::uuid[], %s::uuid[]) AS d (whole, kept) JOIN memory_link l ON l.target_id = d.whole
+WHERE l.source_id <> ALL(%s::uuid[]) AND l.source_id <> d.kept
+ON CONFLICT DO NOTHING
+"""
 _LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
 
 
@@ -24,8 +35,10 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     """Return what ``topic`` says without ``facts``: title, summary and fields; None if nothing is left to say.
 
     A fact that is said twice, as title and as field, goes from both. A title that only names something is not left by
-    itself.
+    itself, and nothing is left of a topic that no query returns: what stays would come back with it.
     """
+    if not topic.live:
+        return None
     gone = {fold(fact.text).rstrip(".!?") for fact in facts}
     title, summary = topic.title, topic.summary
     fields: dict[str, str] = {}
@@ -48,14 +61,20 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     if _cut_from(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
         # The title was the beginning of the text that changed.
         title = next(iter(fields.values()), summary)[:200]
+    left = (summary, *fields.values())
+    if any(fact in fold(text) for fact in gone for text in left):
+        # It says the same once more in other surroundings: then all of it goes.
+        return None
+    if any(fact in fold(title) for fact in gone):
+        title = next((text for text in (*fields.values(), summary) if text), "")[:200]
     return {"title": title, "summary": summary, "fields": fields}
 
 
 def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
     """Return the topics that keep ``rests``, given by the topic each is part of.
 
-    They have its scope, kind, categories and links, and for a release one that leads to it. Three queries, none without
-    rests.
+    They have its scope, kind, categories, age, salience and links, and for a release one that leads to it. Four
+    queries, none without rests.
     """
     if not rests:
         return []
@@ -64,6 +83,8 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
         cursor.execute(_LINKS, [list(rests)])
         for source, target, kind in cursor.fetchall():
             linked.setdefault(source, []).append(IngestEdge(to_topic_id=target, kind=kind))
+        cursor.execute(_AGES, [list(rests)])
+        ages = {topic_id: (created_at, salience) for topic_id, created_at, salience in cursor.fetchall()}
     items = []
     for topic_id, topic in topics_said(list(rests)).items():
         rest = rests[topic_id]
@@ -74,8 +95,10 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
             IngestField(name=name, value=value, why_changed=why or None, provenance="forget")
             for name, value in rest["fields"].items()
         ]
+        created_at, salience = ages[topic_id]
         items.append(
             IngestItem(
+                created_at=created_at, salience=min(10.0, salience),
                 placement="new_topic", title=rest["title"][:1000], summary=rest["summary"] or None,
                 topic_kind=topic.kind or None, scope=topic.scope, categories=topic.categories, pinned=topic.pinned,
                 edges=[edge for edge in edges if edge.to_topic_id not in rests or verb == "release"], fields=fields,
@@ -84,12 +107,18 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
     return items
 
 
-def rests_keep(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime) -> None:
-    """Remember what stays, in the caller's transaction. As many statements as an ingest."""
-    prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
+def rests_keep(
+    prepared: Prepared, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
+) -> None:  # fmt: skip
+    """Remember what stays of the topics ``parts_of``, in the caller's transaction, and let what led to these lead there
+    too. As many statements as an ingest, and one."""
+    kept = []
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
             raise outcome
+        kept.append(outcome.topic_id)
+    with connection.cursor() as cursor:
+        cursor.execute(_LED, [list(parts_of), kept, list(parts_of)])
 
 
 def rest_words(rest: dict[str, Any]) -> str:

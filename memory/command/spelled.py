@@ -6,6 +6,7 @@ longer one.
 
 import re
 import uuid
+from collections.abc import Collection
 
 from django.db import connection
 
@@ -16,7 +17,7 @@ LEAST_SIGNS = 4
 _WORD = re.compile(r"[a-z0-9]+")
 # Between the parts of one code stands nothing longer than this.
 _GAP = re.compile(r"[\s./_:()#\\-]{0,2}")
-_PLAIN = "regexp_replace(lower({text}), '[^a-z0-9]', '', 'g') LIKE {like}"
+_PLAIN = "regexp_replace(lower({text}), '[^a-z0-9]', '', 'g') LIKE ANY({like}::text[])"
 
 _SAYING = """
 SELECT t.id FROM memory_topic t
@@ -60,10 +61,10 @@ def spelled_find(text: str, wanted: str) -> tuple[int, int] | None:
     return None
 
 
-def spelled_ids(wanted: str, *, conditions: str, bound: Bound, history: bool, most: int) -> list[uuid.UUID]:
-    """Return the topics among those of ``conditions`` whose letters and digits hold those of ``wanted``; to be checked
-    with ``spelled_find``. One query, which reads every text: it is asked only where no index has an answer."""
-    like = bound.bind("%" + "".join(_WORD.findall(fold(wanted))) + "%")
+def spelled_ids(codes: Collection[str], *, conditions: str, bound: Bound, history: bool, most: int) -> list[uuid.UUID]:
+    """Return the topics among those of ``conditions`` whose letters and digits hold those of one of ``codes``; to be
+    checked with ``spelled_find``. One query, which reads every text: it is asked only where no index has an answer."""
+    like = bound.bind(sorted({"%" + "".join(_WORD.findall(fold(code))) + "%" for code in codes}))
     sql = _SAYING.format(
         conditions=conditions, title=_PLAIN.format(text="t.title", like=like),
         summary=_PLAIN.format(text="t.summary", like=like), value=_PLAIN.format(text="r.value", like=like),

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
-from memory.command.match import asked_of, facts_near, names_alternatives, names_known
+from memory.command.match import MOST_NAMED, asked_of, facts_near, names_alternatives, names_known
 from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
 from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
@@ -23,14 +23,13 @@ from memory.domain.reading.folding import fold
 from memory.domain.reading.requests import request_parse
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
-from memory.forgetting.standing import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.mentions import mentions_give
 from memory.ingest.plan import Reply
 from memory.llm.refine import supersede_refine
-from memory.models import AuditEvent
+from memory.models import AuditEvent, Rung
 
 MAX_TEXT = 20_000
 LEAST = 0.3
@@ -93,7 +92,7 @@ def supersede(
         topics = list(dict.fromkeys(fit.fact.topic.id for fit in fits))
         # Locked and read again: what somebody changed in between is not overwritten.
         locked = topics_said(topics, lock=True)
-        if any(_texts(locked.get(fit.fact.topic.id)) != _texts(fit.fact.topic) for fit in fits):
+        if any(_stands(locked.get(fit.fact.topic.id)) != _stands(fit.fact.topic) for fit in fits):
             raise Conflict("What was to be superseded changed a moment ago. Nothing was done; send the request again.")
         return _supersede(fits, new_text, place, reason=reason, principal=principal, now=now)
 
@@ -101,9 +100,11 @@ def supersede(
 def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
     """Return the facts that ``new_text`` replaces, best first; none if nothing says the old. Raises ``Ambiguous``."""
     request = request_parse(old_query)
+    if len(request.names) > MOST_NAMED:
+        raise ValueRefused(f"One request names at most {MOST_NAMED} persons or things. Say one fact at a time.")
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
-    conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
+    conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND t.rung < {Rung.ARCHIVED:d} AND {within}"
     names = names_alternatives(request.names, scope)
     whole = replace(asked_of(request, names), also=new_text)
     fits = _fitting(whole, new_text, conditions=conditions, bound=bound)
@@ -125,7 +126,7 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
 def _fitting(
     asked: Asked, new_text: str, *, conditions: str, bound: Bound, relaxed: bool = False
 ) -> list[Fit]:  # fmt: skip
-    topics = facts_near(asked.text, asked.names, conditions=conditions, bound=bound)
+    topics = facts_near(asked.text, asked.names, conditions=conditions, bound=bound, live=True)
     facts = [fact for topic in topics.values() for fact in facts_of(topic)]
     return _continuing(facts_fit(asked, facts, strict=not relaxed), new_text, relaxed=relaxed)
 
@@ -177,8 +178,8 @@ def _inside(part: Fact, whole: Fact) -> bool:
     return same and len(part.clauses) > 1 and len(whole.clauses) == 1
 
 
-def _texts(topic: TopicSaid | None) -> list[str]:
-    return topic.texts() if topic is not None else []
+def _stands(topic: TopicSaid | None) -> tuple[bool, list[str]]:
+    return (False, []) if topic is None else (topic.live, topic.texts())
 
 
 def _supersede(
@@ -189,17 +190,17 @@ def _supersede(
         by_topic.setdefault(fit.fact.topic.id, []).append(fit.fact)
     stands: uuid.UUID | None = None
     done: list[Superseded] = []
-    emptied: list[uuid.UUID] = []
     for topic_id, facts in by_topic.items():
         topic = facts[0].topic
         rest = rest_of(topic, facts)
-        if rest is None and stands is None and topic.live:
+        if rest is None and stands is None:
             _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
             stands = topic_id
             done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
         elif rest is None:
-            emptied.append(topic_id)
-            done.append(Superseded(topic_id, "whole", facts[0].element.text, ""))
+            # It says the same once more, so it learns the new as well: no agent's word takes a topic away.
+            _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
+            done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
         elif stands is None and _own_field(facts):
             _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
             stands = topic_id
@@ -209,8 +210,6 @@ def _supersede(
             element = facts[0].element
             after = without(element.text, [fact for fact in facts if fact.element == element])
             done.append(Superseded(topic_id, "part", element.text, after))
-    if emptied:
-        topics_release(emptied, principal=principal, reason=reason or "superseded", now=now)
     if stands is None:
         source = fits[0].fact.topic if fits else None
         stands = _remember(new_text, source, list(by_topic), scope, reason=reason, principal=principal, now=now)

@@ -53,6 +53,9 @@ SELECT t.id, t.scope_id FROM memory_topic t
 WHERE NOT EXISTS (SELECT FROM memory_topicmention m WHERE m.topic_id = t.id)
 ORDER BY t.id LIMIT %s FOR NO KEY UPDATE OF t SKIP LOCKED
 """
+_ANY_LACKING = """
+SELECT 1 FROM memory_topic t WHERE NOT EXISTS (SELECT FROM memory_topicmention m WHERE m.topic_id = t.id) LIMIT 1
+"""
 _SAID = """
 SELECT t.id, false, said FROM memory_topic t CROSS JOIN LATERAL (VALUES (t.title), (t.summary)) v (said)
 WHERE t.id = ANY(%(ids)s)
@@ -137,7 +140,10 @@ def mentions_give(*, anew: bool = False) -> int:
         cursor.execute(_LACKING, [TOPICS_PER_STEP])
         lacking: dict[uuid.UUID, int] = dict(cursor.fetchall())
         if not lacking:
-            _Known.complete.set()
+            # Those that somebody writes to at this moment were passed over, and still lack their row.
+            cursor.execute(_ANY_LACKING)
+            if cursor.fetchone() is None:
+                _Known.complete.set()
             return 0
         _Known.complete.clear()
         cursor.execute(_SAID, {"ids": list(lacking)})

@@ -1,11 +1,14 @@
 """Release and purge over the API: the list first, then exactly the list, and nothing else."""
 
 import datetime as dt
+import uuid
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from memory import jobs
+from memory.command.verify import erasure_verify
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Topic
 from tests.cast import Caller, Clock
 
@@ -193,3 +196,59 @@ def test_only_operators_forget_on_command(agent: Caller, reader: Caller, nobody:
     for caller, status in ((agent, 403), (reader, 403), (nobody, 401)):
         assert caller.post("/v1/forget", {"verb": "release", "query": "Anna", "dry_run": False}).status == status
     assert found(agent, "Anna Berg") == {"Anna Berg plays the oboe."}
+
+
+def test_what_a_purge_of_one_fact_leaves_keeps_its_age_and_its_links_and_is_no_trace(operator: Caller) -> None:
+    old = (timezone.now() - dt.timedelta(days=40)).isoformat()
+    whole = remember(operator, "Nils lives in Bergen and works as a glazier.", created_at=old, salience=0.7)
+    other = remember(operator, "The glaziers of Bergen.", edges=[{"to_topic_id": whole, "kind": "mentions"}])
+
+    forget(operator, "purge", query="Nils lives in Bergen", dry_run=False)
+
+    (kept,) = Topic.objects.filter(title="Nils works as a glazier.")
+    assert kept.created_at.isoformat()[:10] == old[:10]
+    assert list(kept.links_in.values_list("source_id", "kind")) == [(uuid.UUID(other), "mentions")]
+    assert erasure_verify().ok
+
+
+def test_a_purge_of_one_fact_brings_nothing_back_that_was_released(operator: Caller) -> None:
+    remember(operator, "Nils lives in Bergen and works as a glazier.")
+    forget(operator, query="everything about Nils", dry_run=False)
+
+    forget(operator, "purge", query="Nils lives in Bergen", dry_run=False)
+
+    assert found(operator, "Nils works as a glazier") == set()
+    assert not Topic.objects.exists()
+
+
+def test_a_purge_finds_what_a_merge_took_in(operator: Caller) -> None:
+    survivor = remember(operator, "The tea is in the left drawer.")
+    loser = remember(operator, "The tea is in the left drawer, says Anna Kowalska.")
+    Topic.objects.filter(pk=loser).update(merged_into=survivor)
+
+    listed = forget(operator, "purge", query="Anna Kowalska")
+
+    assert [match["topic_id"] for match in listed["matches"]] == [survivor]
+    assert "merging" in listed["matches"][0]["why"]
+    assert forget(operator, "purge", token=listed["token"])["executed"]
+    assert not Topic.objects.exists()
+
+
+def test_one_request_names_so_many_things_and_no_more(operator: Caller) -> None:
+    refused = operator.post("/v1/forget", {"verb": "release", "query": " ".join(f"@someone_{n}" for n in range(30))})
+
+    assert refused.status == 422
+    assert "at most 20" in refused.detail
+
+
+def test_what_was_asked_for_is_forgotten_a_week_after_the_list_expired(operator: Caller, clock: Clock) -> None:
+    remember(operator, "Anna Berg plays the oboe.")
+    forget(operator, query="Anna Berg", reason="asked by Anna Berg")
+
+    jobs.tidy()
+    assert ForgetListing.objects.get().query == "Anna Berg"
+    clock.forward(days=8)
+    jobs.tidy()
+
+    assert "Anna" not in str(ForgetListing.objects.values().get())
+    assert ForgetListing.objects.get().count == 1
