@@ -7,11 +7,11 @@ from memory.domain.reading.folding import fold
 _NOT = re.compile(
     r"\b(?:not|never|no|none|nothing|nobody|neither|nor|without|cannot|hardly|stopped|quit|ceased|ended|avoids?|refuses?|lacks?|"
     r"no\s+longer|not\s+any\s*more|free\s+of|instead\s+of|"
-    r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|plus|non|mai|senza|nao|nem|sem|"
+    r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|ne|non|mai|senza|nao|nem|sem|"
     r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|\w+n't\b"
 )
 # Words that say "not" in another language only; in English they are something else.
-_ENGLISH = re.compile(r"\b(?:plus|non|mai|sin|pas|sans)\b")
+_ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")
 _ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
 # Said in two words, denied once.
 _NEITHER = re.compile(r"\bneither\b(.*?)\bnor\b")
