@@ -1,7 +1,7 @@
 """Forgetting on command: /v1/forget for operators, /v1/supersede for whoever may remember."""
 
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -18,8 +18,6 @@ from memory.command.supersede import Ambiguous, supersede
 from memory.domain.errors import RequestRefused
 
 router = Router(tags=["command"])
-
-T = TypeVar("T")
 
 _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
@@ -41,11 +39,7 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
         )
         return json_reply(_reply(done.listing, done.listing.matches))
-    said = payload.filter
-    wanted = None if said is None else ForgetFilter(
-        scope=said.scope, older_than=said.older_than, categories=_tuple(said.categories), kinds=_tuple(said.kinds),
-        ids=_tuple(said.ids),
-    )  # fmt: skip
+    wanted = None if payload.filter is None else ForgetFilter.of(payload.filter.model_dump())
     listing = forget_list(
         payload.verb, query=payload.query, wanted=wanted, scope=payload.scope, reason=payload.reason,
         principal=principal, now=now,
@@ -82,10 +76,6 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
             "superseded": [asdict(entry) | {"topic_id": str(entry.topic_id)} for entry in done.superseded],
         }
     )
-
-
-def _tuple(values: list[T] | None) -> tuple[T, ...] | None:
-    return None if values is None else tuple(values)
 
 
 def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:

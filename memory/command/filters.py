@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,16 @@ class ForgetFilter:
     categories: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
     ids: tuple[uuid.UUID, ...] | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "ForgetFilter":
+        """Return the filter that JSON tells; ids may be text."""
+        lists = {name: None if said.get(name) is None else tuple(said[name]) for name in ("categories", "kinds", "ids")}
+        ids = lists.pop("ids")
+        return cls(
+            scope=said.get("scope"), older_than=said.get("older_than"), **lists,
+            ids=None if ids is None else tuple(uuid.UUID(str(topic_id)) for topic_id in ids),
+        )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
         """Return the filter as JSON, without what it leaves open."""

@@ -13,9 +13,10 @@ from memory.domain.reading.requests import Request
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
 
-_LABEL = re.compile(r"^[^\W\d_]+[\s:#.-]+")
-_SIGNED = frozenset({"handle", "hashtag"})
 # "ISBN 0-306-40615-2" may stand without the word.
+_LABEL = re.compile(r"^[^\W\d_]+[\s:#.-]+")
+# Kinds that a sign begins.
+_SIGNED = frozenset({"handle", "hashtag"})
 # Kinds that people write in other groups; in an address the groups tell one from another.
 _GROUPED = frozenset({"code", "handle", "hashtag", "isbn", "path", "ssn", "vin", "card", "iban", "hash"})
 

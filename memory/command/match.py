@@ -187,10 +187,6 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
     return Answer(matches, question="" if matches else f"Nothing here mentions {told}.")
 
 
-def _mention(text: str, name: str) -> Mention | None:
-    return next(iter(mentions_find(text, name)), None)
-
-
 def _of_one_kind(found: list[Hit]) -> list[Hit]:
     """Leave out words that merely look like the name where other topics write it as one: "mark the day" beside Mark,
     ``@ann`` beside Ann."""
@@ -233,8 +229,10 @@ def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answe
     refined = fits_refined(fits, lambda texts: matches_refine(request.text, texts))
     if refined is not None and refined[0]:
         chosen, unsure = refined
-        asked = f"{len(chosen)} facts may be meant. Which?" if unsure else ""
-        return Answer(_by_topic(chosen), ambiguous=unsure and not _one_meaning(chosen), question=asked)
+        several = not _one_meaning(chosen)
+        asked = f"{len(_by_topic(chosen))} topics may be meant. Which?" if several or unsure else ""
+        # Of several the model may be sure; whoever asked says so too before they go.
+        return Answer(_by_topic(chosen), ambiguous=several and not request.many, question=asked)
     fits = [fit for fit in fits if fit.score >= (LEAST_OF_MANY if request.many else LEAST)]
     if not fits or (refined is not None and not refined[0]):
         return Answer(question=f"Nothing here says {request.body!r}.")

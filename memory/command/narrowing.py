@@ -30,17 +30,8 @@ def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Pri
 
 def listing_repeat(listing: Listing, *, principal: Principal, now: dt.datetime) -> Listing:
     """Return a new list for the same request, of the store as it is at ``now``. As ``forget_list``."""
-    said = listing.filter
-    wanted = ForgetFilter(
-        scope=said.get("scope"), older_than=said.get("older_than"), kinds=_tuple(said.get("kinds")),
-        categories=_tuple(said.get("categories")),
-        ids=tuple(map(uuid.UUID, said["ids"])) if "ids" in said else None,
-    )  # fmt: skip
+    wanted = ForgetFilter.of(listing.filter)
     return forget_list(
         listing.verb, query=listing.query or None, wanted=wanted, scope=listing.scope, reason=listing.reason,
         principal=principal, now=now,
     )  # fmt: skip
-
-
-def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)

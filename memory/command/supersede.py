@@ -30,13 +30,13 @@ from memory.ingest.mentions import mentions_give
 from memory.ingest.plan import Reply
 from memory.llm.refine import supersede_refine
 from memory.models import AuditEvent, Rung
+from memory.models.links import SUPERSEDES
 
 MAX_TEXT = 20_000
 LEAST = 0.3
 MARGIN = 0.015
 # How much it counts, beside the request, that the new text goes on with an old fact.
 CONTINUES = 0.5
-SUPERSEDES = "supersedes"
 
 
 @dataclass(frozen=True, slots=True)

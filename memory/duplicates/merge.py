@@ -20,11 +20,10 @@ from memory.forgetting.by_hand import HandAction, hand_run_id, hand_run_write
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.state import HELD
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
+from memory.models.links import SUPERSEDES
 from memory.policy.effective import policies_current
 
 MOST_AT_ONCE = 200
-# The kind of link that leads from what is true now to what was before.
-SUPERSEDES = "supersedes"
 SUPERSEDED = "superseded"
 
 _LOCK = f"WITH {HELD} SELECT id, state FROM held"

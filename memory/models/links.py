@@ -2,6 +2,9 @@
 
 from django.db import models
 
+# The kind of link that leads from what is true now to what was before.
+SUPERSEDES = "supersedes"
+
 
 class Link(models.Model):
     """``source`` relates to ``target`` as ``kind`` says, such as ``follows`` or ``part_of``. Cycles are allowed."""
