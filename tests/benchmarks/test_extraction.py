@@ -117,5 +117,4 @@ def test_facts_of_conversations(seen: bool) -> None:
     )
     # At the same rate of mistaken pairs, what is told is more often something to remember.
     each = 1 + len(THRESHOLDS)
-    assert float(str(rows[0][3])) > float(str(rows[2 * each][3]))
-    assert float(str(rows[0][4])) > float(str(rows[each][4]))
+    assert float(str(rows[0][3])) > max(float(str(rows[each][3])), float(str(rows[2 * each][3])))
