@@ -1,10 +1,14 @@
 """Two texts say the same, or differ in something that matters."""
 
+from typing import Any, ClassVar
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.domain.reading.likeness import Saying, differences_that_matter, sayings_differ, words_shared
+from memory.domain.reading.likeness_tokens import tokens_read
+from memory.domain.reading.vocabulary import name_known, word_known
 
 SAME = [
     ("Anna prefers oat milk in her coffee", "anna prefers oat milk in her coffee."),
@@ -112,6 +116,44 @@ def test_words_in_common_tell_of_one_subject():
     assert (shared.share >= 0.5, shared.words, shared.names) == (True, 2, 0)
     shared = words_shared("Anna lives in Oslo", "Anna prefers oat milk")
     assert (shared.words, shared.names) == (0, 1)
+
+
+@pytest.mark.parametrize("letters", ["aardvark", "xq", "-a"])
+def test_a_word_of_any_length_is_compared(letters: str):
+    # The tagger would need hours for it.
+    long = (letters * 20_000)[:20_000]
+    assert not word_known(long)
+    assert not name_known(long)
+    assert differences_that_matter(long[:-5], f"{long[:-5]} harbor")
+    assert words_shared(f"{long[:-500]} harbor", "the harbor opens").words == 1
+
+
+class Counted(str):
+    """A text that counts the signs copied out of it."""
+
+    __slots__ = ()
+    copied: ClassVar[int] = 0
+
+    def __getitem__(self, place: Any) -> str:
+        found = super().__getitem__(place)
+        Counted.copied += len(found)
+        return found
+
+
+def test_the_work_grows_no_faster_than_a_text_without_spaces():
+    copied = []
+    for length in (1_000, 10_000):
+        Counted.copied = 0
+        assert len(tokens_read(Counted("我们在三楼开会" * (length // 7)))) > length // 2
+        copied.append(Counted.copied)
+    assert copied[1] < 12 * copied[0]
+
+
+@pytest.mark.parametrize("said", ["我们在三楼开会", "a-", "w1,", "a@b ", "\n", " "])
+def test_ten_thousand_signs_are_compared(said: str):
+    one = (said * 10_000)[:10_000]
+    (found, *_more) = differences_that_matter(f"{one} harbor", f"{one} quay")
+    assert (found.one, found.other) == ("harbor", "quay")
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=80)

@@ -21,6 +21,8 @@ LONGEST_TAGGED = 40
 MOST_TAGGED = 600
 # Stands for what the tagger is not shown.
 _STRANGE = "Xyz"
+# Known forms have a logarithm of 9 to 17 below nothing, guessed ones of 28 and more.
+_LIKELY = -22.0
 
 FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0", "VDZ", "VDD", "VDB", "VVB"})
 # Said in the third person or in the past, so that no noun and no infinitive is taken for one.
@@ -68,6 +70,20 @@ def words_tag(sentence: str) -> tuple[Word, ...]:
         read = token != _STRANGE and bool(lemma)
         words.append(Word(text, str(lemma if read else text).casefold(), str(tag) if read else "UNC", start, end))
     return tuple(_mended(words))
+
+
+@lru_cache(maxsize=65_536)
+def word_tags(word: str) -> tuple[str, ...]:
+    """Return the parts of speech that a word by itself is likely to have, likeliest first; none if the tagger does not
+    know it, and for words in other scripts and longer than ``LONGEST_TAGGED``. About 50 microseconds, once a word."""
+    if not word or not _readable(word):
+        return ()
+    with _LOCK:
+        tagger = _tagger()
+        kept = tagger.cache.get(word)
+        if kept is not None:
+            return tuple(tagger.int2tag[tag] for tag, _likely in sorted(kept, key=lambda reading: -reading[1]))
+        return tuple(tag for tag, likely in tagger.tag_word(word) if likely > _LIKELY)
 
 
 def _readable(text: str) -> bool:

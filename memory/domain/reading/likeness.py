@@ -5,7 +5,7 @@ Case, punctuation, accents, filler words, word order, plurals, usual abbreviatio
 the pen do not count. Everything else does: the doubtful case is left to a person (docs/duplicates.md).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
@@ -118,12 +118,12 @@ def _telling(text: str) -> list[Token]:
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:
     """Return which word is which, by place, and the words of either side without a counterpart."""
     pairs: dict[int, int] = {}
-    places: dict[str, list[int]] = defaultdict(list)
+    places: dict[str, deque[int]] = defaultdict(deque)
     for place, token in enumerate(right):
         places[token.key].append(place)
     for place, token in enumerate(left):
         if places[token.key]:
-            pairs[place] = places[token.key].pop(0)
+            pairs[place] = places[token.key].popleft()
     taken = set(pairs.values())
     loose_left = [place for place in range(len(left)) if place not in pairs]
     loose_right = [place for place in range(len(right)) if place not in taken]

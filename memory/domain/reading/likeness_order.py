@@ -86,9 +86,10 @@ def _run(tokens: Sequence[Any], place: int) -> bool:
 def _sequence(tokens: Sequence[Any], places: Sequence[int], names: Mapping[str, str]) -> list[str]:
     """Return the keys in order, those that make up a list by themselves."""
     groups: list[list[str]] = []
+    there = set(places)
     for place in places:
         token = tokens[place]
-        if groups and token.listed and place - 1 in places:
+        if groups and token.listed and place - 1 in there:
             groups[-1].append(token.key)
         else:
             groups.append([token.key])

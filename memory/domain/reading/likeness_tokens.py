@@ -28,14 +28,15 @@ Sort = Literal["number", "date", "identifier", "name", "negation", "word", "orde
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+# A repetition with a bound is tried from every sign of a text without spaces, and would else read all the rest.
 _TOKEN: Final = re.compile(
     rf"""(?P<iso>\b\d{{4}}-\d\d?-\d\d?\b)
     |(?P<dmy>\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>\d{{4}})\b)?)
     |(?P<mdy>\b(?P<m2>{_MONTH})\b\.?\s+(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(?P<y2>\d{{4}})\b)?)
     |(?P<clock>\b(?P<h>\d\d?)(?:[:.](?P<min>\d\d))?\s*(?P<half>[ap])\.?m\b\.?|\b(?P<h24>\d\d?):(?P<min24>\d\d)\b(?!:))
     |(?P<short>\bw/o?(?!\w)|\bb/c\b)
-    |(?P<code>[^\W_](?:[\w+-]|[.:/@\#=&?~%](?=[\w/]))*[/@:\#_=\\](?:[\w+/-]|[.:/@\#=&?~%](?=[\w/]))*
-       |[^\W\d_](?:\w)*(?:-\w+)*-\d[\w-]*|[^\W\d_]+\+\+)
+    |(?P<code>[^\W_](?:[\w+-]|[.:/@\#=&?~%](?=[\w/])){{0,200}}[/@:\#_=\\](?:[\w+/-]|[.:/@\#=&?~%](?=[\w/]))*
+       |[^\W\d_]\w{{0,99}}(?:-\w{{1,100}}){{0,20}}-\d[\w-]*|[^\W\d_]{{1,60}}\+\+)
     |(?P<number>(?<!\w)[-+]?\d+(?:[.,:/-]\d+)*)(?P<unit>[^\W\d_]+\b|%)?
     |(?P<sign>[{_UNSPACED}])
     |(?P<money>[$€£¥%°<>≤≥≠±])
@@ -45,7 +46,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _END: Final = re.compile(r"[.!?:;\n][\s\"')]*$")
-_JOIN: Final = re.compile(r"^\s*(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och)\b)\s*$", re.IGNORECASE)
+_JOIN: Final = re.compile(r"(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och))$", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -70,8 +71,9 @@ def tokens_read(text: str) -> list[Token]:
     under, end = "", 0
     for match in _TOKEN.finditer(plain):
         between = text[end : match.start()]
-        initial = not found or bool(_END.search(text[: match.start()][-4:]))
-        if _END.search(between):
+        initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
+        # A long stretch of space ends a sentence no more than a short one, and is looked at from every place in it.
+        if _END.search(between[-40:]):
             under = ""
         end = match.end()
         for token in _tokens(match, text, initial=initial):
@@ -81,7 +83,7 @@ def tokens_read(text: str) -> list[Token]:
                 and previous.sort == token.sort
                 # With a new subject begins a new clause, not another member of a list.
                 and token.key not in SUBJECTS
-                and bool(_JOIN.match(text[previous.span[1] : token.span[0]]))
+                and bool(_JOIN.match(text[previous.span[1] : token.span[0]].strip()))
             )
             if token.key in DIRECTED or token.sort == "negation":
                 under = token.key
