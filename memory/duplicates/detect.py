@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import structlog
 from django.db import OperationalError, connection, transaction
@@ -101,8 +102,8 @@ def duplicates_find(
     scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS
 ) -> int:  # fmt: skip
     """Compare topics that were written since the last look, at ``scope`` and below or anywhere, and store at most
-    about ``limit`` new pairs; return how many. Where the mode is ``off`` nothing is compared; where it is ``auto``,
-    pairs in which nothing that matters differs are merged.
+    ``limit`` new pairs; return how many. Topics of pairs that were left out for that go on waiting. Where the mode is
+    ``off`` nothing is compared; where it is ``auto``, pairs in which nothing that matters differs are merged.
 
     With a scope, topics there that were passed by once, while the mode was off, are compared too. A vector search per
     topic and a look-up by title, in steps of ``TOPICS_A_STEP`` topics: a dozen statements each and one transaction, so
@@ -115,10 +116,11 @@ def duplicates_find(
     found = 0
     while found < limit and time.monotonic() < until:
         try:
-            stored = _step(scopes, policies, now=now)
+            stored = _step(scopes, policies, room=limit - found, now=now)
         except OperationalError as problem:
             # A purge was in the way; what was being compared still waits.
-            logger.warning("duplicates_step_failed", problem=str(problem))
+            # The database quotes rows in what it says, so only its kind goes into the log.
+            logger.warning("duplicates_step_failed", problem=type(problem.__cause__ or problem).__name__)
             break
         if stored is None:
             break
@@ -158,8 +160,8 @@ def _says(text: str, said: Sequence[str]) -> bool:
     return any(each and not differences_that_matter(text, each) for each in said)
 
 
-def _step(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime) -> int | None:
-    """Compare the next topics; return how many new pairs were stored, None if nothing waits."""
+def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:
+    """Compare the next topics; return how many new pairs were stored, ``room`` at most, None if nothing waits."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
         if not cursor.fetchone()[0]:
@@ -168,20 +170,35 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime)
         if not waiting:
             return None
         cursor.execute(_PAIRS_LOCK, {"ids": [each.id for each in waiting]})
-        stored, again = 0, []
-        for _scope, of_scope in groupby(waiting, key=lambda each: each.scope_id):
-            new, known = _scope_compare(list(of_scope), policies, now=now)
-            stored += new
-            again += known
-        ids = [each.id for each in waiting]
-        cursor.execute(_LAPSE, {"ids": ids, "again": again})
+        stored, again, compared = 0, list[uuid.UUID](), list[Waiting]()
+        left: set[uuid.UUID] = set()
+        for _scope, members in groupby(waiting, key=lambda each: each.scope_id):
+            if stored >= room:
+                break
+            of_scope = list(members)
+            written = _scope_compare(of_scope, policies, room=room - stored, now=now)
+            stored += written.new
+            again += written.again
+            left |= written.left
+            compared += of_scope
+        cursor.execute(_LAPSE, {"ids": [each.id for each in compared], "again": again})
+        done = [each for each in compared if each.id not in left]
+        ids = [each.id for each in done]
         cursor.execute(_LOOKS_LOCK, {"ids": ids})
-        cursor.execute(_LOOKED, {"ids": ids, "hashes": [each.text_hash for each in waiting]})
+        cursor.execute(_LOOKED, {"ids": ids, "hashes": [each.text_hash for each in done]})
         return stored
 
 
-def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, now: dt.datetime) -> tuple[int, list[uuid.UUID]]:
-    """Compare topics of one scope; return how many pairs are new, and the ids of all that were found."""
+class _Written(NamedTuple):
+    """How many pairs are new, the ids of all that are open, and the topics of those there was no room for."""
+
+    new: int
+    again: list[uuid.UUID]
+    left: set[uuid.UUID]
+
+
+def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
+    """Compare topics of one scope, and store the pairs: ``room`` new ones at most."""
     knobs = policies.knobs(waiting[0].path)
     near = near_find(
         [each.id for each in waiting], scope_id=waiting[0].scope_id, exact_below=knobs.recall_exact_below,
@@ -198,36 +215,42 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, now: dt.da
         if verdict is not None:
             judged[pair] = verdict
     hashes = {topic_id: side.text_hash for topic_id, side in sides.items()}
-    return _pairs_write(judged, waiting[0], {each: sides[each].kind for each in ids}, hashes, now=now)
+    return _pairs_write(judged, waiting[0], {each: sides[each].kind for each in ids}, hashes, room=room, now=now)
 
 
 def _pairs_write(
     judged: Mapping[Near, Verdict], place: Waiting, kinds: Mapping[uuid.UUID, str], hashes: Mapping[uuid.UUID, str], *,
-    now: dt.datetime,
-) -> tuple[int, list[uuid.UUID]]:  # fmt: skip
+    room: int, now: dt.datetime,
+) -> _Written:  # fmt: skip
     rows = DuplicatePair.objects.filter(
         one_id__in={pair.one for pair in judged}, other_id__in={p.other for p in judged}
     )
     known = {(row.one_id, row.other_id): row for row in rows}
     new, renewed, again, opened = [], [], [], 0
+    left: set[uuid.UUID] = set()
     for pair, verdict in judged.items():
         row = known.get((pair.one, pair.other))
         said = (hashes[pair.one], hashes[pair.other])
+        known_open = row is not None and row.state == State.OPEN
+        if row is not None and not known_open and row.state != State.LAPSED and (row.one_hash, row.other_hash) == said:
+            # Decided, and both still say the same.
+            continue
+        if not known_open and len(new) + opened >= room:
+            left |= {pair.one, pair.other}
+            continue
         if row is None:
             row = DuplicatePair(
                 id=uuid7(now_ms=int(now.timestamp() * 1000)), scope_id=place.scope_id, one_id=pair.one,
                 other_id=pair.other, found_at=now,
             )  # fmt: skip
             new.append(row)
-        elif row.state in (State.OPEN, State.LAPSED) or (row.one_hash, row.other_hash) != said:
+        else:
             # Decided once, and one of the two says something else by now: it is a new question.
-            if row.state != State.OPEN:
+            if not known_open:
                 opened += 1
                 row.found_at, row.decided_at, row.decided_by, row.reason = now, None, "", ""
                 row.run, row.survivor = None, None
             renewed.append(row)
-        else:
-            continue
         row.state, row.kind = State.OPEN, kinds[pair.one]
         row.verdict, row.held, row.differences = verdict.verdict, verdict.held, verdict.differences
         row.similarity, row.same_title = pair.cosine, pair.same_title
@@ -239,7 +262,7 @@ def _pairs_write(
             "state", "kind", "verdict", "held", "differences", "similarity", "same_title", "one_hash", "other_hash",
             "found_at", "decided_at", "decided_by", "reason", "run", "survivor",
         ])  # fmt: skip
-    return len(new) + opened, again
+    return _Written(len(new) + opened, again, left)
 
 
 def _renew(scope: str) -> list[int]:

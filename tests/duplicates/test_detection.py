@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from memory.access.principal import SYSTEM
@@ -48,14 +48,38 @@ def test_a_heading_that_many_share_names_nothing(agent: Caller):
     assert look() == 0
 
 
-def test_no_more_than_about_fifty_pairs_are_stored_at_a_time(agent: Caller, operator: Caller):
+def test_no_more_than_fifty_pairs_are_stored_at_a_time(agent: Caller, operator: Caller):
     items = [{"placement": "new_topic", "title": f"harbor {place // 2}"} for place in range(400)]
     operator.post("/v1/ingest/batch", items).ok()
-    first = look()
-    assert 50 <= first <= 100
-    while look():
-        pass
+    assert [look() for _turn in range(5)] == [50, 50, 50, 50, 0]
     assert DuplicatePair.objects.count() == 200
+    assert not DuplicateLook.objects.filter(waiting=True).exists()
+
+
+def test_topics_with_more_pairs_than_a_look_stores_go_on_waiting(agent: Caller, operator: Caller):
+    # Seven with one title are 21 pairs, and 63 of them fit into one step: 189 pairs.
+    items = [{"placement": "new_topic", "title": f"harbor {place // 7}"} for place in range(63)]
+    operator.post("/v1/ingest/batch", items).ok()
+    assert look() == DuplicatePair.objects.count() == 50
+    assert 0 < DuplicateLook.objects.filter(waiting=True).count() < 63
+    assert [look() for _turn in range(4)] == [50, 50, 39, 0]
+    assert DuplicatePair.objects.filter(state="open").count() == 189
+    assert not DuplicateLook.objects.filter(waiting=True).exists()
+
+
+def test_what_the_database_quotes_of_a_row_is_not_in_the_log(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    def broken(*_args: Any, **_more: Any) -> Any:
+        raise OperationalError("deadlock in row (The harbor of Oslo)")
+
+    twins(agent)
+    monkeypatch.setattr("memory.duplicates.detect.near_find", broken)
+    assert look() == 0
+    logged = caplog.text + "".join(capfd.readouterr())
+    assert "duplicates_step_failed" in logged
+    assert "OperationalError" in logged
+    assert "Oslo" not in logged
 
 
 def test_archived_and_released_topics_are_passed_by(agent: Caller, operator: Caller):
