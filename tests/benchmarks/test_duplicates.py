@@ -2,10 +2,13 @@
 
 import math
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
 
+from memory.embedding import embedder_reset
 from memory.models import DuplicatePair
 from memory.models.duplicates import DuplicateLook
 from tests.benchmarks.report import table
@@ -14,7 +17,7 @@ from tests.cast import cast_make, in_process
 from tests.duplicates.planted import SCOPE, outcome, plant, search_all
 from tests.forgetting.shop import policy_put
 
-pytestmark = [pytest.mark.bench, pytest.mark.meaning, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.bench, pytest.mark.django_db(transaction=True)]
 
 SIZES = (2_000, 20_000)
 
@@ -25,6 +28,7 @@ def _clear() -> None:
         cursor.execute("TRUNCATE memory_duplicatepair, memory_duplicatelook, memory_forgetrun CASCADE")
 
 
+@pytest.mark.meaning
 def test_planted_near_duplicates_are_found_and_no_look_alike_is_merged():
     _clear()
     operator = cast_make(in_process).operator
@@ -56,11 +60,20 @@ def test_planted_near_duplicates_are_found_and_no_look_alike_is_merged():
     _clear()
 
 
+@pytest.fixture
+def _letters(settings: Any) -> Iterator[None]:
+    settings.MEMSTATE_EMBEDDER = "tests.benchmarks.trigrams.TrigramEmbedder"
+    embedder_reset()
+    yield
+    embedder_reset()
+
+
+@pytest.mark.usefixtures("_letters")
 def test_detection_grows_no_faster_than_n_log_n():
     rows = []
+    operator = cast_make(in_process).operator
     for size in SIZES:
         _clear()
-        operator = cast_make(in_process).operator
         plant(operator, facts=size - size // 5, near=size // 10, alike=size // 10)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
@@ -75,6 +88,6 @@ def test_detection_grows_no_faster_than_n_log_n():
         [(f"{row[0]:,}", *row[1:]) for row in rows],
     )  # fmt: skip
     print(f"\nper n log n, the larger costs {growth:.2f} times the smaller")
-    # Below the bound by a wide margin, so that a slow machine does not fail: quadratic growth would be about 7.7.
+    # By a wide margin, so that a busy machine does not fail it: quadratic growth would be about 7.7.
     assert growth < 3
     _clear()

@@ -46,12 +46,21 @@ def plant(operator: Caller, *, facts: int, near: int, alike: int, seed: int = 5,
     ids = _ingest(operator, [fact.text() for fact in drawn])
     planted = Planted()
     chosen = iter(dice.sample(range(facts), near + paraphrased + alike))
-    for made, number, into in ((near_make, near, planted.near), (paraphrase_make, paraphrased, planted.paraphrased)):
+    ways = ((near_make, near, planted.near), (paraphrase_make, paraphrased, planted.paraphrased))
+    for make, number, into in ways:
         places = [next(chosen) for _ in range(number)]
-        twins = _ingest(operator, [made(drawn[place], dice) for place in places])
+        twins = _ingest(operator, [make(drawn[place], dice) for place in places])
         into.update(frozenset((ids[place], twin)) for place, twin in zip(places, twins, strict=True))
     places = [next(chosen) for _ in range(alike)]
-    said = [look_alike_make(drawn[place], dice) for place in places]
+    said: list[tuple[str, str]] = []
+    taken = {fact.text() for fact in drawn}
+    for place in places:
+        made = look_alike_make(drawn[place], dice)
+        while made[0] in taken:
+            # What looks like one fact must not be another.
+            made = look_alike_make(drawn[place], dice)
+        taken.add(made[0])
+        said.append(made)
     others = _ingest(operator, [text for text, _way in said])
     for place, other, (_text, way) in zip(places, others, said, strict=True):
         planted.alike[frozenset((ids[place], other))] = way
