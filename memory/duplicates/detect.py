@@ -226,7 +226,8 @@ def _pairs_write(
         one_id__in={pair.one for pair in judged}, other_id__in={p.other for p in judged}
     )
     known = {(row.one_id, row.other_id): row for row in rows}
-    new, renewed, again, opened = [], [], [], 0
+    new: list[DuplicatePair] = []
+    renewed, again, opened = [], [], 0
     left: set[uuid.UUID] = set()
     for pair, verdict in judged.items():
         row = known.get((pair.one, pair.other))
