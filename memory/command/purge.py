@@ -15,8 +15,9 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.command.belongings import belongings, columns_of, cuts
 from memory.command.erased import erased_make, found_read
-from memory.command.receipts import PURGED, anchor_of, purges_wait, receipt_write
+from memory.command.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
 from memory.command.redact import logs_redact, statistics_renew
+from memory.command.sources import sources_of
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
 from memory.forgetting.standing import MOST_AT_ONCE
@@ -34,11 +35,12 @@ WITH RECURSIVE family AS (
 )
 SELECT id FROM family ORDER BY id
 """
-# In the order of ids, as all writers. Against these locks nothing can begin to refer to a topic.
+# In the order of ids, as all writers, and each table by its key, whatever the planner believes of them. Against these
+# locks nothing can begin to refer to a topic.
 _TOPICS = """
 SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
-WHERE t.id = ANY(%(ids)s) ORDER BY t.id FOR UPDATE OF t, v
+WHERE t.id = ANY(%(ids)s) AND v.topic_id = ANY(%(ids)s) ORDER BY t.id FOR UPDATE OF t, v
 """
 _FIELDS = "SELECT id FROM memory_field WHERE topic_id = ANY(%(ids)s) ORDER BY id FOR UPDATE"
 
@@ -61,9 +63,10 @@ GROUP BY f.topic_id, s.path ORDER BY f.topic_id
 def topics_purge(
     ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, said: Sequence[str] = ()
 ) -> ErasureReceipt:
-    """Erase topics for good, those that were merged into them too, and return the receipt.
+    """Erase topics for good, with those that were merged into them and the texts they were extracted from.
 
-    ``said`` are texts, such as the request's query, that go from reasons and logs as well. One transaction of about a
+    Returns the receipt. ``said`` are texts, such as the request's query, that go from reasons and logs as well. A key
+    that is bound to a scope changes no journal outside it, except by the ids. One transaction of about a
     hundred statements, a few for each table of the database, however many topics; it reads every journal once, so it
     takes as long as these are. Meanwhile the topics are locked, no other purge begins, and the worker neither folds nor
     counts. Raises ``NotAllowed`` below operator, ``NotVisible`` if one is unknown to the caller, ``Conflict`` for
@@ -80,7 +83,7 @@ def topics_purge(
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()
-        scopes = _lock(cursor, ids, principal=principal)
+        scopes, sources = _lock_all(cursor, ids, principal=principal)
         wanted, owned = list(scopes), belongings()
         columns = columns_of(cursor)
         found = found_read(cursor, wanted, owned, columns)
@@ -89,8 +92,12 @@ def topics_purge(
         masked = erased.strict.masked(reason)
         cut = _cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
         counts |= cut
-        for table, times in logs_redact(cursor, erased.eraser, wanted, columns).items():
+        if sources:
+            counts["memory_topic.extracted_from"] = sources
+        for table, times in logs_redact(cursor, erased.eraser, wanted, columns, within=principal.scope).items():
             counts[table] = counts.get(table, 0) + times
+        if reworded := reasons_mask(erased.eraser.masked, within=principal.scope):
+            counts["memory_erasurereceipt"] = reworded
         statistics_renew(cursor, erased.eraser)
         receipt = receipt_write(
             number, wanted, passages=erased.passages, identifiers=erased.identifiers, counts=counts,
@@ -109,6 +116,22 @@ def scope_common(paths: Sequence[str]) -> str:
             break
         shared.append(each[0])
     return ROOT + "/".join(shared)
+
+
+def _lock_all(
+    cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal
+) -> tuple[dict[uuid.UUID, str], int]:
+    """Lock the topics and the texts they were extracted from; return the scopes by topic, and how many are such texts.
+
+    These are looked for before, so that all are locked in one order, and again once nobody can add to them.
+    """
+    sources = set(sources_of(cursor, ids))
+    while True:
+        scopes = _lock(cursor, [*ids, *sources], principal=principal)
+        more = sources_of(cursor, list(scopes))
+        if not more:
+            return scopes, len(sources)
+        sources.update(more)
 
 
 def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal) -> dict[uuid.UUID, str]:
