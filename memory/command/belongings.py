@@ -43,7 +43,7 @@ KEPT: dict[str, str] = {
     "auth_user": "accounts of people who operate the store",
     "memory_apikey": "names of keys, chosen by administrators",
     "memory_scope": "addresses; keys and policies are bound to them",
-    "memory_erasurereceipt": "sealed; holds ids and keyed hashes alone",
+    "memory_erasurereceipt": "sealed; holds ids and keyed hashes, and a reason that ``receipts`` itself masks",
     "memory_corpustotals": "a number",
     "memory_workerheartbeat": "a name and a time",
     "memory_watermark": "a name and a number",
@@ -82,9 +82,10 @@ SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_ty
        NOT a.attnotnull,
        coalesce((SELECT bool_or(a.attnum = ANY(i.indkey)) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary),
                 false),
-       EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY(k.conkey))
+       EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY(k.conkey)),
+       n.nspname = current_schema() AND c.relkind = 'r', has_table_privilege(c.oid, 'SELECT')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'm') AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relkind IN ('r', 'm') AND c.relispopulated AND a.attnum > 0 AND NOT a.attisdropped
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 ORDER BY n.nspname, c.relname, a.attnum
 """
@@ -132,11 +133,24 @@ class Column:
     nullable: bool
     key: bool
     foreign: bool
+    here: bool
+    readable: bool
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is of a table of the project, or of a library that it is made with. Whoever else keeps tables in
+        the same database answers for them: a purge changes nothing there."""
+        return self.here and self.table in _our_tables()
+
+    @property
+    def told_table(self) -> str:
+        """The table, as people are told: with its schema if it is not ours."""
+        return self.table if self.ours else f"{self.schema}.{self.table}"
 
     @property
     def place(self) -> str:
         """Table and column, as people are told."""
-        return f"{self.table}.{self.name}"
+        return f"{self.told_table}.{self.name}"
 
     @property
     def quoted_table(self) -> str:
@@ -146,12 +160,12 @@ class Column:
     @property
     def kept(self) -> bool:
         """Whether it names things rather than telling of them."""
-        return self.table in KEPT or self.place in KEPT or self.name in KEPT_COLUMNS
+        return self.ours and (self.table in KEPT or self.place in KEPT or self.name in KEPT_COLUMNS)
 
     @property
     def own_text(self) -> bool:
         """Whether it holds what topics say."""
-        return self.table in TEXT_OF_TOPICS
+        return self.ours and self.table in TEXT_OF_TOPICS
 
 
 @cache
@@ -180,6 +194,12 @@ def belongings() -> tuple[Belonging, ...]:
                 for column in columns
             )
     return tuple(Belonging(model, condition) for model, condition in reversed(where.items()))
+
+
+@cache
+def _our_tables() -> frozenset[str]:
+    models_of_all = apps.get_models(include_auto_created=True)
+    return frozenset({"django_migrations", *(model._meta.db_table for model in models_of_all if model._meta.managed)})
 
 
 @cache

@@ -5,6 +5,7 @@ Then it is not erased, and whoever reads of it in a journal may read of the othe
 """
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,11 @@ MOST_HOLDERS = 200
 MOST_ANCHORS = 300
 
 LEAST_CORE = 2
+
+# Where a sentence ends, and where a piece of one may. Whoever wrote the text, it is cut at the same places each time:
+# a sentence is found in a longer text by its hash alone.
+_ENDS = re.compile(r"[.!?\u2026]+[\"'\u2019\u201d\u00bb)\]]*(?:\s+|$)|[\r\n]+|[\u3002\uff01\uff1f]+")
+_PAUSES = re.compile(r"[:;]\s+|\s+[-\u2013\u2014]+\s+")
 
 # Of these tables not every text is one that somebody had remembered.
 _NOT_REMEMBERED = frozenset({"memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"})
@@ -94,7 +100,7 @@ def found_read(
     """Read every text and id of the rows that are about to go. A statement for each table that belongs to topics."""
     found = Found()
     for each in owned:
-        mine = [column for column in columns if column.table == each.table]
+        mine = [column for column in columns if column.ours and column.table == each.table]
         keys = [column for column in mine if column.sort == "uuid" and column.key and not column.foreign]
         texts = [column for column in mine if _is_remembered(column)]
         if each.table == "memory_topic":
@@ -121,6 +127,9 @@ def erased_make(cursor: CursorWrapper, found: Found, *, said: Sequence[str]) -> 
     names = {name for title in found.titles for name in names_of(title)} | {word for word in asked if word[0] in spoken}
     names = {name for name in names if weighed.get(name, Weight.NONE) is Weight.NONE}
     whole = {passage for passage, weight in weighed.items() if weight is not Weight.NONE}
+    # Of a long text, whoever has kept one sentence has kept something of it.
+    parts = {part for text in found.texts for part in parts_of(text)}
+    whole |= parts
     held = _held(cursor, sorted(whole | names))
     passages = whole - held
     named = {each for text in {*found.texts, *said} for each in identifiers_strong(text)}
@@ -129,7 +138,7 @@ def erased_make(cursor: CursorWrapper, found: Found, *, said: Sequence[str]) -> 
     others = _still_named(cursor, {key for each in named for key in each.sought})
     gone = {key for each in named if each.sought.isdisjoint(others) for key in each.stored}
     everything = {passage for passage in weighed if sum(map(len, passage)) >= 4 and _has_letter(passage)}
-    everything |= {passage_of(text) for text in said} | names
+    everything |= {passage_of(text) for text in said} | names | parts
     return Erased(
         eraser=Eraser(passages | (names - held), gone, found.ids),
         strict=Eraser(
@@ -138,6 +147,18 @@ def erased_make(cursor: CursorWrapper, found: Found, *, said: Sequence[str]) -> 
         passages=passages,
         identifiers=gone,
     )
+
+
+def parts_of(text: str) -> set[Passage]:
+    """Return the sentences of ``text``, and their pieces at colons and dashes, of those that say enough by themselves.
+    Linear."""
+    parts = set()
+    for sentence in _ENDS.split(text):
+        for piece in {sentence, *_PAUSES.split(sentence)}:
+            passage = passage_of(piece)
+            if passage_weight(passage) is Weight.LONG:
+                parts.add(passage)
+    return parts
 
 
 def _has_letter(passage: Passage) -> bool:
@@ -164,7 +185,7 @@ def _note(found: Found, column: Column, value: str) -> None:
 
 
 def _held(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
-    """Return the passages that somebody still says: short ones by their words, long ones whole."""
+    """Return the passages that somebody still says: short ones by their words, long ones as a text or a sentence."""
     if not passages:
         return set()
     words = [sorted(words_index(" ".join(passage))) for passage in passages]
@@ -182,7 +203,7 @@ def _held(cursor: CursorWrapper, passages: Sequence[Passage]) -> set[Passage]:
         said: dict[uuid.UUID, set[Passage]] = {}
         cursor.execute(_SAID, {"ids": list(set().union(*unsure.values()))})
         for topic_id, text in cursor.fetchall():
-            said.setdefault(topic_id, set()).add(passage_of(text))
+            said.setdefault(topic_id, set()).update((passage_of(text), *parts_of(text)))
         held |= {p for p, topics in unsure.items() if any(p in said.get(topic, ()) for topic in topics)}
     return held
 

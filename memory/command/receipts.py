@@ -29,7 +29,9 @@ from memory.models import ErasureReceipt
 _LOCK = 0x6D656D70
 # What the keys are made for; a hash of one sort is never that of another.
 _TEXT, _IDENTIFIER, _SEAL = "memory.erasure.text", "memory.erasure.identifier", "memory.erasure.seal"
+_REASON = "memory.erasure.reason"
 PURGED = "purged"
+_ANCHOR = frozenset({"receipt", "number", "hash", "seal"})
 _BATCH = 500
 
 _ANCHORS = """
@@ -72,9 +74,27 @@ def receipt_write(
         identifier_hashes=sorted(map(identifier, identifiers)), counts=dict(sorted(counts.items())),
         previous_hash=last or "",
     )  # fmt: skip
+    receipt.reason_hash = _reason_hash(receipt)
     receipt.hash = receipt_hash(receipt)
     receipt.save(force_insert=True)
     return receipt
+
+
+def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
+    """Mask the reasons of the receipts in the scope ``within``, and return how many were changed. Two queries.
+
+    A reason may name what is purged only later. The chain holds a keyed hash of each as it was given, and
+    stays whole; what it became is sealed beside it.
+    """
+    changed = []
+    for receipt in ErasureReceipt.objects.filter(path_q(within)).only("hash", "reason").iterator(chunk_size=_BATCH):
+        masked = mask(receipt.reason)
+        if masked != receipt.reason:
+            receipt.reason = masked
+            receipt.reason_seal = _reason_seal(receipt)
+            changed.append(receipt)
+    ErasureReceipt.objects.bulk_update(changed, ["reason", "reason_seal"])
+    return len(changed)
 
 
 def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
@@ -84,11 +104,18 @@ def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def is_anchor(value: Any) -> bool:
+    """Tell whether a state in the audit is what it keeps of a receipt: a number and hashes, and no text."""
+    return isinstance(value, dict) and value.keys() == _ANCHOR
+
+
 def receipt_hash(receipt: ErasureReceipt) -> str:
-    """Return the SHA-256 over all other columns, as canonical JSON: sorted members, no spaces, moments in UTC."""
+    """Return the SHA-256 over the other columns, as canonical JSON: sorted members, no spaces, moments in UTC. Of the
+    reason it takes the keyed hash, as the reason itself may have to be masked."""
     told = {
         "id": str(receipt.pk), "number": receipt.number, "at": receipt.at.astimezone(dt.UTC).isoformat(),
-        "actor": receipt.actor, "reason": receipt.reason, "scope": receipt.scope, "topic_ids": receipt.topic_ids,
+        "actor": receipt.actor, "reason_hash": receipt.reason_hash, "scope": receipt.scope,
+        "topic_ids": receipt.topic_ids,
         "content_hashes": receipt.content_hashes, "identifier_hashes": receipt.identifier_hashes,
         "counts": receipt.counts, "previous_hash": receipt.previous_hash,
     }  # fmt: skip
@@ -144,6 +171,7 @@ def receipts_verify() -> Chain:
     Two queries, the receipts in batches. Changes nothing.
     """
     wrong: list[tuple[int, str]] = []
+    reworded: list[tuple[int, str]] = []
     known: dict[int, tuple[str, str]] = {}
     previous, expected = "", 1
     for receipt in ErasureReceipt.objects.order_by("number").iterator(chunk_size=_BATCH):
@@ -155,6 +183,8 @@ def receipts_verify() -> Chain:
             wrong.append((number, f"Receipt {number} does not hold the hash of the one before it."))
         if receipt_hash(receipt) != receipt.hash:
             wrong.append((number, f"Receipt {number} is not as it was written: its hash is another."))
+        if not _is_reason_ours(receipt):
+            reworded.append((number, f"Receipt {number} is not as it was written: its reason is another."))
         known[number] = (str(receipt.pk), receipt.hash)
         previous, expected = receipt.hash, number + 1
     with connection.cursor() as cursor:
@@ -174,6 +204,9 @@ def receipts_verify() -> Chain:
         if number not in anchored
     ]
     wrong += _seals_check(anchors)
+    if not anchors or any(_is_sealed(digest, made) for _number, _id, digest, made in anchors):
+        # With another secret key nothing can be said of reasons.
+        wrong += reworded
     wrong.sort(key=lambda each: each[0])
     sentences = tuple(dict.fromkeys(sentence for _number, sentence in wrong))
     if not wrong:
@@ -204,6 +237,21 @@ def _is_sealed(digest: str, made: str | None) -> bool:
 
 def _seal(digest: str) -> str:
     return hmac.digest(_key(_SEAL), digest.encode(), "sha256").hex()
+
+
+def _reason_hash(receipt: ErasureReceipt) -> str:
+    return hmac.digest(_key(_REASON), f"{receipt.pk}\n{receipt.reason}".encode(), "sha256").hex()
+
+
+def _reason_seal(receipt: ErasureReceipt) -> str:
+    return hmac.digest(_key(_SEAL), f"{receipt.hash}\n{receipt.reason}".encode(), "sha256").hex()
+
+
+def _is_reason_ours(receipt: ErasureReceipt) -> bool:
+    """Tell whether the reason is the one that was given, or what a later purge made of it."""
+    return hmac.compare_digest(_reason_hash(receipt), receipt.reason_hash) or hmac.compare_digest(
+        _reason_seal(receipt), receipt.reason_seal
+    )
 
 
 def _key(salt: str) -> bytes:

@@ -1,7 +1,8 @@
 """Takes what was erased out of everything that is not memory: journals, logs, lists, jobs, sessions.
 
-Which tables these are is asked of the database. Of each, the rows that may hold something are picked by the database
-and read here, since only the program knows two spellings of one identifier. What topics say is left alone.
+Which tables these are is asked of the database; those that are not of this project's models, nor of its libraries', are
+left alone. Of each, the rows that may hold something are picked by the database and read here, since only the program
+knows two spellings of one identifier. What topics say is left alone.
 """
 
 import json
@@ -16,8 +17,10 @@ from psycopg import sql
 from memory.command.belongings import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, Column, key_sql, statistics_read
 from memory.command.coded import CODED, Coded
 from memory.command.erased import MOST_ANCHORS
+from memory.command.receipts import is_anchor
 from memory.domain.errors import Conflict
 from memory.domain.redaction import Eraser, anchors_of, anchors_pattern
+from memory.domain.scopes import ROOT, scope_within
 
 ROWS = 2_000
 TRIES = 5
@@ -37,7 +40,8 @@ FROM (
 ) x WHERE a.id = x.id RETURNING a.id::text
 """
 _AUDITS = """
-UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}' WHERE topic_id = ANY(%(ids)s::uuid[])
+UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
+WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
 RETURNING id::text
 """
 # A request that is sent again must not bring back what it once stored: its key stays taken, and answers that.
@@ -48,12 +52,12 @@ WHERE status <> 410 AND EXISTS (
     WHERE m[1]::uuid = ANY(%(ids)s::uuid[])
 ) RETURNING id::text
 """
+# Whatever a list was made for, its question and its reason speak of all that it lists, and so does why each is there.
 _ENTRIES = """
 UPDATE memory_forgetlisting l
-SET query = CASE WHEN verb = 'purge' THEN '' ELSE query END,
-    reason = CASE WHEN verb = 'purge' THEN '' ELSE reason END, entries = (
-    SELECT coalesce(jsonb_agg(CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
-        THEN e || '{"why": "", "excerpt": ""}' ELSE e END ORDER BY n), '[]')
+SET query = '', reason = '', question = '', entries = (
+    SELECT coalesce(jsonb_agg(e || CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
+        THEN '{"why": "", "excerpt": ""}'::jsonb ELSE '{"why": ""}'::jsonb END ORDER BY n), '[]')
     FROM jsonb_array_elements(entries) WITH ORDINALITY x (e, n)
 )
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
@@ -71,11 +75,13 @@ _MADE_FROM = {"memory_accesslog": ("query_hash",)}
 
 
 def logs_redact(
-    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column]
+    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column], *, within: str = ROOT
 ) -> dict[str, int]:
     """Take what was erased out of every table but those that say what topics say; return the rows changed by table.
 
-    About two statements for each table of the database, however many topics. Reads each log once.
+    Rows outside the scope ``within``, and those that have no scope if it is not the root, lose the ids alone: whoever
+    may write in one scope must not rewrite the journals of another by storing and purging what these say. About two
+    statements for each table of the database, however many topics. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
     # Fields and revisions are masked where a row comes up anyhow; that it does, the topic's own id sees to.
@@ -88,12 +94,13 @@ def logs_redact(
         plain = [str(each) for each in ids]
         anchors = [*anchors, *plain, *(each.replace("-", "") for each in plain)]
         anchors = anchors if len(anchors) <= 2 * MOST_ANCHORS else None
+    masks = _Masks(eraser, Eraser(ids=eraser.ids), within)
     for own in _logs(columns).values():
         table = own[0].table
         for column in own:
             if column.sort in ("uuid", "uuid[]") and column.place not in IDS_KEPT:
                 touched.setdefault(table, set()).update(_ids_remove(cursor, column, own, eraser))
-        touched.setdefault(table, set()).update(_table_redact(cursor, own, eraser, anchors_pattern(anchors)))
+        touched.setdefault(table, set()).update(_table_redact(cursor, own, masks, anchors_pattern(anchors)))
     return {table: len(rows) for table, rows in touched.items() if rows}
 
 
@@ -117,7 +124,7 @@ def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
 def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
     tables: dict[str, list[Column]] = {}
     for column in columns:
-        if not column.own_text:
+        if column.ours and not column.own_text:
             tables.setdefault(column.quoted_table, []).append(column)
     return tables
 
@@ -141,13 +148,28 @@ def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column]
     return {row[0] for row in cursor.fetchall()}
 
 
-def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], eraser: Eraser, anchors: str | None) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class _Masks:
+    """What is taken out of rows within a scope, and what out of all others."""
+
+    inside: Eraser
+    outside: Eraser
+    within: str
+
+    def of(self, scope: str | None) -> Eraser:
+        """Return the one for a row of this scope; None is a row that has none."""
+        if self.within == ROOT or (scope and scope_within(scope, self.within)):
+            return self.inside
+        return self.outside
+
+
+def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Masks, anchors: str | None) -> set[str]:
     texts = [column for column in columns if _is_text(column) and not column.kept]
     touched: set[str] = set()
     if not texts:
         return touched
     for _try in range(TRIES):
-        changes = _changes(columns, texts, eraser, anchors)
+        changes = _changes(columns, texts, masks, anchors)
         written = 0
         for begin in range(0, len(changes), ROWS):
             written += _rows_write(cursor, texts, changes[begin : begin + ROWS])
@@ -167,9 +189,10 @@ class _Change:
     values: list[str | None] | None
 
 
-def _changes(columns: Sequence[Column], texts: Sequence[Column], eraser: Eraser, anchors: str | None) -> list[_Change]:
+def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, anchors: str | None) -> list[_Change]:
     found: list[_Change] = []
-    for place, key, *row in _rows_read(columns, texts, anchors):
+    for place, key, scope, *row in _rows_read(columns, texts, anchors):
+        eraser = masks.of(scope)
         values = [_masked(column, value, eraser) for column, value in zip(texts, row, strict=True)]
         if values == row:
             continue
@@ -186,10 +209,11 @@ def _is_text(column: Column) -> bool:
 
 
 def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:
-    """Yield place, key and texts of the rows that may hold something: those with other letters than English ones are
-    all read, as the database folds them otherwise than ``fold`` does."""
+    """Yield place, key, scope and texts of the rows that may hold something: those with other letters than English ones
+    are all read, as the database folds them otherwise than ``fold`` does."""
     wanted = ", ".join(f'"{column.name}"::text' for column in texts)
-    statement = f"SELECT ctid::text, {key_sql(columns)}, {wanted} FROM {columns[0].quoted_table}"
+    scope = '"scope"' if any(column.name == "scope" and column.sort in TEXTS for column in columns) else "NULL"
+    statement = f"SELECT ctid::text, {key_sql(columns)}, {scope}, {wanted} FROM {columns[0].quoted_table}"
     parameters: list[str] = []
     if anchors is not None and not any(column.place in CODED for column in texts):
         conditions = []
@@ -219,6 +243,8 @@ def _masked(column: Column, value: str | None, eraser: Eraser) -> str | None:
         if column.place in IDS_KEPT:
             eraser = Eraser(eraser.passages, eraser.identifiers)
         document = json.loads(value)
+        if column.place == "memory_auditevent.after" and is_anchor(document):
+            return value
         told = eraser.masked_value(document)
         return value if told is document else json.dumps(told, ensure_ascii=False)
     return eraser.masked(value)

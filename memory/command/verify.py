@@ -1,8 +1,8 @@
 """Proves that nothing is left of what was purged: looks for it in every table of the database, and in the statistics.
 
 Receipts hold no text, only keyed hashes; so every text that is found is hashed and looked up. What is read: each value
-as a whole, each string within JSON, each identifier in any of them, each id. Tables are asked of the database, so that
-one that nobody thought of is read as well.
+as a whole, each string within JSON, each sentence and each identifier in any of them, each id. Tables are asked
+of the database, so that one that nobody thought of is read as well.
 """
 
 import datetime as dt
@@ -26,7 +26,8 @@ from memory.command.belongings import (
     statistics_read,
 )
 from memory.command.coded import CODED
-from memory.command.receipts import Chain, identifier_hasher, receipts_verify, seals_are_ours, text_hasher
+from memory.command.erased import parts_of
+from memory.command.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours, text_hasher
 from memory.domain.redaction import Weight, identifiers_strong, passage_of, passage_weight, strings_of
 from memory.models import ErasureReceipt
 
@@ -35,7 +36,10 @@ MOST_TOLD = 1_000
 
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])")
 _SORTS = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
-_ADDRESSED_BY_RECEIPT = "memory_erasurereceipt"
+# Of a receipt the rest are hashes and numbers.
+_RECEIPT = "memory_erasurereceipt."
+_RECEIPT_REASON = f"{_RECEIPT}reason"
+_RECEIPT_TEXTS = (_RECEIPT_REASON, f"{_RECEIPT}scope")
 
 # When a row was written, where its own columns tell: the first of these that a table has.
 _MOMENTS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
@@ -63,12 +67,14 @@ class Trace:
     key: str
     sort: str
     receipt: int
+    ours: bool = True
 
     def sentence(self) -> str:
         """Return the trace in words."""
         what = {"id": "the id", "text": "a text", "identifier": "an identifier"}[self.sort]
         where = f"{self.table}.{self.column}" + (f", row {self.key}," if self.key else "")
-        return f"{where} holds {what} of what receipt {self.receipt} says was erased."
+        rest = "" if self.ours else " This table is not MemState's, so a purge leaves it alone."
+        return f"{where} holds {what} of what receipt {self.receipt} says was erased.{rest}"
 
 
 @dataclass(slots=True)
@@ -83,6 +89,8 @@ class Verdict:
     addresses: list[Trace] = field(default_factory=list)
     tables: int = 0
     rows: int = 0
+    # Tables that the account of the store may not read.
+    unread: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -117,7 +125,9 @@ def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Ver
     verdict = Verdict(receipts_verify(), ours=seals_are_ours())
     wanted = _wanted()
     with connection.cursor() as cursor:
-        tables = _tables(columns_of(cursor))
+        columns = columns_of(cursor)
+    tables = _tables(columns)
+    verdict.unread = sorted({column.told_table for column in columns if not column.readable})
     look = _Look(wanted)
     for table in tables:
         verdict.tables += 1
@@ -129,7 +139,7 @@ def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Ver
                             look.at(column, key, written, value)
                 verdict.rows += len(rows)
                 if progress is not None:
-                    progress(table.read[0].table, len(rows))
+                    progress(table.read[0].told_table, len(rows))
     if wanted:
         with connection.cursor() as cursor:
             for owner, name, value in statistics_read(cursor):
@@ -174,6 +184,9 @@ class _Look:
                 digest = text(passage)
                 if digest in wanted.texts:
                     found.append(_Hit("text", digest))
+            if weight is Weight.LONG and wanted.texts:
+                parts = {text(part) for part in parts_of(said) if part != passage}
+                found += [_Hit("text", digest) for digest in sorted(parts & wanted.texts.keys())]
             if wanted.identifiers:
                 digests = {identifier(key) for each in identifiers_strong(said) for key in each.sought}
                 found += [_Hit("identifier", digest) for digest in sorted(digests & wanted.identifiers.keys())]
@@ -189,7 +202,9 @@ class _Look:
         if column.place not in IDS_KEPT and "-" in value:
             for found in set(_UUID.findall(value.lower())) & self.wanted.ids.keys():
                 self._note(column, key, written, "id", found)
-        if column.sort in ("uuid", "uuid[]") or column.table == _ADDRESSED_BY_RECEIPT:
+        if column.sort in ("uuid", "uuid[]") or (
+            column.place.startswith(_RECEIPT) and column.place not in _RECEIPT_TEXTS
+        ):
             return
         for said, short in _strings(column, value):
             if column.place == "memory_topicmention.identifiers":
@@ -222,8 +237,8 @@ class _Look:
 
     def _note(self, column: Column, key: str, written: dt.datetime | None, sort: str, what: str) -> None:
         number, erased_at = {"id": self.wanted.ids, "text": self.wanted.texts}.get(sort, self.wanted.identifiers)[what]
-        trace = Trace(column.table, column.name, key, sort, number)
-        if column.kept and sort != "id":
+        trace = Trace(column.told_table, column.name, key, sort, number, ours=column.ours)
+        if column.kept and sort != "id" and column.place != _RECEIPT_REASON:
             self.addresses.append(trace)
             return
         since = None if written is None else written > erased_at
@@ -245,16 +260,19 @@ def _wanted() -> _Wanted:
 def _tables(columns: Sequence[Column]) -> list[_Table]:
     by_table: dict[str, list[Column]] = {}
     for column in columns:
+        if not column.readable:
+            continue
         by_table.setdefault(column.quoted_table, []).append(column)
     tables = []
     for own in by_table.values():
         read = [column for column in own if column.sort in _SORTS]
         if read:
-            names = {column.name for column in own}
+            # Of other people's tables nobody here knows what a column of that name holds.
+            names = {column.name for column in own if column.ours}
             moment = next((f'"{name}"' for name in _MOMENTS if name in names), None)
-            tables.append(_Table(read, key_sql(own), _WRITTEN.get(own[0].table, moment) or "NULL"))
+            tables.append(_Table(read, key_sql(own), _WRITTEN.get(own[0].told_table, moment) or "NULL"))
     # Topics first: what is stored again is known before the rows that have no time are met.
-    return sorted(tables, key=lambda table: table.read[0].table not in ("memory_topic", "memory_revision"))
+    return sorted(tables, key=lambda table: table.read[0].told_table not in ("memory_topic", "memory_revision"))
 
 
 def _rows(table: _Table) -> Iterator[list[tuple[str, dt.datetime | None, list[str | None]]]]:
@@ -283,7 +301,10 @@ def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
     if coded is not None:
         yield from strings_of({"result": _read(coded.read, value)})
     elif column.sort in DOCUMENTS:
-        for said, short in strings_of(json.loads(value)):
+        document = json.loads(value)
+        if column.place == "memory_auditevent.after" and is_anchor(document):
+            return
+        for said, short in strings_of(document):
             yield said, short
             if said[:1] in "{[" and '"' in said:
                 # A reply is kept as it was sent: as JSON within JSON.

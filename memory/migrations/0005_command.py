@@ -27,7 +27,9 @@ class Migration(migrations.Migration):
                 ('identifier_hashes', models.JSONField(default=list, help_text='The same of each erased identifier that nothing else in the store names.')),
                 ('counts', models.JSONField(default=dict, help_text='Rows erased or redacted, by table.')),
                 ('previous_hash', models.CharField(blank=True, default='', help_text='Empty for the first receipt.', max_length=64)),
-                ('hash', models.CharField(help_text='SHA-256 over all other columns.', max_length=64)),
+                ('reason_hash', models.CharField(help_text='HMAC-SHA-256 of the reason as it was given.', max_length=64)),
+                ('reason_seal', models.CharField(blank=True, default='', help_text='Of the reason, if a later purge has masked it.', max_length=64)),
+                ('hash', models.CharField(help_text='SHA-256 over all other columns but reason and reason_seal.', max_length=64)),
             ],
         ),
         migrations.CreateModel(

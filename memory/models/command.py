@@ -63,7 +63,11 @@ class ErasureReceipt(models.Model):
     )
     counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
     previous_hash = models.CharField(max_length=64, blank=True, default="", help_text="Empty for the first receipt.")
-    hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns.")
+    reason_hash = models.CharField(max_length=64, help_text="HMAC-SHA-256 of the reason as it was given.")
+    reason_seal = models.CharField(
+        max_length=64, blank=True, default="", help_text="Of the reason, if a later purge has masked it."
+    )
+    hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns but reason and reason_seal.")
 
     def __str__(self) -> str:
         return f"receipt {self.number}"

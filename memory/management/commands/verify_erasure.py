@@ -40,6 +40,8 @@ class Command(BaseCommand):
         for sentence in verdict.chain.sentences:
             self.stderr.write(sentence)
         self._list(verdict.traces, self.stderr)
+        if verdict.unread:
+            self.stderr.write(f"Not read, as the account of the store may not: {', '.join(verdict.unread)}.")
         if quiet:
             return
         if verdict.again:
