@@ -48,12 +48,24 @@ def source_id_of(content: str, *, scope: str) -> uuid.UUID:
     return uuid.UUID(bytes=digest[:16], version=5)
 
 
+def source_title(content: str, *, now: dt.datetime) -> str:
+    """Return the title of the topic that holds ``content``. Lists and logs show titles, so it has no word of it."""
+    return f"Text of {now:%Y-%m-%d}, {len(content):,} characters"
+
+
 def source_text(source_id: uuid.UUID | None) -> str | None:
     """Return the text of a source; None if it is gone. One query."""
     if source_id is None:
         return None
     newest = Revision.objects.filter(field__topic_id=source_id, field__name=TEXT_FIELD).order_by("-seq")
     return newest.values_list("value", flat=True).first()
+
+
+def source_hold(source_id: uuid.UUID | None) -> bool:
+    """Tell whether a source is still there, and keep it until the running transaction ends. One query."""
+    if source_id is None:
+        return False
+    return Topic.objects.select_for_update(no_key=True).filter(pk=source_id).first() is not None
 
 
 def scope_wait(scope: str) -> None:
@@ -66,18 +78,20 @@ def scope_wait(scope: str) -> None:
 
 
 def facts_store(
-    facts: Sequence[tuple[Fact, str]], content: str, *, scope: str, kind: str, principal: Principal, now: dt.datetime
-) -> Stored:
+    facts: Sequence[tuple[Fact, str]], content: str, *, scope: str, kind: str, principal: Principal, now: dt.datetime,
+    source: uuid.UUID | None = None,
+) -> Stored:  # fmt: skip
     """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
 
-    In the transaction of the caller, who has called ``scope_wait``. Seven queries beside those of ``duplicates_look``
-    and of one batch of ingest. Raises what ingest raises for an item; then nothing may be kept.
+    With ``source``, the topic that holds the text, none is made: it may have been erased. In the transaction of the
+    caller, who has called ``scope_wait``. Seven queries beside those of ``duplicates_look`` and of one batch of ingest.
+    Raises what ingest raises for an item; then nothing may be kept.
     """
     new, known = duplicates_look([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
     how = {fact: "llm" if method == "llm" else "extract" for fact, method in facts}
     if not new:
         return Stored([], known)
-    source = source_ensure(content, scope=scope, principal=principal, now=now)
+    source = source or source_ensure(content, scope=scope, principal=principal, now=now)
     items = [
         IngestItem(
             placement="new_topic", title=title_of(fact.text), topic_kind=kind, scope=scope,
@@ -103,7 +117,7 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     if Topic.objects.filter(pk=source_id).exists():
         return source_id
     item = IngestItem(
-        placement="new_topic", topic_id=str(source_id), title=f"Text of {now:%Y-%m-%d}: {title_of(content, most=60)}",
+        placement="new_topic", topic_id=str(source_id), title=source_title(content, now=now),
         topic_kind=SOURCE_KIND, scope=scope,
         fields=[IngestField(name=TEXT_FIELD, value=content, provenance="extract")],
     )  # fmt: skip

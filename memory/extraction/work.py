@@ -18,13 +18,14 @@ from memory.domain.identifiers import uuid7
 from memory.domain.scopes import scope_within
 from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
-from memory.extraction.store import facts_store, scope_wait, source_ensure, source_text
+from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
 from memory.models import AuditEvent, ExtractionJob
 
 logger = structlog.get_logger(__name__)
 
 # A job that has not moved for so long has lost its worker.
 STALLED_AFTER = dt.timedelta(minutes=3)
+_ERASED = "The text was erased before it was read to its end."
 
 Status = ExtractionJob.Status
 Clock = Callable[[], dt.datetime]
@@ -67,7 +68,7 @@ def extraction_work(
     job = ExtractionJob.objects.get(pk=job_id)
     content = source_text(job.source_id)
     if content is None:
-        return _finish(job_id, Status.FAILED, now=clock(), failure="The text was erased before it was read to its end.")
+        return _finish(job_id, Status.FAILED, now=clock(), failure=_ERASED)
     segments = Segments(content)
     more = True
     while more and time.monotonic() < until:
@@ -123,10 +124,16 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
     now = clock()
     with transaction.atomic():
         scope_wait(job.scope)
+        # Before the job, as a purge locks them.
+        there = source_hold(job.source_id)
         job = ExtractionJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WORKING or job.done != number:
             # Somebody else did it, or has cancelled the job.
             return job.status == Status.WORKING
+        if not there or job.source_id is None:
+            # Erased while it was being read. What was read of it must not come back, and nothing makes it anew.
+            _finish(job_id, Status.FAILED, now=now, failure=_ERASED)
+            return False
         if gathered.facts:
             _store(job, gathered, segments.content, now=now)
         job.methods = [*job.methods, *gathered.methods]
@@ -143,7 +150,9 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
 def _store(job: ExtractionJob, gathered: Gathered, content: str, *, now: dt.datetime) -> None:
     principal = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
     assert scope_within(job.scope, principal.scope)
-    stored = facts_store(gathered.facts, content, scope=job.scope, kind=job.kind, principal=principal, now=now)
+    stored = facts_store(
+        gathered.facts, content, scope=job.scope, kind=job.kind, principal=principal, now=now, source=job.source_id
+    )
     job.stored = [*job.stored, *map(str, stored.topics)]
     job.skipped = [
         *job.skipped,

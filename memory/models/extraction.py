@@ -5,7 +5,7 @@ from django.db import models
 
 class ExtractionJob(models.Model):
     """How far the extraction from one text has come. The text itself is the source topic's, and the facts are topics:
-    this row holds ids and numbers alone, so that whatever erases a topic leaves nothing of it here."""
+    this row holds no word of either. A purge takes ids out of it, and masks the two sentences it may hold."""
 
     class Status(models.TextChoices):
         """working -> done | cancelled | failed."""

@@ -52,6 +52,14 @@ def test_each_fact_names_the_text_it_was_read_from(agent: Caller) -> None:
     assert set(links) == {(uuid.UUID(topic_id), "extracted_from") for topic_id in reply["stored"]}
 
 
+def test_the_title_of_a_source_holds_no_word_of_the_text(agent: Caller) -> None:
+    reply = extracted(agent, "The wifi password of Anna Berg is hunter2.", store=True)
+    source = agent.topic(reply["source_topic_id"])
+    assert source["title"].startswith("Text of 20")
+    for word in ("wifi", "password", "Anna", "hunter2"):
+        assert word not in source["title"] + (source["summary"] or "")
+
+
 def test_the_source_is_in_no_query(agent: Caller) -> None:
     reply = extracted(agent, PLAIN, store=True)
     assert reply["source_topic_id"] not in agent.found(PLAIN[:200], include_archived=True, top_k=50)

@@ -144,6 +144,49 @@ def test_an_erased_text_is_not_read_to_its_end(agent: Caller) -> None:
     assert facts() == 0
 
 
+@pytest.mark.parametrize("moment", ["between two steps", "while a segment is read"])
+def test_a_text_that_is_erased_after_the_first_step_does_not_come_back(
+    agent: Caller, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    job = started(agent)
+    job_id, source = uuid.UUID(job["job_id"]), uuid.UUID(job["source_topic_id"])
+    segments = work.Segments(TEXT)
+    assert work._step(job_id, segments, clock=timezone.now)
+    assert facts() > 0
+    left: list[int] = []
+
+    def purge() -> None:
+        topics_purge([source], principal=principal_like("operator"), reason="", now=timezone.now())
+        left.append(facts())
+
+    if moment == "between two steps":
+        purge()
+    else:
+        real = work.Segments.facts
+
+        def overtaken(self: Any, number: int, **more: Any) -> Any:
+            found = real(self, number, **more)
+            purge()
+            return found
+
+        monkeypatch.setattr(work.Segments, "facts", overtaken)
+    assert not work._step(job_id, segments, clock=timezone.now)
+    assert left == [facts()]
+    assert not Topic.objects.filter(kind="source").exists()
+    reply = told(agent, job["job_id"])
+    assert (reply["status"], reply["done"], reply["source_topic_id"]) == ("failed", 1, None)
+    assert "erased" in reply["failure"]
+
+
+def test_a_job_holds_no_word_of_the_text(agent: Caller) -> None:
+    job = started(agent)
+    jobs.extraction_continue(job["job_id"])
+    row = ExtractionJob.objects.filter(pk=job["job_id"]).values().get()
+    written = str({name: value for name, value in row.items() if name not in ("actor", "identity")})
+    for word in ("Person", "list", "Oslo", "bicycle", "cellar"):
+        assert word not in written
+
+
 def test_a_step_that_fails_is_tried_once_more_and_then_the_job_has_failed(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
