@@ -56,8 +56,8 @@ WHERE status <> 410 AND EXISTS (
 _ENTRIES = """
 UPDATE memory_forgetlisting l
 SET query = '', reason = '', question = '', entries = (
-    SELECT coalesce(jsonb_agg(e || CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
-        THEN '{"why": "", "excerpt": ""}'::jsonb ELSE '{"why": ""}'::jsonb END ORDER BY n), '[]')
+    SELECT coalesce(jsonb_agg(CASE WHEN (e->>'id')::uuid = ANY(%(ids)s::uuid[])
+        THEN (e - 'keeps') || '{"why": "", "excerpt": ""}' ELSE e || '{"why": ""}' END ORDER BY n), '[]')
     FROM jsonb_array_elements(entries) WITH ORDINALITY x (e, n)
 )
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))

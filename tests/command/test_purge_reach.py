@@ -144,7 +144,10 @@ def test_a_key_bound_to_a_scope_changes_no_journal_outside_it_but_by_its_own_ids
 def test_a_list_of_any_verb_that_holds_a_purged_topic_says_no_more_what_it_was_about(operator: Caller) -> None:
     gone, kept = operator.remember("Her pots", summary=FACT), operator.remember("Her pans")
     now = timezone.now()
-    entries = [{"id": each, "why": "It says 'her'.", "excerpt": f"of {each}", "state": []} for each in (gone, kept)]
+    entries = [
+        {"id": each, "why": "It says 'her'.", "excerpt": f"of {each}", "state": [], "keeps": {"fields": {"a": "Blue"}}}
+        for each in (gone, kept)
+    ]
     ForgetListing.objects.create(
         id=uuid.uuid4(), verb="release", scope="/", query="her", reason="she left", actor="x", identity="x", count=2,
         question="Whose?", created_at=now, expires_at=now, entries=entries,
@@ -153,3 +156,5 @@ def test_a_list_of_any_verb_that_holds_a_purged_topic_says_no_more_what_it_was_a
     listing = ForgetListing.objects.get()
     assert (listing.query, listing.reason, listing.question) == ("", "", "")
     assert [(each["why"], each["excerpt"]) for each in listing.entries] == [("", ""), ("", f"of {kept}")]
+    # What was to stay of a topic that is gone is gone as well.
+    assert ["keeps" in each for each in listing.entries] == [False, True]
