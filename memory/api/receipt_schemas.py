@@ -11,7 +11,9 @@ class PurgeReply(Schema):
 
     receipt_id: str
     number: int
-    topic_ids: list[str] = Field(description="The topic, and those that were merged into it.")
+    topic_ids: list[str] = Field(
+        description="The topic, those that were merged into it, and the texts they were extracted from."
+    )
     counts: dict[str, int] = Field(description="Rows erased or masked, by table.")
     hash: str
 
@@ -30,7 +32,8 @@ class ReceiptOut(Schema):
     identifier_hashes: list[str] = Field(description="The same of each identifier that nothing else names.")
     counts: dict[str, int]
     previous_hash: str = Field(description="Empty for the first receipt.")
-    hash: str = Field(description="SHA-256 over all other members.")
+    reason_hash: str = Field(description="HMAC-SHA-256 of the reason as it was given; a later purge may mask it.")
+    hash: str = Field(description="SHA-256 over all other members but the reason.")
 
 
 class ReceiptPage(Schema):

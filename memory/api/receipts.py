@@ -43,5 +43,6 @@ def _told(receipt: ErasureReceipt) -> dict[str, Any]:
         "receipt_id": str(receipt.pk), "number": receipt.number, "at": receipt.at, "actor": receipt.actor,
         "reason": receipt.reason, "scope": receipt.scope, "topic_ids": receipt.topic_ids,
         "content_hashes": receipt.content_hashes, "identifier_hashes": receipt.identifier_hashes,
-        "counts": receipt.counts, "previous_hash": receipt.previous_hash, "hash": receipt.hash,
+        "counts": receipt.counts, "previous_hash": receipt.previous_hash, "reason_hash": receipt.reason_hash,
+        "hash": receipt.hash,
     }  # fmt: skip

@@ -39,7 +39,7 @@ def test_receipts_are_numbered_without_a_gap_and_each_holds_the_hash_of_the_one_
     [
         ("reason", "nothing happened"), ("actor", "somebody else"), ("scope", "/elsewhere"), ("topic_ids", []),
         ("content_hashes", []), ("identifier_hashes", ["0" * 64]), ("counts", {"memory_topic": 7}),
-        ("at", timezone.now()), ("previous_hash", "0" * 64), ("hash", "0" * 64),
+        ("at", timezone.now()), ("previous_hash", "0" * 64), ("hash", "0" * 64), ("reason_hash", "0" * 64),
     ],
 )  # fmt: skip
 def test_any_column_that_was_changed_is_found(five: Any, column: str, value: Any) -> None:

@@ -14,7 +14,7 @@ from memory.console.page import READER, ConsoleRequest, page, show
 
 COLUMNS = (
     "number", "id", "at", "actor", "reason", "scope", "topic_ids", "counts", "content_hashes", "identifier_hashes",
-    "previous_hash", "hash",
+    "previous_hash", "reason_hash", "hash",
 )  # fmt: skip
 
 
