@@ -5,8 +5,10 @@ import re
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from memory.access.keys import key_create
+from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey
 from tests.cast import Caller, Cast, Clock, secret_of, store_rows
 
@@ -37,6 +39,17 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("agent", "PATCH", "/v1/topics/{id}", {"title": "Other"}),
     ("agent", "POST", "/v1/topics/{id}/pin", {}),
     ("agent", "POST", "/v1/topics/{id}/unpin", {}),
+    ("reader", "GET", "/v1/duplicates", None),
+    ("reader", "GET", "/v1/duplicates/{pair}", None),
+    ("reader", "GET", "/v1/receipts", None),
+    ("reader", "GET", "/v1/receipts/{receipt}", None),
+    ("agent", "POST", "/v1/supersede", {"old_query": "Tea is green.", "new_text": "Tea is black."}),
+    ("operator", "POST", "/v1/forget", {"verb": "release", "query": "Tea", "dry_run": False}),
+    ("operator", "DELETE", "/v1/topics/{id}", None),
+    ("operator", "POST", "/v1/duplicates/{pair}/merge", {}),
+    ("operator", "POST", "/v1/duplicates/{pair}/keep", {}),
+    ("operator", "POST", "/v1/duplicates/{pair}/supersede", {}),
+    ("operator", "POST", "/v1/duplicates/{merged}/undo", {}),
     ("operator", "PATCH", "/v1/topics/{id}", {"salience": 2}),
     ("operator", "POST", "/v1/ingest", {"placement": "new_topic", "created_at": "2020-01-01T00:00:00Z"}),
     ("operator", "POST", "/v1/topics/{id}/archive", {}),
@@ -62,7 +75,24 @@ def topics(cast: Cast) -> dict[str, str]:
     cast.operator.post(f"/v1/topics/{archived}/archive").ok()
     text = {"content": "Coffee is black.", "store": True, "scope": "/coffee"}
     extraction = cast.agent.post("/v1/extract?background=1", text).json["job_id"]
-    return {"id": topic_id, "archived": archived, "extraction": extraction, **_runs(cast.operator)}
+    return {
+        "id": topic_id, "archived": archived, "extraction": extraction, **_pairs(cast), **_runs(cast.operator)
+    }  # fmt: skip
+
+
+def _pairs(cast: Cast) -> dict[str, str]:
+    """Make a pair that waits and one that was merged, and purge something; return their ids and that of the receipt."""
+    made = {}
+    for name in ("pair", "merged"):
+        for _time in range(2):
+            cast.agent.remember("Said twice", values={"kind": "green"}, scope=f"/{name}")
+        duplicates_find(f"/{name}", now=timezone.now())
+        (found,) = cast.operator.get(f"/v1/duplicates?scope=/{name}").ok()["items"]
+        made[name] = found["id"]
+    cast.operator.post(f"/v1/duplicates/{made['merged']}/merge", {}).ok()
+    gone = cast.agent.remember("To be purged", scope="/gone")
+    receipt = cast.operator.request("DELETE", f"/v1/topics/{gone}").ok()["receipt_id"]
+    return {**made, "receipt": receipt}
 
 
 def _runs(operator: Caller) -> dict[str, str]:
@@ -101,12 +131,14 @@ def test_each_role_may_do_what_is_its_own(
 def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
     from memory.api.app import api
 
-    placed = "{(archived|planned|held|done|extraction)}"
+    placed = "{(archived|planned|held|done|extraction|pair|merged|receipt)}"
     tabled = {(method, re.sub(placed, "{id}", path)) for _least, method, path, _body in ROUTES}
     served = {
         (
             method.upper(),
-            re.sub("{(topic|run|job)_id}", "{id}", path).replace("{name}", "kind").replace("{scope}", "user/alice"),
+            re.sub("{(topic|run|job|pair|receipt)_id}", "{id}", path)
+            .replace("{name}", "kind")
+            .replace("{scope}", "user/alice"),
         )
         for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
         for method in operations
