@@ -16,6 +16,9 @@ from memory.domain.reading.names import words_index
 from memory.domain.redaction import Eraser, Passage, Weight, passage_of, passage_weight
 from memory.extraction.store import EDGE, SOURCE_FIELD, SOURCE_KIND, TEXT_FIELD, source_id_of
 
+# Of more topics than these that hold all words of a text, the others are not looked at.
+MOST_SAYING = 10_000
+
 _SAID = """
 SELECT t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 UNION SELECT r.value FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r
@@ -31,8 +34,12 @@ WITH facts AS (
     SELECT r.ref_topic_id FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
     WHERE f.topic_id = ANY(%(ids)s) AND f.name = %(reference)s
 ), saying AS (
+    -- Apart for each text, so that it is asked of the index.
     SELECT m.topic_id AS id FROM jsonb_array_elements(%(words)s::jsonb) AS d (words)
-    JOIN memory_topicmention m ON m.words @> ARRAY(SELECT jsonb_array_elements_text(d.words))
+    CROSS JOIN LATERAL (
+        SELECT topic_id FROM memory_topicmention
+        WHERE words @> ARRAY(SELECT jsonb_array_elements_text(d.words)) LIMIT %(most)s
+    ) m
 )
 SELECT t.id, s.path, r.value, t.id IN (SELECT id FROM linked)
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
@@ -50,6 +57,7 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
     """
     told: dict[str, Any] = {
         "ids": list(ids), "kind": SOURCE_KIND, "edge": EDGE, "reference": SOURCE_FIELD, "text": TEXT_FIELD,
+        "most": MOST_SAYING,
     }  # fmt: skip
     cursor.execute(_SAID, told)
     said = _long(row[0] for row in cursor.fetchall())
