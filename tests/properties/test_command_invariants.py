@@ -127,8 +127,12 @@ def test_all_that_is_listed_for_a_name_mentions_it(operator: Caller, made: list[
         mentioning = {it for it, said in texts.items() if any(mentions(text, name) for text in said)}
         taken = {match["topic_id"] for match in listed["matches"]}
         assert taken <= mentioning
-        # A tag is left out where others write the name as a name.
-        plain = {it for it in mentioning if any(mentions(text.replace("@ann", ""), name) for text in texts[it])}
+        # A tag is left out where others write the name as a name, and a handle asked for is not a first name.
+        plain = (
+            set()
+            if name.startswith("@")
+            else {it for it in mentioning if any(mentions(text.replace("@ann", ""), name) for text in texts[it])}
+        )
         assert plain <= taken
         transaction.set_rollback(True)
 
