@@ -57,6 +57,10 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
     if "listing_id" in asked:
         wanted = ForgetFilter(kinds=("finding", "gotcha"), older_than="30d")
         return {"listing_id": forget_list("purge", wanted=wanted, reason="for the test", principal=SYSTEM, now=now).id}
+    if "extraction_id" in asked:
+        text = {"content": "Mara lives in Oslo. She has a cat.", "scope": "/extracted", "store": True}
+        agent = Caller(in_process, secret_of("agent"))
+        return {"extraction_id": agent.post("/v1/extract?background=1", text).json["job_id"]}
     if "receipt_id" in asked:
         # Nothing of the demo: a purge reaches every copy of it, the one too that is put back before each test.
         made = Caller(in_process, secret_of("agent")).remember("A letter nobody should have kept")
