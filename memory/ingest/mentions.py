@@ -122,6 +122,10 @@ def mentions_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int])
         )
 
 
+# Among the advisory locks: the key of this work.
+_LOCK = 7_305_411
+
+
 class _Known:
     """Whether this process has seen that every topic has its row. All that write topics write it, so once is enough."""
 
@@ -131,12 +135,14 @@ class _Known:
 def mentions_give(*, anew: bool = False) -> int:
     """Index up to ``TOPICS_PER_STEP`` topics that were written before there was an index; return how many.
 
-    Three statements and one transaction; none once a step has found nothing to do, unless asked to look ``anew``, which
-    reads the keys of all topics. Topics that somebody writes to are left for the next time. Runs beside itself.
+    Four statements and one transaction; none once a step has found nothing to do, unless asked to look ``anew``, which
+    reads the keys of all topics. Topics that somebody writes to are left for the next time. Several at once take turns.
     """
     if _Known.complete.is_set() and not anew:
         return 0
     with transaction.atomic(), connection.cursor() as cursor:
+        # One after the other: whoever looked before another had committed would index the same topics once more.
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
         cursor.execute(_LACKING, [TOPICS_PER_STEP])
         lacking: dict[uuid.UUID, int] = dict(cursor.fetchall())
         if not lacking:
