@@ -11,6 +11,7 @@ import schemathesis
 from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
+from django.utils import timezone
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -23,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from memory.api.app import api
+from memory.duplicates.detect import duplicates_find
 from tests.cast import Cast, secret_of
 
 pytestmark = pytest.mark.alone
@@ -38,7 +40,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 32
+OPERATIONS = 46
 seen: dict[str, set[int]] = defaultdict(set)
 
 
@@ -94,6 +96,7 @@ class Known:
         self.ids = itertools.cycle([first, None, second, None])
         cast.agent.query("tea")
         self.operator = cast.operator
+        self.numbers = itertools.count()
         values = {"strategy": "static", "prune_after_days": 0, "mode": "review", "topic_count_soft_limit": 0}
         cast.operator.put("/v1/policies/faded", {"values": values, "reason": "for the test"}).ok()
 
@@ -110,6 +113,7 @@ class Known:
                     self.operator.post(f"/v1/topics/{topic_id}/{opposite}")
         if case.path_parameters and "run_id" in case.path_parameters:
             case.path_parameters["run_id"] = self.run_for(case.operation.path.rpartition("/")[2])
+        self.put_pair_and_others(case)
         if isinstance(case.body, dict):
             if case.operation.path.endswith("/backtest"):
                 case.body |= {"start": "2020-01-01T00:00:00Z", "end": "2020-02-01T00:00:00Z"}
@@ -119,6 +123,28 @@ class Known:
                 case.body["to"] = 0
             if "topic_ids" in case.body:
                 case.body["topic_ids"] = [topic_id]
+
+    def put_pair_and_others(self, case: Any) -> None:
+        given = case.path_parameters or {}
+        if "pair_id" in given:
+            given["pair_id"] = self.pair_for(case.operation.path.rpartition("/")[2])
+        if "receipt_id" in given:
+            gone = self.operator.remember("To be purged", scope="/gone")
+            given["receipt_id"] = self.operator.request("DELETE", f"/v1/topics/{gone}").ok()["receipt_id"]
+        if "job_id" in given:
+            text = {"content": "Tea is green. Coffee is black.", "store": True, "scope": "/read"}
+            given["job_id"] = self.operator.post("/v1/extract?background=1", text).json["job_id"]
+
+    def pair_for(self, verb: str) -> str:
+        """Return a pair with which ``verb`` is possible."""
+        scope = f"/twice/{next(self.numbers)}"
+        for _time in range(2):
+            self.operator.remember("Said twice", values={"kind": "green"}, scope=scope)
+        duplicates_find(scope, now=timezone.now())
+        (pair,) = self.operator.get(f"/v1/duplicates?scope={scope}").ok()["items"]
+        if verb == "undo":
+            self.operator.post(f"/v1/duplicates/{pair['id']}/merge", {}).ok()
+        return str(pair["id"])
 
     def run_for(self, verb: str) -> str:
         """Return a run on which ``verb`` is possible."""
