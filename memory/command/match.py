@@ -174,7 +174,7 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
             for mention in mentions_find(text, name)
         ]
         if hits:
-            found.append(max(hits, key=lambda hit: (hit.mention.how != "tagged", name_meant(hit.text, hit.mention))))
+            found.append(max(hits, key=_plainness))
     found = _of_one_kind(found)
     matches = [
         Matched(
@@ -185,6 +185,11 @@ def _named(request: Request, scope: str, conditions: str, bound: Bound, *, histo
     ]  # fmt: skip
     told = " or ".join(request.things)
     return Answer(matches, question="" if matches else f"Nothing here mentions {told}.")
+
+
+def _plainness(hit: Hit) -> tuple[bool, bool, bool]:
+    """Return how plainly a name stands there: what an alias says in whole words is no mere likeness."""
+    return hit.mention.how != "tagged", hit.mention.how != "latin", name_meant(hit.text, hit.mention)
 
 
 def _of_one_kind(found: list[Hit]) -> list[Hit]:
