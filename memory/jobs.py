@@ -11,7 +11,7 @@ from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
-from memory.command.listing import listings_tidy
+from memory.command.listed import listings_tidy
 from memory.duplicates.detect import duplicates_find
 from memory.extraction.work import extraction_work, extractions_stalled
 from memory.forgetting.reasoner import scheduled_run, wake_ups_answer

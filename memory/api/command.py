@@ -13,7 +13,8 @@ from memory.api.problems import problem_response
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.command.filters import ForgetFilter
-from memory.command.listing import Listing, Match, forget_execute, forget_list
+from memory.command.listed import Listing, Match
+from memory.command.listing import forget_execute, forget_list
 from memory.command.supersede import Ambiguous, supersede
 from memory.domain.errors import RequestRefused
 

@@ -7,44 +7,35 @@ in between is found when the topics are locked, and then nothing is done.
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.command.answer import Matched
+from memory.command.answer import Matched, ids_read
 from memory.command.filters import ForgetFilter, conditions_sql, scope_of
+from memory.command.listed import Listing, listing_state, listing_told, matches_told
 from memory.command.match import matches_find
 from memory.command.purge import topics_purge
 from memory.command.receipts import purges_wait
-from memory.command.rest import rest_items, rest_words, rests_keep
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.command.rest import rest_items, rests_keep
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
-from memory.forgetting.ground import path_q
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE, topics_release
 from memory.ingest.apply import ingest_prepare
-from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Rung
+from memory.models import ErasureReceipt, ForgetListing, ForgetRun
 from memory.recall.fold import fold_wait
 
 VERBS = ("release", "purge")
 # Long enough to read a list, short enough that it is still what the store says.
 LISTED_FOR = dt.timedelta(hours=1)
-# So long after it expired a list still tells what was asked for.
-KEPT_FOR = dt.timedelta(days=7)
 # So many topics of a list come with the reply; the others are read page by page.
 MATCHES_SHOWN = 200
 MAX_QUERY = 2_000
 
 _BY_FILTER = "SELECT t.id FROM memory_topic t WHERE {conditions} ORDER BY t.created_at, t.id LIMIT {most}"
-
-_SHOWN = """
-SELECT t.id, t.title, t.summary, s.path, t.kind, t.rung, t.released_at IS NOT NULL, v.pinned
-FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
-WHERE t.id = ANY(%s)
-"""
 
 _ROOTS = """
 WITH RECURSIVE path AS (
@@ -59,54 +50,6 @@ _STATES = """
 SELECT t.id, t.updated_at, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL
 FROM memory_topic t WHERE t.id = ANY(%s)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One topic of a list: why it is on it, how sure that is (0 to 1), and the words that matched."""
-
-    topic_id: uuid.UUID
-    title: str
-    summary: str
-    scope: str
-    kind: str
-    standing: str
-    pinned: bool
-    why: str
-    confidence: float
-    excerpt: str = ""
-    keeps: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A list as it is shown. ``token`` is None where there is nothing to execute; ``question`` then says why.
-
-    ``state`` is ``open``, ``executed``, ``expired``, ``ambiguous`` or ``empty``.
-    """
-
-    id: uuid.UUID
-    verb: str
-    query: str
-    filter: dict[str, Any]
-    scope: str
-    reason: str
-    actor: str
-    created_at: dt.datetime
-    expires_at: dt.datetime
-    count: int
-    ambiguous: bool
-    question: str
-    state: str
-    executed_at: dt.datetime | None = None
-    run_id: uuid.UUID | None = None
-    receipt_id: uuid.UUID | None = None
-    matches: list[Match] = field(default_factory=list)
-
-    @property
-    def token(self) -> str | None:
-        """What executes the list."""
-        return str(self.id) if self.state == "open" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +101,7 @@ def forget_list(
         for match in found
     ]  # fmt: skip
     row.save(force_insert=True)
-    return _told(row, now=now, matches=_matches(row.entries[:MATCHES_SHOWN]))
+    return listing_told(row, now=now, matches=matches_told(row.entries[:MATCHES_SHOWN]))
 
 
 def forget_execute(
@@ -174,8 +117,9 @@ def forget_execute(
     """
     principal.require("operator")
     row = _list_of(token, principal)
+    why = row.reason if reason is None else reason
     rests = {uuid.UUID(entry["id"]): entry["keeps"] for entry in row.entries if entry.get("keeps")}
-    items = rest_items(rests, why=row.reason if reason is None else reason, verb=row.verb)
+    items = rest_items(rests, why=why, verb=row.verb)
     # Embedded before anything is locked. If a topic has changed since, nothing of it is used.
     kept = ingest_prepare(items, principal=principal, now=now, defer=False) if items else None
     with transaction.atomic():
@@ -184,77 +128,26 @@ def forget_execute(
             raise Conflict(f"This list is for a {row.verb}, not for a {verb}.")
         _check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
-        why = row.reason if reason is None else reason
-        run = receipt = None
-        if row.verb == ForgetListing.Verb.RELEASE:
-            _drift_check(row, ids)
-            run = topics_release(ids, principal=principal, reason=why, now=now)
-            if kept:
-                rests_keep(kept, list(rests), principal=principal, now=now)
-        else:
+        purges = row.verb == ForgetListing.Verb.PURGE
+        if purges:
             # In the order in which every purge waits.
             purges_wait()
             fold_wait()
-            _drift_check(row, ids)
-            if kept:
-                # First, so that what is still said does not count as erased.
-                rests_keep(kept, list(rests), principal=principal, now=now)
+        _drift_check(row, ids)
+        if kept:
+            # First, so that what is still said does not count as erased.
+            rests_keep(kept, list(rests), principal=principal, now=now)
+        run = receipt = None
+        if purges:
             said = [row.query, *(str(entry["excerpt"]) for entry in row.entries)]
             receipt = topics_purge(ids, principal=principal, reason=why, now=now, said=said)
             row.refresh_from_db()
+        else:
+            run = topics_release(ids, principal=principal, reason=why, now=now)
         row.executed_at, row.run, row.receipt = now, run, receipt
         row.save(update_fields=["executed_at", "run", "receipt"])
-    return Executed(_told(row, now=now, matches=_matches(row.entries[:MATCHES_SHOWN])), len(ids), run, receipt)
-
-
-def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> Listing:
-    """Return a list without its topics. One query. Raises ``NotVisible`` for one outside the caller's scope."""
-    row = ForgetListing.objects.filter(pk=listing_id).first()
-    if row is None or not principal.sees(row.scope):
-        raise NotVisible(f"There is no list {listing_id}.")
-    return _told(row, now=now)
-
-
-def listing_matches(
-    listing_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[Match], str | None]:
-    """Return a page of the topics of a list, and the cursor of the next. Two queries. What was purged since is told by
-    its id alone. Raises ``NotVisible`` and ``ValueRefused``."""
-    row = ForgetListing.objects.filter(pk=listing_id).first()
-    if row is None or not principal.sees(row.scope):
-        raise NotVisible(f"There is no list {listing_id}.")
-    at = place_read(cursor) if cursor else 0
-    page = row.entries[at : at + limit]
-    return _matches(page), str(at + limit) if at + limit < len(row.entries) else None
-
-
-def listings_list(
-    *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
-) -> tuple[list[Listing], str | None]:
-    """Return lists, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
-    rows = ForgetListing.objects.filter(path_q(principal.scope)).order_by("-created_at", "-id")
-    if cursor:
-        at, last = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.extra(where=["(created_at, id) < (%s, %s)"], params=[at, last])
-    found = list(rows.defer("entries")[: limit + 1])
-    following = cursor_make(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
-    return [_told(row, now=now) for row in found[:limit]], following
-
-
-def listings_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many lists there are; counting stops one after ``at_most``. One query."""
-    return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
-
-
-def listings_tidy(*, now: dt.datetime) -> int:
-    """Empty what lists that expired ``KEPT_FOR`` ago say of what was asked for; return how many. One query.
-
-    Who asked to forget something does not want it kept in a list of requests. That there was a list stays on record.
-    """
-    return (
-        ForgetListing.objects.filter(expires_at__lt=now - KEPT_FOR)
-        .exclude(query="", filter={}, entries=[], reason="", question="")
-        .update(query="", filter={}, entries=[], reason="", question="")
+    return Executed(
+        listing_told(row, now=now, matches=matches_told(row.entries[:MATCHES_SHOWN])), len(ids), run, receipt
     )
 
 
@@ -267,9 +160,7 @@ def _found(
         answer = matches_find(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
         matches = _survivors(answer.matches) if verb == "purge" else answer.matches
         return matches, answer.ambiguous, answer.question
-    with connection.cursor() as cursor:
-        cursor.execute(_BY_FILTER.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound.values)
-        ids = [row[0] for row in cursor.fetchall()]
+    ids = ids_read(_BY_FILTER.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
     why = wanted.words()
     question = "" if ids else "Nothing in this scope is " + (why or "there") + "."
     return [Matched(topic_id, f"It is {why}.", 1.0) for topic_id in ids], False, question
@@ -297,26 +188,6 @@ def _states(ids: Sequence[uuid.UUID], *, lock: bool = False) -> dict[uuid.UUID, 
         return {row[0]: [row[1].isoformat(), row[2], row[3]] for row in cursor.fetchall()}
 
 
-def _matches(entries: Sequence[dict[str, Any]]) -> list[Match]:
-    with connection.cursor() as cursor:
-        cursor.execute(_SHOWN, [[entry["id"] for entry in entries]])
-        known = {row[0]: row for row in cursor.fetchall()}
-    found = []
-    for entry in entries:
-        topic_id = uuid.UUID(entry["id"])
-        _id, title, summary, path, kind, rung, released, pinned = known.get(topic_id) or (
-            topic_id, "", "", "", "", 0, False, False,
-        )  # fmt: skip
-        standing = "purged" if topic_id not in known else "released" if released else Rung(rung).label
-        found.append(
-            Match(
-                topic_id, title, summary, path, kind, standing, pinned, entry["why"], entry["confidence"],
-                entry.get("excerpt", ""), rest_words(entry["keeps"]) if entry.get("keeps") else "",
-            )
-        )  # fmt: skip
-    return found
-
-
 def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetListing:
     rows = ForgetListing.objects.select_for_update(no_key=True) if lock else ForgetListing.objects.all()
     try:
@@ -328,18 +199,8 @@ def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetL
     return row
 
 
-def _state(row: ForgetListing, now: dt.datetime) -> str:
-    if row.executed_at is not None:
-        return "executed"
-    if row.ambiguous:
-        return "ambiguous"
-    if not row.count:
-        return "empty"
-    return "expired" if row.expires_at <= now else "open"
-
-
 def _check(row: ForgetListing, now: dt.datetime) -> None:
-    state = _state(row, now)
+    state = listing_state(row, now)
     if state == "executed":
         raise Conflict("This list was executed before. Make a new one.")
     if state == "ambiguous":
@@ -358,12 +219,3 @@ def _drift_check(row: ForgetListing, ids: Sequence[uuid.UUID]) -> None:
             f"{len(changed)} of {row.count} topics changed after they were listed, the first of them {changed[0]}. "
             "Nothing was done; make the list again."
         )
-
-
-def _told(row: ForgetListing, *, now: dt.datetime, matches: list[Match] | None = None) -> Listing:
-    return Listing(
-        id=row.id, verb=row.verb, query=row.query, filter=row.filter, scope=row.scope, reason=row.reason,
-        actor=row.actor, created_at=row.created_at, expires_at=row.expires_at, count=row.count,
-        ambiguous=row.ambiguous, question=row.question, state=_state(row, now), executed_at=row.executed_at,
-        run_id=row.run_id, receipt_id=row.receipt_id, matches=matches or [],
-    )  # fmt: skip

@@ -6,7 +6,9 @@ both are the answer, and nobody guesses.
 """
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from django.db import connection, transaction
@@ -16,7 +18,7 @@ from memory.command.answer import Answer, Matched, excerpt, ids_read
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
 from memory.command.identified import codes_find, identified_find
 from memory.command.refined import fits_refined
-from memory.command.rest import rest_of
+from memory.command.rest import rest_left
 from memory.command.said import TopicSaid, facts_of, topics_said
 from memory.command.spelled import code_like
 from memory.domain.errors import ValueRefused
@@ -29,7 +31,7 @@ from memory.embedding import embedder_get
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
-from memory.ingest.mentions import mentions_give
+from memory.ingest.mentions import mentions_complete
 from memory.llm.refine import matches_refine
 
 # Facts of so many topics are compared: the nearest by meaning, and as many by the words they share.
@@ -93,9 +95,7 @@ def matches_find(query: str, *, scope: str, conditions: str, bound: Bound, histo
     one name, and two or three for each further one, of which there are ``MOST_NAMED`` at most; names and identifiers
     cost the topics that mention them, facts at most twice ``NEAREST`` topics. Raises ``ValueRefused`` for more names.
     """
-    # What topics mention is asked of the index, so it has to be whole; after the first time this costs nothing.
-    while mentions_give():
-        pass
+    mentions_complete()
     request = request_parse(query)
     if len(request.identifiers) > MOST_NAMED or len(request.names) + len(request.things) > MOST_NAMED:
         raise ValueRefused(f"One request names at most {MOST_NAMED} persons or things. Send several, or use a filter.")
@@ -146,6 +146,23 @@ def facts_near(
     return topics_said(ids_read(sql, bound))
 
 
+def facts_meant(
+    asked: Asked, *, conditions: str, bound: Bound, live: bool = False, strict: bool = True
+) -> list[Fit]:  # fmt: skip
+    """Return the facts that ``asked`` may mean, best first: those of ``facts_near``, weighed by ``facts_fit``."""
+    topics = facts_near(asked.text, asked.names, conditions=conditions, bound=bound, live=live)
+    return facts_fit(asked, [fact for topic in topics.values() for fact in facts_of(topic)], strict=strict)
+
+
+def known_asked(asked: Asked, find: Callable[[Asked], list[Fit]], *, conditions: str, bound: Bound) -> list[Fit]:
+    """Return what ``find`` gives for ``asked``, or else for ``asked`` without the names that nothing mentions."""
+    fits = find(asked)
+    if fits or not asked.names:
+        return fits
+    known = names_known(asked.names, conditions=conditions, bound=bound)
+    return find(replace(asked, names=known)) if known and known != asked.names else []
+
+
 def _ids_walked(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
     sql = _NEAR_LIVE.format(
         conditions=conditions, model=bound.bind(embedder_get().model_name), most=NEAREST,
@@ -155,8 +172,7 @@ def _ids_walked(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
     with transaction.atomic(), connection.cursor() as cursor:
         # With further conditions the index alone would give too few (docs/recall.md).
         cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
-        cursor.execute(sql, bound.values)
-        return [row[0] for row in cursor.fetchall()]
+        return ids_read(sql, bound)
 
 
 # Names
@@ -223,27 +239,26 @@ def _only_name(request: Request) -> bool:
 
 
 def _meant(request: Request, scope: str, conditions: str, bound: Bound) -> Answer:
-    names = names_alternatives(request.names, scope)
-    topics = facts_near(request.body, names, conditions=conditions, bound=bound)
-    fits = facts_fit(asked_of(request, names), [fact for topic in topics.values() for fact in facts_of(topic)])
-    if not fits and names and not request.states:
-        known = names_known(names, conditions=conditions, bound=bound)
-        if known and known != names:
-            topics = facts_near(request.body, known, conditions=conditions, bound=bound)
-            fits = facts_fit(asked_of(request, known), [fact for topic in topics.values() for fact in facts_of(topic)])
+    asked = asked_of(request, names_alternatives(request.names, scope))
+    find = partial(facts_meant, conditions=conditions, bound=bound)
+    # Of a statement every name belongs to what is stated.
+    fits = find(asked) if request.states else known_asked(asked, find, conditions=conditions, bound=bound)
+    nothing = Answer(question=f"Nothing here says {request.body!r}.")
     refined = fits_refined(fits, lambda texts: matches_refine(request.text, texts))
-    if refined is not None and refined[0]:
+    if refined is not None:
         chosen, unsure = refined
-        several = not _one_meaning(chosen)
-        asked = f"{len(_by_topic(chosen))} topics may be meant. Which?" if several or unsure else ""
+        if not chosen:
+            return nothing
+        matches, several = _by_topic(chosen), not _one_meaning(chosen)
+        question = f"{len(matches)} topics may be meant. Which?" if several or unsure else ""
         # Of several the model may be sure; whoever asked says so too before they go.
-        return Answer(_by_topic(chosen), ambiguous=several and not request.many, question=asked)
+        return Answer(matches, ambiguous=several and not request.many, question=question)
     fits = [fit for fit in fits if fit.score >= (LEAST_OF_MANY if request.many else LEAST)]
-    if not fits or (refined is not None and not refined[0]):
-        return Answer(question=f"Nothing here says {request.body!r}.")
-    chosen = fits if request.many else fits_chosen(fits)
+    if not fits:
+        return nothing
+    chosen = fits if request.many else _chosen(fits)
     matches = _by_topic(chosen)
-    if request.many or len({fit.fact.text for fit in chosen}) == 1 or _one_meaning(chosen):
+    if request.many or _one_meaning(chosen):
         return Answer(matches)
     return Answer(matches, ambiguous=True, question=f"{len(matches)} topics match equally well. Which is meant?")
 
@@ -253,7 +268,7 @@ def asked_of(request: Request, names: tuple[tuple[str, ...], ...]) -> Asked:
     return Asked(request.body, names, request.negated, request.states)
 
 
-def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:
+def _chosen(fits: Sequence[Fit]) -> list[Fit]:
     """Return the best of ``fits``, best first, with all that are as good or say the same; exact ones alone."""
     exact = [fit for fit in fits if fit.exact]
     if exact:
@@ -265,7 +280,7 @@ def fits_chosen(fits: Sequence[Fit], *, margin: float = MARGIN) -> list[Fit]:
         for fit in fits
         if fit is best
         or same_meaning(best.fact, fit.fact)
-        or (fit.fact.topic.id != best.fact.topic.id and rivals(best, fit, margin=margin))
+        or (fit.fact.topic.id != best.fact.topic.id and rivals(best, fit, margin=MARGIN))
     ]  # fmt: skip
 
 
@@ -285,7 +300,7 @@ def _by_topic(fits: Sequence[Fit]) -> list[Matched]:
             "It says exactly this." if group[0].exact else f"It says {excerpt(group[0].fact.text, 0)!r}.",
             round(max(0.0, group[0].score), 3),
             excerpt(group[0].fact.text, 0),
-            rest_of(group[0].fact.topic, [fit.fact for fit in group]),
+            rest_left(group[0].fact.topic, [fit.fact for fit in group]),
         )
         for topic_id, group in grouped.items()
     ]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from memory.access.principal import Principal
 from memory.command.filters import ForgetFilter
-from memory.command.listing import Listing, forget_list
+from memory.command.listed import Listing
+from memory.command.listing import forget_list
 
 
 def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> Listing:

@@ -21,7 +21,7 @@ from memory.command.sources import sources_of
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
 from memory.forgetting.standing import MOST_AT_ONCE
-from memory.ingest.mentions import mentions_give
+from memory.ingest.mentions import mentions_complete
 from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.corpus import documents_erase
 from memory.recall.fold import fold_wait
@@ -77,9 +77,8 @@ def topics_purge(
         raise ValueRefused("No topic was named.")
     if len(set(ids)) > MOST_AT_ONCE:
         raise ValueRefused(f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.")
-    # What the others name is asked of the index, so it has to be whole; after the first time this costs nothing.
-    while mentions_give():
-        pass
+    # What the others name is asked of the index.
+    mentions_complete()
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()

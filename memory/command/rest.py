@@ -8,7 +8,18 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, is_label, topics_said, without
+from memory.command.said import (
+    FIELD,
+    SUMMARY,
+    TITLE,
+    Fact,
+    TopicSaid,
+    is_label,
+    text_key,
+    title_cut,
+    topics_said,
+    without,
+)
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.folding import fold
 from memory.ingest.apply import Prepared, ingest_apply
@@ -35,17 +46,15 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     """Return what ``topic`` says without ``facts``: title, summary and fields; None if nothing is left to say.
 
     A fact that is said twice, as title and as field, goes from both. A title that only names something is not left by
-    itself, and nothing is left of a topic that no query returns: what stays would come back with it.
+    itself.
     """
-    if not topic.live:
-        return None
-    gone = {fold(fact.text).rstrip(".!?") for fact in facts}
+    gone = {text_key(fact.text) for fact in facts}
     title, summary = topic.title, topic.summary
     fields: dict[str, str] = {}
     for element in topic.elements():
         mine = [fact for fact in facts if fact.element == element]
         text = without(element.text, mine) if mine else element.text
-        if not mine and fold(text).rstrip(".!?") in gone:
+        if not mine and text_key(text) in gone:
             text = ""
         if element.where == TITLE:
             title = text
@@ -58,16 +67,28 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     )
     if not states:
         return None
-    if _cut_from(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
+    if title_cut(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):
         # The title was the beginning of the text that changed.
         title = next(iter(fields.values()), summary)[:200]
-    left = (summary, *fields.values())
-    if any(fact in fold(text) for fact in gone for text in left):
-        # It says the same once more in other surroundings: then all of it goes.
-        return None
-    if any(fact in fold(title) for fact in gone):
-        title = next((text for text in (*fields.values(), summary) if text), "")[:200]
     return {"title": title, "summary": summary, "fields": fields}
+
+
+def rest_left(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
+    """Return what stays of ``topic`` when ``facts`` are forgotten, as ``rest_of``; None if all of it goes.
+
+    Nothing stays of a topic that no query returns: it would come back with that. Nor of one that says a fact once more
+    in other surroundings; and no title keeps the words of one.
+    """
+    rest = rest_of(topic, facts) if topic.live else None
+    if rest is None:
+        return None
+    gone = {text_key(fact.text) for fact in facts}
+    left = [*rest["fields"].values(), rest["summary"]]
+    if any(fact in fold(text) for fact in gone for text in left):
+        return None
+    if any(fact in fold(rest["title"]) for fact in gone):
+        return rest | {"title": next((text for text in left if text), "")[:200]}
+    return rest
 
 
 def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
@@ -126,8 +147,3 @@ def rest_words(rest: dict[str, Any]) -> str:
     return " · ".join(
         dict.fromkeys(part for part in (rest["title"], rest["summary"], *rest["fields"].values()) if part)
     )
-
-
-def _cut_from(title: str, texts: Sequence[str]) -> bool:
-    start = fold(title).rstrip("….")
-    return bool(start) and any(fold(text).startswith(start) for text in texts)

@@ -1,7 +1,7 @@
 """What topics say, read for a command: every element with its text, and the facts in it one by one."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,24 +18,10 @@ MOST_DIVIDED = 4_000
 # Names of fields that say nothing of what is in them.
 _NAMELESS = frozenset(
     {
-        "fact",
-        "facts",
-        "content",
-        "text",
-        "value",
-        "note",
-        "notes",
-        "memory",
-        "description",
-        "body",
-        "detail",
-        "details",
-        "info",
-        "statement",
-        "observation",
-        "message",
+        "fact", "facts", "content", "text", "value", "note", "notes", "memory", "description", "body", "detail",
+        "details", "info", "statement", "observation", "message",
     }
-)
+)  # fmt: skip
 _UNTITLED = "untitled"
 
 _LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
@@ -45,7 +31,7 @@ FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitalit
 WHERE t.id = ANY(%s)
 """
 _FIELDS = """
-SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
+SELECT f.topic_id, f.id, f.name, r.value FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
@@ -127,7 +113,7 @@ def topics_said(ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = Fa
         cursor.execute(_TOPICS, [list(ids)])
         found = {row[0]: TopicSaid(*row) for row in cursor.fetchall()}
         cursor.execute(_FIELDS, [list(ids)])
-        for topic_id, field_id, name, value, _type in cursor.fetchall():
+        for topic_id, field_id, name, value in cursor.fetchall():
             found[topic_id].fields.append(Element(FIELD, value, name, field_id))
         if ever:
             cursor.execute(_EVER, {"ids": list(ids)})
@@ -162,6 +148,17 @@ def without(text: str, facts: Sequence[Fact]) -> str:
     return " ".join("".join(left).split()) if by_sentence else text
 
 
+def text_key(text: str) -> str:
+    """Return what two ways to write one statement have in common: a title often repeats a field without its stop."""
+    return fold(text).rstrip(".!?")
+
+
+def title_cut(title: str, texts: Iterable[str]) -> bool:
+    """Tell whether ``title`` is the beginning of one of ``texts``."""
+    start = fold(title).rstrip("….")
+    return bool(start) and any(fold(text).startswith(start) for text in texts)
+
+
 def is_label(text: str) -> bool:
     """Tell whether a text names something and states nothing: a title such as "Wifi" beside a field that tells."""
     if len(text) >= 200 or len(text.split()) > 8:
@@ -184,15 +181,8 @@ def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
             whole = tuple(clause for clause in clauses if not clause.item)
             if len(clauses) == 1 or not whole:
                 text = element.text[start:end].strip()
-                yield Fact(
-                    topic,
-                    element,
-                    text,
-                    (start, end),
-                    clauses[:1] if len(clauses) == 1 else (Clause(text, 0, end - start),),
-                    0,
-                    context,
-                )
+                alone = clauses if len(clauses) == 1 else (Clause(text, 0, end - start),)
+                yield Fact(topic, element, text, (start, end), alone, 0, context)
             if len(clauses) > 1:
                 for at, clause in enumerate(clauses):
                     yield Fact(topic, element, clause.text, (start, end), clauses, at, context, clause.item)

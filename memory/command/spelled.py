@@ -8,8 +8,7 @@ import re
 import uuid
 from collections.abc import Collection
 
-from django.db import connection
-
+from memory.command.answer import ids_read
 from memory.domain.reading.folding import fold
 from memory.forgetting.judgement import Bound
 
@@ -70,9 +69,7 @@ def spelled_ids(codes: Collection[str], *, conditions: str, bound: Bound, histor
         summary=_PLAIN.format(text="t.summary", like=like), value=_PLAIN.format(text="r.value", like=like),
         current="true" if history else "r.seq = f.last_seq", most=most,
     )  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(sql, bound.values)
-        return [row[0] for row in cursor.fetchall()]
+    return ids_read(sql, bound)
 
 
 def _whole(text: str, start: int, end: int) -> bool:

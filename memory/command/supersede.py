@@ -8,25 +8,25 @@ import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.command.fit import Asked, Fit, facts_fit, rivals, same_meaning
-from memory.command.match import MOST_NAMED, asked_of, facts_near, names_alternatives, names_known
+from memory.command.match import MOST_NAMED, asked_of, facts_meant, known_asked, names_alternatives
 from memory.command.refined import fits_refined
 from memory.command.rest import rest_of
-from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, facts_of, topics_said, without
+from memory.command.said import FIELD, SUMMARY, TITLE, Fact, TopicSaid, text_key, title_cut, topics_said, without
 from memory.domain.errors import Conflict, ValueRefused
 from memory.domain.reading.attributes import attributes_shared
-from memory.domain.reading.folding import fold
 from memory.domain.reading.requests import request_parse
 from memory.forgetting.ground import scope_sql
 from memory.forgetting.judgement import Bound
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.mentions import mentions_give
+from memory.ingest.mentions import mentions_complete
 from memory.ingest.plan import Reply
 from memory.llm.refine import supersede_refine
 from memory.models import AuditEvent, Rung
@@ -84,9 +84,7 @@ def supersede(
         if len(text) > MAX_TEXT:
             raise ValueRefused(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.")
     place = principal.scope_chosen(scope)
-    # As for a list: the index has to be whole, and after the first time this costs nothing.
-    while mentions_give():
-        pass
+    mentions_complete()
     fits = old_facts(old_query, new_text, scope=place)
     with transaction.atomic():
         topics = list(dict.fromkeys(fit.fact.topic.id for fit in fits))
@@ -107,15 +105,12 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
     conditions = f"t.released_at IS NULL AND t.merged_into_id IS NULL AND t.rung < {Rung.ARCHIVED:d} AND {within}"
     names = names_alternatives(request.names, scope)
     whole = replace(asked_of(request, names), also=new_text)
-    fits = _fitting(whole, new_text, conditions=conditions, bound=bound)
-    if not fits and names:
-        known = names_known(names, conditions=conditions, bound=bound)
-        if known and known != names:
-            fits = _fitting(replace(whole, names=known), new_text, conditions=conditions, bound=bound)
+    find = partial(_fitting, new_text=new_text, conditions=conditions, bound=bound)
+    fits = known_asked(whole, find, conditions=conditions, bound=bound)
     if not fits and len(names) > 1:
         # "Maria lives in Madrid" where the store says Barcelona: whom it is about stays, what it says of her does not.
         loose = Asked(whole.text, names[:1], whole.negated, False, new_text)
-        fits = _fitting(loose, new_text, conditions=conditions, bound=bound, relaxed=True)
+        fits = find(loose, relaxed=True)
     refined = fits_refined(fits, lambda texts: supersede_refine(old_query, new_text, texts))
     if refined is not None:
         meant, unsure = refined
@@ -123,12 +118,9 @@ def old_facts(old_query: str, new_text: str, *, scope: str) -> list[Fit]:
     return _chosen(fits) if fits else []
 
 
-def _fitting(
-    asked: Asked, new_text: str, *, conditions: str, bound: Bound, relaxed: bool = False
-) -> list[Fit]:  # fmt: skip
-    topics = facts_near(asked.text, asked.names, conditions=conditions, bound=bound, live=True)
-    facts = [fact for topic in topics.values() for fact in facts_of(topic)]
-    return _continuing(facts_fit(asked, facts, strict=not relaxed), new_text, relaxed=relaxed)
+def _fitting(asked: Asked, *, new_text: str, conditions: str, bound: Bound, relaxed: bool = False) -> list[Fit]:
+    fits = facts_meant(asked, conditions=conditions, bound=bound, live=True, strict=not relaxed)
+    return _continuing(fits, new_text, relaxed=relaxed)
 
 
 def _continuing(fits: Sequence[Fit], new_text: str, *, relaxed: bool) -> list[Fit]:
@@ -192,18 +184,10 @@ def _supersede(
     done: list[Superseded] = []
     for topic_id, facts in by_topic.items():
         topic = facts[0].topic
-        rest = rest_of(topic, facts)
-        if rest is None and stands is None:
+        if rest_of(topic, facts) is None or (stands is None and _own_field(facts)):
+            # A second topic that says no more than the old learns the new too: no agent's word takes a topic away.
             _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
-            stands = topic_id
-            done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
-        elif rest is None:
-            # It says the same once more, so it learns the new as well: no agent's word takes a topic away.
-            _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
-            done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
-        elif stands is None and _own_field(facts):
-            _rewrite(topic, facts, new_text, reason=reason, principal=principal, now=now)
-            stands = topic_id
+            stands = stands or topic_id
             done.append(Superseded(topic_id, "whole", facts[0].element.text, new_text))
         else:
             _rewrite(topic, facts, None, reason=reason, principal=principal, now=now)
@@ -239,13 +223,13 @@ def _rewrite(
     now: dt.datetime,
 ) -> None:  # fmt: skip
     """Take ``facts`` out of the elements of ``topic`` that say them, and put ``new_text`` in their place."""
-    gone = {fold(fact.text).rstrip(".!?") for fact in facts}
+    gone = {text_key(fact.text) for fact in facts}
     title = summary = None
     fields: dict[str, str] = {}
     placed = False
     for element in sorted(topic.elements(), key=lambda element: element.where != FIELD):
         mine = [fact for fact in facts if fact.element == element]
-        if not mine and fold(element.text).rstrip(".!?") not in gone:
+        if not mine and text_key(element.text) not in gone:
             continue
         left = without(element.text, mine) if mine else ""
         if not left.strip() and new_text is not None:
@@ -258,7 +242,11 @@ def _rewrite(
         else:
             fields[element.name] = left
     changed = " ".join(fields.values()) or (summary or "")
-    if title is None and changed and _cut(topic.title, facts):
+    if (
+        title is None
+        and changed
+        and title_cut(topic.title, [fact.element.text for fact in facts if fact.element.where != TITLE])
+    ):
         title = changed[:200]
     if fields:
         item = IngestItem(
@@ -276,13 +264,6 @@ def _rewrite(
 
 def _first_of(fields: Mapping[str, str], topic: TopicSaid) -> str:
     return next((value for value in fields.values() if value), topic.summary)[:200] or "untitled"
-
-
-def _cut(title: str, facts: Sequence[Fact]) -> bool:
-    start = fold(title).rstrip("….")
-    return bool(start) and any(
-        fold(fact.element.text).startswith(start) for fact in facts if fact.element.where != TITLE
-    )
 
 
 def _remember(

@@ -43,7 +43,6 @@ SHORT_UNSPACED = 2
 CORE_SIGNS = 7
 # A name in a title, or a word of a request, is looked for by itself from this length.
 NAME_SIGNS = 4
-MASK_SIGNS = 3
 
 # Members of JSON that are read by programs: undo puts them back, lists filter by them. Nobody writes sentences there.
 _STRUCTURE = """

@@ -65,9 +65,10 @@ def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[
     with connection.cursor() as cursor:
         cursor.execute(_SAME_TITLE, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
         for topic_id, title, value in cursor.fetchall():
-            said.setdefault(_key(value or title), topic_id)
-    return [said.get(_key(fact.text)) for fact in facts]
+            said.setdefault(fact_key(value or title), topic_id)
+    return [said.get(fact_key(fact.text)) for fact in facts]
 
 
-def _key(text: str) -> str:
+def fact_key(text: str) -> str:
+    """Return what two ways to write one fact have in common."""
     return fold(text).rstrip(" .!。！")

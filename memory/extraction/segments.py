@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from memory.domain.reading.atoms import Fact, Reading, facts_read, segments_cut
-from memory.domain.reading.folding import fold
+from memory.extraction.known import fact_key
 from memory.extraction.remembered import key_of, told_get, told_keep
 from memory.llm.client import model_configured
 from memory.llm.facts import FactsTold, facts_ask
@@ -103,7 +103,7 @@ class Gathered:
         self.dropped += found.dropped
         self.warning = self.warning or found.warning
         for fact in found.facts:
-            key = fold(fact.text).rstrip(" .!。！")
+            key = fact_key(fact.text)
             if key in self._seen:
                 self.dropped["repeat"] += 1
             else:

@@ -69,18 +69,25 @@ WHERE a.run_id = %(run)s AND a.state = 'applied' ORDER BY a.place
 # The vectors and documents of both are locked by changing them; fields in the order of their ids, as the worker does.
 _FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
+
+def _fading_sql(row: str, *, floor: str) -> str:
+    """Return what puts back the salience of ``row`` from ``b``. What was retrieved since keeps what it has by now."""
+    kept = ("salience", "reinforced_at", "retrieval_count", "last_retrieved_at")
+    key = fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life=f"{row}.half_life")
+    same = f"WHEN {row}.half_life = b.half_life THEN b"
+    return ",\n    ".join(
+        (
+            *(f"{name} = CASE WHEN %(used)s THEN {row}.{name} ELSE b.{name} END" for name in kept),
+            f"fade = CASE WHEN %(used)s THEN {row}.fade {same}.fade ELSE {key} END",
+            f"fade_floor = CASE WHEN %(used)s THEN {floor} {same}.fade_floor ELSE {key} END",
+        )
+    )
+
+
 _VITALITY = f"""
 UPDATE memory_vitality v
 SET rung = b.rung, live = b.live, pinned = b.pinned, pin_reason = b.pin_reason,
-    salience = CASE WHEN %(used)s THEN v.salience ELSE b.salience END,
-    reinforced_at = CASE WHEN %(used)s THEN v.reinforced_at ELSE b.reinforced_at END,
-    retrieval_count = CASE WHEN %(used)s THEN v.retrieval_count ELSE b.retrieval_count END,
-    last_retrieved_at = CASE WHEN %(used)s THEN v.last_retrieved_at ELSE b.last_retrieved_at END,
-    fade = CASE WHEN %(used)s THEN v.fade WHEN v.half_life = b.half_life THEN b.fade
-                ELSE {fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life="v.half_life")} END,
-    fade_floor = CASE WHEN %(used)s THEN CASE WHEN b.rung > 0 THEN v.fade ELSE v.fade_floor END
-                WHEN v.half_life = b.half_life THEN b.fade_floor
-                ELSE {fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life="v.half_life")} END
+    {_fading_sql("v", floor="CASE WHEN b.rung > 0 THEN v.fade ELSE v.fade_floor END")}
 FROM jsonb_populate_record(NULL::memory_vitality, %(vitality)s) b WHERE v.topic_id = b.topic_id
 """
 _TOPIC = """
@@ -110,14 +117,7 @@ FROM unnest(%(ids)s::uuid[], %(fields)s::uuid[], %(seqs)s::int[]) AS b (id, fiel
 _FIELD = f"""
 UPDATE memory_field f
 SET topic_id = b.topic_id, last_seq = b.last_seq, cold_through = b.cold_through, detached = b.detached,
-    salience = CASE WHEN %(used)s THEN f.salience ELSE b.salience END,
-    reinforced_at = CASE WHEN %(used)s THEN f.reinforced_at ELSE b.reinforced_at END,
-    retrieval_count = CASE WHEN %(used)s THEN f.retrieval_count ELSE b.retrieval_count END,
-    last_retrieved_at = CASE WHEN %(used)s THEN f.last_retrieved_at ELSE b.last_retrieved_at END,
-    fade = CASE WHEN %(used)s THEN f.fade WHEN f.half_life = b.half_life THEN b.fade
-                ELSE {fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life="f.half_life")} END,
-    fade_floor = CASE WHEN %(used)s THEN f.fade_floor WHEN f.half_life = b.half_life THEN b.fade_floor
-                ELSE {fade_key_sql("b.salience", reinforced_at="b.reinforced_at", half_life="f.half_life")} END
+    {_fading_sql("f", floor="f.fade_floor")}
 FROM jsonb_populate_recordset(NULL::memory_field, %(rows)s) b WHERE f.id = b.id
 """
 

@@ -166,6 +166,13 @@ def mentions_give(*, anew: bool = False) -> int:
     return len(lacking)
 
 
+def mentions_complete() -> None:
+    """Wait until every topic has its row: what is asked of the index has to be whole. No query once it was; a store
+    from before the index is read whole the first time."""
+    while mentions_give():
+        pass
+
+
 def _said(plan: Plan) -> list[tuple[KnownTopic, Mentions]]:
     """Return what the plan says of each of its topics that was not said before."""
     owners = {known.id: (topic, known.name) for topic in plan.texts.values() for known in topic.fields.values()}

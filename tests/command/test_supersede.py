@@ -119,3 +119,19 @@ def test_a_title_that_asks_what_its_field_answers_stays(agent: Caller) -> None:
     told = agent.topic(topic)
     assert told["title"] == "Where Mara lives"
     assert [field["current"]["value"] for field in told["fields"]] == ["Mara lives in Porto."]
+
+
+def test_the_new_text_is_kept_where_the_old_is_said_once_more_in_other_surroundings(agent: Caller) -> None:
+    item = {
+        "placement": "new_topic",
+        "title": "Glaziers",
+        "summary": "Everybody in the guild says that Nils lives in Bergen for good.",
+        "fields": [{"name": "fact", "value": "Nils lives in Bergen and works as a glazier."}],
+    }
+    agent.post("/v1/ingest", item).ok()
+
+    done = agent.post("/v1/supersede", {"old_query": "Nils lives in Bergen", "new_text": "Nils lives in Oslo."}).ok()
+
+    stands = agent.get(f"/v1/topics/{done['topic_id']}").ok()
+    assert "Nils lives in Oslo." in [stands["title"], *(field["current"]["value"] for field in stands["fields"])]
+    assert {entry["mode"] for entry in done["superseded"]} == {"part"}

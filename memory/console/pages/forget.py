@@ -10,15 +10,8 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.command.filters import ForgetFilter
-from memory.command.listing import (
-    Listing,
-    forget_execute,
-    forget_list,
-    listing_get,
-    listing_matches,
-    listings_count,
-    listings_list,
-)
+from memory.command.listed import Listing, listing_get, listing_matches, listings_count, listings_list
+from memory.command.listing import forget_execute, forget_list
 from memory.command.listing_facts import listing_others, listing_tally
 from memory.command.narrowing import listing_narrow, listing_repeat
 from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm

@@ -1,7 +1,6 @@
 """Aliases: where a text itself says that two names are one."""
 
 import re
-from collections.abc import Iterator
 
 # A name: words in capitals (with the small words that stand inside of names), a run of another script, something in
 # quotes, a handle, or a code with a digit in it.
@@ -142,12 +141,3 @@ def aliases_find(text: str) -> list[tuple[str, str]]:
 
 def _trimmed(name: str) -> str:
     return re.sub(r"(?:'s|’s)?[\s.,;:'’-]*$", "", name.strip())
-
-
-def names_iter(text: str) -> Iterator[str]:
-    """Return what looks like names in ``text``: words in capitals, runs of other scripts, quoted words, codes."""
-    for match in _ANY.finditer(text):
-        yield _trimmed(match["quoted1"] or match["thing1"] or match["plain1"])
-
-
-_ANY = re.compile(_name(1))

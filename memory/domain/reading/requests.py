@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.domain.reading.attributes import WEAK, attributes_of, lemmas_of
+from memory.domain.reading.attributes import WEAK, attributes_of
 from memory.domain.reading.folding import fold
 from memory.domain.reading.grammar import FINITE, SURE, Word, words_tag
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find
@@ -131,8 +131,6 @@ class Request:
     many: bool
     negated: bool
     states: bool
-    attributes: frozenset[str]
-    lemmas: tuple[str, ...]
 
 
 @lru_cache(maxsize=512)
@@ -158,7 +156,6 @@ def request_parse(text: str) -> Request:
         text=plain, body=body, kind=kind, identifiers=found, names=tuple(names), things=tuple(things),
         many=bool(quantified) or everything, negated=negated(body),
         states=any(word.tag in SURE for word in words[1:]) and not _question(words),
-        attributes=attributes_of(body), lemmas=lemmas_of(body),
     )  # fmt: skip
 
 
