@@ -48,6 +48,18 @@ MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = envint("MEMSTATE_GROQ_RATE_LIMIT_MAX_RETR
 MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = envfloat(
     "MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS", 120.0, minimum=0, maximum=3600
 )
+# The assistant: how many turns its intent is read from, how often it may use tools for one message, and how long that
+# may take in all. A message longer than the threshold is studied in the background, with so many rounds a segment; what
+# was learned is linked into the rest after the delay.
+MEMSTATE_CHAT_INTENT_TURNS = envint("MEMSTATE_CHAT_INTENT_TURNS", 8, minimum=1, maximum=64)
+MEMSTATE_CHAT_MAX_TOOL_ROUNDS = envint("MEMSTATE_CHAT_MAX_TOOL_ROUNDS", 32, minimum=1, maximum=256)
+MEMSTATE_CHAT_TIMEOUT_SECONDS = envfloat("MEMSTATE_CHAT_TIMEOUT_SECONDS", 300.0, minimum=1, maximum=3600)
+MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS = envint("MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS", 10_000, minimum=500)
+MEMSTATE_CHAT_CHUNK_CHARS = envint("MEMSTATE_CHAT_CHUNK_CHARS", 6_000, minimum=500, maximum=30_000)
+MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS = envint(
+    "MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS", 72, minimum=8, maximum=256
+)
+MEMSTATE_STUDY_PHASE_DELAY_SECONDS = envfloat("MEMSTATE_STUDY_PHASE_DELAY_SECONDS", 8.0, minimum=0, maximum=3600)
 # PostgreSQL's rules for words: "english" finds "running" by "run", "simple" takes words as they are.
 MEMSTATE_TEXT_SEARCH_CONFIG = envstr("MEMSTATE_TEXT_SEARCH_CONFIG", "english")
 
@@ -58,6 +70,9 @@ MEMSTATE_KNOBS = envknobs()
 # The longest text that facts are extracted from, and from where on the console hands one to the worker.
 MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
 MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
+# The longest text that is studied, and the largest file that is imported through the console.
+MEMSTATE_STUDY_MAX_CHARS = envint("MEMSTATE_STUDY_MAX_CHARS", 1_000_000, minimum=1000, maximum=1_500_000)
+MEMSTATE_MAX_IMPORT_BYTES = envint("MEMSTATE_MAX_IMPORT_BYTES", 2 * 1024 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_JSON_DEPTH = envint("MEMSTATE_MAX_JSON_DEPTH", 32, minimum=2, maximum=200)

@@ -1,6 +1,7 @@
 """The tables, one file per noun. Models hold data and constraints only: verbs live in the rooms that use them."""
 
 from memory.models.access import AccessLog
+from memory.models.assistant import Conversation, ConversationTurn, ConversationWrite
 from memory.models.audit import AuditEvent
 from memory.models.command import ErasureReceipt, ForgetListing
 from memory.models.corpus import CorpusTotals, Lexeme
@@ -15,7 +16,9 @@ from memory.models.policies import PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
 from memory.models.search import TopicDocument, TopicVector
+from memory.models.study import StudyJob
 from memory.models.topics import Rung, Topic, TopicEdit
+from memory.models.transfer import ImportJob
 from memory.models.vitality import Vitality
 from memory.models.worker import WakeUp, Watermark, WorkerHeartbeat
 
@@ -23,6 +26,9 @@ __all__ = [
     "AccessLog",
     "ApiKey",
     "AuditEvent",
+    "Conversation",
+    "ConversationTurn",
+    "ConversationWrite",
     "CorpusTotals",
     "DuplicateLook",
     "DuplicatePair",
@@ -34,6 +40,7 @@ __all__ = [
     "ForgetListing",
     "ForgetRun",
     "IdempotencyRecord",
+    "ImportJob",
     "Lexeme",
     "Link",
     "PolicyVersion",
@@ -42,6 +49,7 @@ __all__ = [
     "Rung",
     "Scope",
     "ShadowHit",
+    "StudyJob",
     "Topic",
     "TopicDocument",
     "TopicEdit",

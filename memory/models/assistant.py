@@ -1,0 +1,91 @@
+"""Conversation, ConversationTurn, ConversationWrite: what was said to the assistant, and what it wrote because of it."""
+
+from django.db import models
+
+
+class Conversation(models.Model):
+    """Turns that belong together. Whoever began it goes on with it, and all it wrote can be taken back at once."""
+
+    class Channel(models.TextChoices):
+        """From where it is led."""
+
+        API = "api"
+        CONSOLE = "console"
+
+    id = models.UUIDField(primary_key=True)
+    scope = models.CharField(max_length=500)
+    channel = models.CharField(max_length=20, choices=Channel.choices, default=Channel.API)
+    actor = models.CharField(max_length=200)
+    identity = models.CharField(max_length=200, help_text="Of who leads it; nobody else may go on with it.")
+    turns = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+    moved_at = models.DateTimeField(help_text="When the last turn ended.")
+    undone_at = models.DateTimeField(null=True, blank=True, help_text="When what it wrote was taken back last.")
+    undone_by = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        indexes = [
+            # The list of conversations, the last one first.
+            models.Index(fields=["-moved_at", "-id"], name="conversation_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.turns} turns in {self.scope}"
+
+
+class ConversationTurn(models.Model):
+    """A message and what became of it. A purge masks what it repeats of an erased topic, as in every journal."""
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="told", db_index=False)
+    place = models.PositiveIntegerField(help_text="From 1, without a gap.")
+    at = models.DateTimeField()
+    message = models.TextField(blank=True, default="", help_text="What the user said last.")
+    reply = models.TextField(blank=True, default="")
+    intent = models.CharField(max_length=20, help_text="query, ingest or both")
+    intent_source = models.CharField(max_length=20, help_text="override, model or rule")
+    model = models.CharField(max_length=200, blank=True, default="")
+    rounds = models.PositiveIntegerField(default=0)
+    ended = models.CharField(max_length=20, default="done", help_text="done, or why it ended before: rounds, time ...")
+    tool_log = models.JSONField(default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, what was said.")
+    study = models.ForeignKey(
+        "memory.StudyJob", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False,
+        help_text="The job that a long message became.",
+    )  # fmt: skip
+
+    class Meta:
+        constraints = [
+            # Also the order in which a conversation is read.
+            models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place"),
+        ]
+
+
+class ConversationWrite(models.Model):
+    """One thing that a conversation wrote, as its undo needs it; in the transaction of the write itself."""
+
+    class What(models.TextChoices):
+        """What was written."""
+
+        TOPIC = "topic"
+        FIELD = "field"
+        VERSION = "version"
+        LINK = "link"
+        MERGED = "merged"
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="writes", db_index=False)
+    topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    what = models.CharField(max_length=20, choices=What.choices)
+    # Ids and no foreign keys: what they name may be taken back, and this stays on record.
+    revision_id = models.UUIDField(null=True, blank=True, help_text="Of a field or version.")
+    link_id = models.BigIntegerField(null=True, blank=True)
+    run_id = models.UUIDField(null=True, blank=True, help_text="The run that undoes a merge.")
+    undone_at = models.DateTimeField(null=True, blank=True)
+    left = models.TextField(blank=True, default="", help_text="Why an undo left it as it is.")
+
+    class Meta:
+        indexes = [
+            # What to undo, in order.
+            models.Index(fields=["conversation", "id"], name="conversationwrite_order"),
+            # Which conversations wrote to a topic; also what purge finds them by.
+            models.Index(fields=["topic"], name="conversationwrite_by_topic"),
+        ]

@@ -1,0 +1,50 @@
+"""ImportJob: a file on its way into the store, line by line."""
+
+from django.db import models
+
+
+class ImportJob(models.Model):
+    """How far one file has come, in the transaction of what it brought: so an import that was killed goes on where it
+    was, and the same file twice brings nothing the second time. Holds no line of the file."""
+
+    class Status(models.TextChoices):
+        """waiting -> working -> done | failed | cancelled."""
+
+        WAITING = "waiting"
+        WORKING = "working"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    id = models.UUIDField(primary_key=True)
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
+    file = models.CharField(max_length=500, blank=True, default="", help_text="Where the worker finds it.")
+    source = models.CharField(max_length=20, help_text="memstate, mem0 or chat: what wrote the file.")
+    scope = models.CharField(max_length=500, blank=True, default="", help_text="Into which other systems' go.")
+    status = models.CharField(max_length=20, choices=Status.choices, default=Status.WORKING)
+    fresh = models.BooleanField(default=False, help_text="The store was empty, so journals keep their numbers.")
+    lines = models.PositiveBigIntegerField(default=0, help_text="Of the file.")
+    done = models.PositiveBigIntegerField(default=0, help_text="Lines whose rows are stored.")
+    offset = models.PositiveBigIntegerField(default=0, help_text="Bytes up to there.")
+    counts = models.JSONField(default=dict, help_text="Per sort of line: brought, there before, left out.")
+    failure = models.TextField(blank=True, default="")
+    actor = models.CharField(max_length=200)
+    identity = models.CharField(max_length=200)
+    role = models.CharField(max_length=20)
+    principal_scope = models.CharField(max_length=500)
+    created_at = models.DateTimeField()
+    moved_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            # The last ones, for the page.
+            models.Index(fields=["-created_at", "-id"], name="importjob_newest"),
+            # Was this file brought before?
+            models.Index(fields=["digest"], name="importjob_digest"),
+            # What the worker takes up again after a crash.
+            models.Index(fields=["moved_at"], name="importjob_open", condition=models.Q(status="working")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.done} of {self.lines} lines ({self.status})"
