@@ -1,4 +1,4 @@
-"""Conversation, ConversationTurn, ConversationWrite: what was said to the assistant, and what it wrote because of it."""
+"""Conversation, ConversationTurn, ConversationWrite: what the assistant was told, and what it wrote because of it."""
 
 from django.db import models
 
