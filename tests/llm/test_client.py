@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.llm import client, patience
+from memory.llm import asking, client, patience
 from memory.llm.client import ModelUnavailable, ModelUnusable, complete_json, complete_text, model_told
 from tests.llm import server
 from tests.llm.server import Model
@@ -402,7 +402,7 @@ def test_a_wait_that_outlasts_the_question_is_given_up_at_once(model: Model) -> 
 
 
 def test_the_number_of_waits_is_bounded(model: Model, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "BACKOFF_SECONDS", 0.0001)
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0.0001)
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 5
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 0.001
     model.answers(server.limited())
@@ -415,11 +415,11 @@ def test_waits_double_up_to_the_cap_and_differ(settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 120
     for waits in range(21):
         full = min(120.0, 2.0**waits)
-        told = {client._backoff(waits, None) for _ in range(20)}
+        told = {asking._backoff(waits, None) for _ in range(20)}
         assert all(wait is not None and full / 2 <= wait <= full for wait in told)
         assert len(told) > 1
-    assert all(30 <= (client._backoff(0, 30.0) or 0) <= 33 for _ in range(20))
-    assert client._backoff(0, 121.0) is None
+    assert all(30 <= (asking._backoff(0, 30.0) or 0) <= 33 for _ in range(20))
+    assert asking._backoff(0, 121.0) is None
 
 
 # Patience

@@ -1,0 +1,74 @@
+"""The tool loop: the model is asked, what it calls is called and answered, until it has its last word or is stopped."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from memory.llm.asking import Purpose
+from memory.llm.client import ModelProblem
+from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_message, turn_message
+from memory.toolbox.tool import Toolbox, ToolCalled
+
+Ended = Literal["done", "rounds", "time", "model"]
+# Calls of one round beyond this are answered with a refusal: no task needs them, and each may write.
+MOST_CALLS = 32
+
+
+@dataclass(slots=True)
+class LoopEnd:
+    """How a loop ended. ``rounds`` counts the times that tools were used; ``problem`` is why the model was of no more
+    help, if ``ended`` is ``model``. ``reply`` is the model's last word; empty if it did not get to one."""
+
+    reply: str = ""
+    rounds: int = 0
+    ended: Ended = "done"
+    problem: ModelProblem | None = None
+    log: list[ToolCalled] = field(default_factory=list)
+
+
+def tools_loop(
+    messages: list[Message], toolbox: Toolbox, *, mark: str, most_rounds: int, seconds: float, purpose: Purpose,
+    model: str | None = None, tick: Callable[[ToolCalled], None] | None = None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> LoopEnd:  # fmt: skip
+    """Speak with the model until it calls no more tools, has used them ``most_rounds`` times, or ``seconds`` are over.
+
+    ``messages`` grows by what is said. ``tick`` is told each call when it is answered; ``go_on`` is asked before each
+    request, and False ends the loop as time does. Calls of one round are made one after the other. Costs no queries
+    but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was written is written, so it
+    is told in ``LoopEnd.problem``.
+    """
+    until = time.monotonic() + seconds
+    specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
+    end = LoopEnd()
+    while True:
+        left = until - time.monotonic()
+        if left <= 0 or not go_on():
+            end.ended = "time"
+            return end
+        try:
+            turn = dialogue_turn(messages, tools=specs, purpose=purpose, model=model, within=left)
+        except ModelProblem as problem:
+            end.ended, end.problem = "model", problem
+            return end
+        end.reply = turn.text or end.reply
+        if not turn.calls:
+            end.ended = "done"
+            return end
+        if end.rounds >= most_rounds:
+            end.ended = "rounds"
+            return end
+        end.rounds += 1
+        messages.append(turn_message(turn))
+        for number, call in enumerate(turn.calls):
+            called = toolbox.call(call.name, call.arguments) if number < MOST_CALLS else _too_many(call.name)
+            end.log.append(called)
+            if tick is not None:
+                tick(called)
+            messages.append(result_message(call, called.result, mark=mark))
+
+
+def _too_many(name: str) -> ToolCalled:
+    error: dict[str, Any] = {"error": f"At most {MOST_CALLS} tools can be called at once; this one was not called."}
+    return ToolCalled(name, {}, error, False, 0.0)
