@@ -6,17 +6,12 @@ from typing import Any
 
 from memory.domain.errors import RequestRefused, ValueRefused
 
-
-def _refuse_constant(name: str) -> None:
-    raise ValueRefused(f"The body contains {name}; numbers must be finite.")
-
-
 # A whole string, which is skipped because brackets within it do not count, or one bracket. The quantifiers never give
 # back what they took, and a string may end with the text, so that the time is linear in the length whatever is sent.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
-def _depth_bounded(text: str, limit: int) -> None:
+def _depth_bounded(text: str, limit: int, what: str) -> None:
     # The parser recurses, so depth is counted before it runs.
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text):
@@ -24,27 +19,27 @@ def _depth_bounded(text: str, limit: int) -> None:
         if first in "[{":
             depth += 1
             if depth > limit:
-                raise RequestRefused(f"The body nests deeper than {limit} levels, which is the limit.")
+                raise RequestRefused(f"{what} nests deeper than {limit} levels, which is the limit.")
         elif first in "]}":
             depth -= 1
 
 
-def _refuse_unstorable(value: Any) -> None:
+def _refuse_unstorable(value: Any, what: str) -> None:
     stack = [value]
     while stack:
         part = stack.pop()
         if isinstance(part, str):
             if "\x00" in part:
-                raise ValueRefused("The body contains a NUL character, which cannot be stored.")
+                raise ValueRefused(f"{what} contains a NUL character, which cannot be stored.")
             if not part.isascii() and not _encodes(part):
-                raise ValueRefused("The body contains half of a surrogate pair, which is no character.")
+                raise ValueRefused(f"{what} contains half of a surrogate pair, which is no character.")
         elif isinstance(part, dict):
             stack.extend(part.keys())
             stack.extend(part.values())
         elif isinstance(part, list):
             stack.extend(part)
         elif isinstance(part, float) and part in (float("inf"), float("-inf")):
-            raise ValueRefused("The body contains a number too large to be finite.")
+            raise ValueRefused(f"{what} contains a number too large to be finite.")
 
 
 def _encodes(text: str) -> bool:
@@ -55,26 +50,30 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def json_guarded(raw: bytes, *, max_depth: int) -> Any:
-    """Return the value of a JSON document.
+def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
+    """Return the value of a JSON document; sentences begin with ``what`` it is.
 
     Raises ``RequestRefused`` for what is not JSON in UTF-8 or nests deeper than ``max_depth``, ``ValueRefused`` for
     numbers that are not finite and text that PostgreSQL cannot hold.
     """
+
+    def refuse_constant(name: str) -> None:
+        raise ValueRefused(f"{what} contains {name}; numbers must be finite.")
+
     try:
         text = raw.decode()
     except UnicodeDecodeError as problem:
-        raise RequestRefused(f"The body is not UTF-8: byte {problem.start} cannot be read.") from problem
+        raise RequestRefused(f"{what} is not UTF-8: byte {problem.start} cannot be read.") from problem
     # Fewer brackets than levels allowed cannot nest too deep: the common case needs no count.
     if text.count("[") + text.count("{") > max_depth:
-        _depth_bounded(text, max_depth)
+        _depth_bounded(text, max_depth, what)
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as problem:
         raise RequestRefused(
-            f"The body is not JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
+            f"{what} is not JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
         ) from problem
     except ValueError as problem:
-        raise RequestRefused("The body holds a number with too many digits.") from problem
-    _refuse_unstorable(value)
+        raise RequestRefused(f"{what} holds a number with too many digits.") from problem
+    _refuse_unstorable(value, what)
     return value
