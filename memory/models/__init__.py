@@ -18,7 +18,7 @@ from memory.models.scopes import Scope
 from memory.models.search import TopicDocument, TopicVector
 from memory.models.study import StudyJob
 from memory.models.topics import Rung, Topic, TopicEdit
-from memory.models.transfer import ImportJob
+from memory.models.transfer import ImportedTopic, ImportJob
 from memory.models.vitality import Vitality
 from memory.models.worker import WakeUp, Watermark, WorkerHeartbeat
 
@@ -41,6 +41,7 @@ __all__ = [
     "ForgetRun",
     "IdempotencyRecord",
     "ImportJob",
+    "ImportedTopic",
     "Lexeme",
     "Link",
     "PolicyVersion",

@@ -1,6 +1,10 @@
-"""ImportJob: a file on its way into the store, line by line."""
+"""ImportJob and ImportedTopic: a file on its way into the store, line by line, and which topics came with it."""
 
 from django.db import models
+
+
+# Whose worker may have been lost.
+OPEN = models.Q(status__in=["checking", "working"])
 
 
 class ImportJob(models.Model):
@@ -8,8 +12,9 @@ class ImportJob(models.Model):
     was, and the same file twice brings nothing the second time. Holds no line of the file."""
 
     class Status(models.TextChoices):
-        """waiting -> working -> done | failed | cancelled."""
+        """checking -> waiting -> working -> done | failed | cancelled; the last two can be started again."""
 
+        CHECKING = "checking"
         WAITING = "waiting"
         WORKING = "working"
         DONE = "done"
@@ -26,6 +31,10 @@ class ImportJob(models.Model):
     lines = models.PositiveBigIntegerField(default=0, help_text="Of the file.")
     done = models.PositiveBigIntegerField(default=0, help_text="Lines whose rows are stored.")
     offset = models.PositiveBigIntegerField(default=0, help_text="Bytes up to there.")
+    read = models.PositiveBigIntegerField(default=0, help_text="Bytes that the check has read.")
+    size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the file.")
+    report = models.JSONField(default=dict, help_text="What the check has found.")
+    numbers = models.JSONField(default=dict, help_text="What is added to numbers of rows, and where the store ended.")
     counts = models.JSONField(default=dict, help_text="Per sort of line: brought, there before, left out.")
     failure = models.TextField(blank=True, default="")
     actor = models.CharField(max_length=200)
@@ -43,8 +52,16 @@ class ImportJob(models.Model):
             # Was this file brought before?
             models.Index(fields=["digest"], name="importjob_digest"),
             # What the worker takes up again after a crash.
-            models.Index(fields=["moved_at"], name="importjob_open", condition=models.Q(status="working")),
+            models.Index(fields=["moved_at"], name="importjob_open", condition=OPEN),
         ]
 
     def __str__(self) -> str:
         return f"{self.done} of {self.lines} lines ({self.status})"
+
+
+class ImportedTopic(models.Model):
+    """A topic that an import has brought. What hangs on it comes with the lines after it, and only with those of the
+    same import: a topic that was there before is left as it is."""
+
+    topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
+    job = models.ForeignKey(ImportJob, on_delete=models.PROTECT, related_name="topics", db_index=False)

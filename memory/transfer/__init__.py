@@ -1,0 +1,1 @@
+"""Export and import: a whole store as a file, and files of other systems into a store."""

@@ -1,0 +1,95 @@
+"""What a file would bring and what it would not: the outcome of a check, before anything is written."""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+# How many bytes of how many have been dealt with.
+Progress = Callable[[int, int], object]
+
+BROUGHT, THERE = "brought", "there"
+# Why something is left out that is neither brought nor there already, in words that follow a number.
+REASONS = {
+    BROUGHT: "brought",
+    THERE: "there already, and left as they are",
+    "erased": "left out, because a purge has erased here what they belong to",
+    "missing": "left out, because what they refer to is neither in the file nor in the store",
+    "chain": "left out, because this store has receipts of its own, which they do not continue",
+}
+MOST_PROBLEMS = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What the check of a file has found. A file with ``problems`` is not imported, not even in parts.
+
+    ``sorts`` counts per sort of line how many would be ``brought``, are ``there``, or are left out, by reason
+    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here. ``numbers``
+    is the importer's own.
+    """
+
+    source: str
+    lines: int = 0
+    size: int = 0
+    digest: str = ""
+    sorts: dict[str, dict[str, int]] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def count(self, sort: str, why: str, times: int = 1) -> None:
+        """Count ``times`` more of a sort."""
+        if times:
+            counts_add(self.sorts, {sort: {why: times}})
+
+    def total(self, why: str) -> int:
+        """Return how many, over all sorts."""
+        return sum(counts.get(why, 0) for counts in self.sorts.values())
+
+    def told(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> "ImportReport":
+        """Return the report that ``told`` was made of."""
+        return cls(**told)
+
+
+def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]]) -> None:
+    """Add ``more`` to ``counts``."""
+    for sort, reasons in more.items():
+        own = counts.setdefault(sort, {})
+        for why, times in reasons.items():
+            own[why] = own.get(why, 0) + times
+
+
+def counts_words(counts: dict[str, dict[str, int]]) -> list[str]:
+    """Return a sentence for each sort and reason, such as "12 links are there already, and left as they are."."""
+    told = []
+    for sort, reasons in counts.items():
+        for why, times in reasons.items():
+            noun = SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
+            told.append(f"{times:,} {noun}: {REASONS.get(why, why)}.")
+    return told
+
+
+# What a sort of line is called, once and several times.
+SORTS = {
+    "policy": ("scope with a policy", "scopes with policies"),
+    "topic": ("topic", "topics"),
+    "history": ("long history", "parts of long histories"),
+    "reference": ("reference", "references"),
+    "merged": ("merged topic", "merged topics"),
+    "link": ("link", "links"),
+    "run": ("run", "runs"),
+    "action": ("action of runs", "actions of runs"),
+    "pair": ("pair of duplicates", "pairs of duplicates"),
+    "access": ("retrieval", "retrievals"),
+    "shadow": ("missed answer", "missed answers"),
+    "watermark": ("mark of the shadow search", "marks of the shadow search"),
+    "receipt": ("receipt", "receipts"),
+    "audit": ("journal entry", "journal entries"),
+    "conversation": ("conversation", "conversations"),
+}
