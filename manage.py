@@ -15,6 +15,7 @@ from memstate_site.postgres.errors import PostgresError
 # These say or write something without looking into the database; every other command gets a running one.
 WITHOUT_DATABASE = {
     "check",
+    "client",
     "diffsettings",
     "findstatic",
     "help",
