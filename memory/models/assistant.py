@@ -34,18 +34,36 @@ class Conversation(models.Model):
 
 
 class ConversationTurn(models.Model):
-    """A message and what became of it. A purge masks what it repeats of an erased topic, as in every journal."""
+    """A message and what became of it: written when it comes, added to with each call, closed with the reply.
+
+    A purge masks what it repeats of an erased topic, as in every journal, and empties it if it or an earlier turn of
+    its conversation had to do with the topic.
+    """
+
+    class Ended(models.TextChoices):
+        """How it ended: well, at a limit, with the model's failure, because whoever asked went away, by a fault of
+        ours, or with the process."""
+
+        WORKING = "working"
+        DONE = "done"
+        ROUNDS = "rounds"
+        TIME = "time"
+        MODEL = "model"
+        STOPPED = "stopped"
+        FAILED = "failed"
+        LOST = "lost"
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="told", db_index=False)
     place = models.PositiveIntegerField(help_text="From 1, without a gap.")
+    scope = models.CharField(max_length=500, help_text="The conversation's.")
     at = models.DateTimeField()
     message = models.TextField(blank=True, default="", help_text="What the user said last.")
     reply = models.TextField(blank=True, default="")
-    intent = models.CharField(max_length=20, help_text="query, ingest or both")
-    intent_source = models.CharField(max_length=20, help_text="override, model or rule")
+    intent = models.CharField(max_length=20, blank=True, default="", help_text="query, ingest or both")
+    intent_source = models.CharField(max_length=20, blank=True, default="", help_text="override, model or rule")
     model = models.CharField(max_length=200, blank=True, default="")
     rounds = models.PositiveIntegerField(default=0)
-    ended = models.CharField(max_length=20, default="done", help_text="done, or why it ended before: rounds, time ...")
+    ended = models.CharField(max_length=20, choices=Ended.choices, default=Ended.WORKING)
     tool_log = models.JSONField(default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, what was said.")
     study = models.ForeignKey(
         "memory.StudyJob", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False,
