@@ -1,1 +1,8 @@
-"""What other systems have written, as items of ingest. Pure: nothing here reads or writes the store."""
+"""What other systems have written, as items of ingest."""
+
+from memory.transfer.importers.chat import Chat
+from memory.transfer.importers.mem0 import Mem0
+from memory.transfer.sources import SOURCES
+
+for source in (Mem0(), Chat()):
+    SOURCES[source.name] = source

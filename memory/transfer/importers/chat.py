@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memory.domain.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
     Draft,
     Seen,
     id_made,
     name_shown,
     sort_of,
-    text_problem,
     title_made,
     value_field,
 )  # fmt: skip
+from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.stream import entries_read
 from memory.transfer.importers.times import moment_read
 
@@ -67,12 +68,13 @@ class _Message:
         return self.at is None and self.conversation.at is None
 
 
-class Chat:
+class Chat(Importer):
     """Messages one after the other, in one conversation or several."""
 
     name = "chat"
     title = "chat transcript"
     noun = "message"
+    nouns = "messages"
 
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
         """Yield a draft for each message, in its order. Holds a note for each conversation, the ids of the last
@@ -138,8 +140,8 @@ class _Transcript:
         if not text.strip():
             draft.lost.append(("messages without text", _SILENT))
             return draft
-        if problem := text_problem(text, noun="message"):
-            draft.problem = problem
+        if len(text) > MAX_VALUE_LENGTH:
+            draft.lost.append(("messages that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters"))
             return draft
         for name, part in said.items():
             if name not in _PLACED and part not in _NOTHING:

@@ -1,17 +1,13 @@
 """What becomes of one entry of a file: an item of ingest, and what of the entry has no place in it."""
 
-import datetime as dt
 import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from django.utils.crypto import salted_hmac
 
 from memory.domain.errors import MemoryProblem
-from memory.domain.values import MAX_VALUE_LENGTH
 from memory.ingest.batch import item_parse
 from memory.ingest.items import IngestItem
 
@@ -21,8 +17,8 @@ MAX_TITLE = 200
 
 @dataclass(slots=True)
 class Draft:
-    """One entry, read. Without an item nothing is brought of it: because of the problem, or because it is of a sort
-    that is told among what is lost.
+    """One entry, read. Without an item nothing is brought of it: it is told among what is lost, or it has a problem,
+    for which the whole file is refused.
 
     ``offset`` rises with every draft of a file and is at most the bytes up to there, so that an import that stopped can
     go on behind it; ``number`` counts entries. ``lost`` and ``told`` are pairs of a member and a clause: what is not
@@ -45,21 +41,6 @@ class Draft:
             self.item = item
 
 
-class Source(Protocol):
-    """A sort of file that something else than MemState has written. ``name`` is what commands call it, ``title`` what
-    people read, ``noun`` what one entry is."""
-
-    name: str
-    title: str
-    noun: str
-
-    def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
-        """Yield a draft for each entry, in the order of the file. ``scope`` is where the items go, in its canonical
-        form; ``now`` is the moment after which nothing can have happened. The same file gives the same drafts. Raises
-        ``RequestRefused`` for a file that is not JSON, ``OSError``."""
-        ...
-
-
 def title_made(text: str) -> str:
     """Return a title for ``text``: the whole if it is short, else its first words."""
     line = " ".join(text[: 4 * MAX_TITLE].split())
@@ -67,13 +48,6 @@ def title_made(text: str) -> str:
         return line
     words = line[:MAX_TITLE].rsplit(" ", 1)[0]
     return words.rstrip(" ,;:") + "…"
-
-
-def text_problem(text: str, *, noun: str) -> str:
-    """Return why ``text`` cannot be the value of a field, "" if it can."""
-    if len(text) <= MAX_VALUE_LENGTH:
-        return ""
-    return f"The text of this {noun} has {len(text):,} characters; the limit is {MAX_VALUE_LENGTH:,}."
 
 
 def value_field(name: str, value: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from memory.domain.errors import ValueRefused
+from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
 from memory.domain.text import MAX_CATEGORIES
 from memory.domain.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
@@ -15,10 +17,10 @@ from memory.transfer.importers.draft import (
     id_made,
     name_shown,
     sort_of,
-    text_problem,
     title_made,
     value_field,
 )  # fmt: skip
+from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.places import segment_made
 from memory.transfer.importers.stream import Entry, entries_read
 from memory.transfer.importers.times import Moment, moment_read
@@ -62,12 +64,13 @@ _UNKNOWN = "it is not known here"
 _RELATION = "they join names, and do not say which memories they come from"
 
 
-class Mem0:
+class Mem0(Importer):
     """A list of memories."""
 
     name = "mem0"
     title = "mem0"
     noun = "memory"
+    nouns = "memories"
 
     def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
         """Yield a draft for each memory and each relation. Holds the ids of the last ones."""
@@ -95,12 +98,16 @@ class _Memory:
     def read(self) -> None:
         text = next((self.said[name] for name in ("memory", "text", "data") if self.said.get(name)), None)
         if not isinstance(text, str) or not text.strip():
-            self.draft.problem = "The memory says nothing: there is no text in its member 'memory'."
+            self._lose("memories without text", "they say nothing")
             return
-        if problem := text_problem(text, noun="memory"):
-            self.draft.problem = problem
+        if len(text) > MAX_VALUE_LENGTH:
+            self._lose("memories that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters")
             return
-        where = self._scope()
+        try:
+            where = scope_normalize(self._scope())
+        except ValueRefused:
+            self._lose("memories of ids that are too long", f"a scope has at most {MAX_SCOPE_LENGTH} characters")
+            return
         topic_id = self._id(text, where)
         if self.seen.before(topic_id):
             self._lose("id", "it stands in the file before, and the first is taken")
@@ -135,7 +142,7 @@ class _Memory:
             if segment != str(said):
                 self._tell(name, "has characters that a scope cannot hold; they are written as in addresses (%20)")
             segments += [folder, segment]
-        return "/".join([self.scope.rstrip("/"), *segments]) or "/"
+        return "/".join([self.scope, *segments])
 
     def _id(self, text: str, where: str) -> uuid.UUID:
         said = self.said.get("id")

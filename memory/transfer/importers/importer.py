@@ -1,0 +1,110 @@
+"""What all importers share: a file in drafts, those counted for the check, and in batches to be written."""
+
+import datetime as dt
+import itertools
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memory.access.principal import Principal
+from memory.domain.errors import NotVisible
+from memory.ingest.items import IngestItem
+from memory.transfer.importers.draft import Draft
+from memory.transfer.importers.known import ids_known, item_id
+from memory.transfer.report import BROUGHT, MOST_PROBLEMS, THERE, ImportReport, Progress
+from memory.transfer.sources import Batch
+
+# Few enough that little is lost by a kill, many enough to keep the embedder busy.
+BATCH = 200
+# A file may have any number of members; beyond so many they are told together.
+MEMBERS_TOLD = 100
+_OTHERS = ("other members", "they are not known here")
+
+Clauses = Counter[tuple[str, str]]
+
+
+class Importer(ABC):
+    """A sort of file that something else than MemState has written (``sources.Source``)."""
+
+    name: str
+    title: str
+    # What an entry is, and several are.
+    noun: str
+    nouns: str
+
+    @abstractmethod
+    def drafts(self, path: Path, *, scope: str, now: dt.datetime) -> Iterator[Draft]:
+        """Yield a draft for each entry, in the order of the file. ``scope`` is where the items go, in its canonical
+        form; ``now`` is the moment after which nothing can have happened. The same file gives the same drafts. Raises
+        ``RequestRefused`` for a file that is not JSON, ``OSError``."""
+
+    def check(
+        self, path: Path, *, scope: str, principal: Principal, now: dt.datetime, progress: Progress | None = None
+    ) -> ImportReport:
+        """Read all of the file and count. Two queries for each ``BATCH`` entries.
+
+        An entry that is not what the file is said to hold is a problem, for which nothing of the file is brought. An
+        entry that has no place here is a loss. Raises ``NotVisible`` for a scope outside the principal's,
+        ``RequestRefused`` for a file that is not JSON, ``OSError``.
+        """
+        if not principal.sees(scope):
+            raise NotVisible(f"There is no scope {scope}.")
+        report = ImportReport(self.name, size=path.stat().st_size)
+        lost: Clauses = Counter()
+        told: Clauses = Counter()
+        problems = 0
+        for drafts in _chunks(self.drafts(path, scope=scope, now=now)):
+            for draft in drafts:
+                _clauses_add(lost, draft.lost)
+                _clauses_add(told, draft.told)
+                problems += bool(draft.problem)
+                if draft.problem and len(report.problems) < MOST_PROBLEMS:
+                    report.problems.append(f"{draft.place}: {draft.problem}")
+            _items_count(report, [draft.item for draft in drafts if draft.item is not None])
+            report.lines = drafts[-1].number
+            if progress is not None:
+                progress(drafts[-1].offset, report.size)
+        if problems > len(report.problems):
+            report.problems.append(f"And {problems - len(report.problems):,} more.")
+        if not report.lines:
+            report.problems.append(f"There are no {self.nouns} in this file.")
+        report.losses = [
+            *_sentences(lost, report.lines, lambda name, why: f"{name}: not kept, {why}"),
+            *_sentences(told, report.lines, lambda name, how: f"{name} {how}"),
+        ]
+        return report
+
+    def batches(self, path: Path, *, scope: str, now: dt.datetime, offset: int) -> Iterator[Batch]:
+        """Yield what stands behind ``offset``. What stands before it is read again and not given: what a message
+        follows, and when, depends on what came before, and reading takes little beside writing."""
+        behind = (draft for draft in self.drafts(path, scope=scope, now=now) if draft.offset > offset)
+        for drafts in _chunks(behind):
+            items = [draft.item for draft in drafts if draft.item is not None]
+            yield Batch(items, drafts[-1].offset, drafts[-1].number)
+
+
+def _items_count(report: ImportReport, items: list[IngestItem]) -> None:
+    there, erased = ids_known([item_id(item) for item in items])
+    for item in items:
+        topic_id = item_id(item)
+        why = "erased" if topic_id in erased else THERE if topic_id in there else BROUGHT
+        report.count("topic", why)
+        if why == BROUGHT:
+            report.count("field", why, len(item.fields))
+            report.count("link", why, len(item.edges))
+
+
+def _clauses_add(counted: Clauses, found: list[tuple[str, str]]) -> None:
+    # An entry counts once for each clause.
+    for pair in dict.fromkeys(found):
+        counted[pair if pair in counted or len(counted) < MEMBERS_TOLD else _OTHERS] += 1
+
+
+def _sentences(counted: Clauses, entries: int, say: Callable[[str, str], str]) -> list[str]:
+    return [f"{count:,} of {entries:,}: {say(*pair)}." for pair, count in counted.most_common()]
+
+
+def _chunks(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
+    while chunk := list(itertools.islice(drafts, BATCH)):
+        yield chunk

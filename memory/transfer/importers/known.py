@@ -1,0 +1,47 @@
+"""Which topics of a file the store has, or had and has erased."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+from django.db import connection
+
+from memory.ingest.items import IngestItem
+
+Ids = set[uuid.UUID]
+
+_THERE = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
+_ERASED = """
+SELECT DISTINCT e.id::uuid FROM memory_erasurereceipt r, jsonb_array_elements_text(r.topic_ids) AS e (id)
+WHERE e.id = ANY(%s)
+"""
+
+
+def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
+    """Return those of ``ids`` that are topics, in any scope, and those that a purge has erased. Two queries."""
+    with connection.cursor() as cursor:
+        cursor.execute(_THERE, [list(ids)])
+        there = {row[0] for row in cursor.fetchall()}
+        cursor.execute(_ERASED, [[str(each) for each in ids]])
+        return there, {row[0] for row in cursor.fetchall()}
+
+
+def item_id(item: IngestItem) -> uuid.UUID:
+    """Return the id of the topic that an item of an importer makes."""
+    assert item.topic_id is not None
+    return uuid.UUID(item.topic_id)
+
+
+def items_new(items: Iterable[IngestItem], *, there: Ids, erased: Ids) -> list[IngestItem]:
+    """Return the items whose topics are neither there nor erased, without links to what is not there.
+
+    ``there`` and ``erased`` hold the ids of the items and of what they link to, as far as they are one or the other."""
+    given: list[IngestItem] = []
+    ids = set(there)
+    for item in items:
+        topic_id = item_id(item)
+        if topic_id in ids or topic_id in erased:
+            continue
+        ids.add(topic_id)
+        edges = [edge for edge in item.edges if edge.to_topic_id in ids]
+        given.append(item if len(edges) == len(item.edges) else item.model_copy(update={"edges": edges}))
+    return given
