@@ -41,11 +41,14 @@ WITH facts AS (
         WHERE words @> ARRAY(SELECT jsonb_array_elements_text(d.words)) LIMIT %(most)s
     ) m
 )
-SELECT t.id, s.path, r.value, t.id IN (SELECT id FROM linked)
+SELECT t.id, s.path, string_agg(r.value, '' ORDER BY length(f.name), f.name), t.id IN (SELECT id FROM linked)
 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
-JOIN memory_field f ON f.topic_id = t.id AND f.name = %(text)s JOIN memory_revision r ON r.field_id = f.id
+-- A long text is several fields.
+JOIN memory_field f ON f.topic_id = t.id AND f.name ^@ %(text)s
+JOIN memory_revision r ON r.field_id = f.id AND r.seq = 1
 WHERE t.id IN (SELECT id FROM linked UNION SELECT id FROM saying) AND t.kind = %(kind)s
   AND t.scope_id IN (SELECT scope_id FROM facts) AND t.id <> ALL(%(ids)s)
+GROUP BY t.id, s.path
 """
 
 

@@ -1,9 +1,10 @@
 """Facts into the store: topics by the normal way of ingest, each with an edge to the text that it was read from.
 
-The text is a topic of the kind ``source`` with an id made of what it says, so that one text is one topic. It is
-released in the transaction that makes it: an answer consists of facts, which can be superseded and forgotten one by
-one, and must not bring them back by way of the text. By its id, and for a purge, it is there. Released topics are not
-told as neighbours, so each fact names its source in a field too, which holds nothing but the reference.
+The text is a topic of the kind ``source`` with an id made of what it says, so that one text is one topic. A text that
+is longer than a value may be is several fields, cut between paragraphs. It is released in the transaction that makes
+it: an answer consists of facts, which can be superseded and forgotten one by one, and must not bring them back by way
+of the text. By its id, and for a purge, it is there. Released topics are not told as neighbours, so each fact names its
+source in a field too, which holds nothing but the reference.
 """
 
 import datetime as dt
@@ -17,6 +18,8 @@ from django.utils.crypto import salted_hmac
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.atoms import Fact, title_of
+from memory.domain.reading.parts import parts_cut
+from memory.domain.values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
 from memory.forgetting import moves
 from memory.ingest.apply import ingest_apply, ingest_prepare
@@ -57,8 +60,22 @@ def source_text(source_id: uuid.UUID | None) -> str | None:
     """Return the text of a source; None if it is gone. One query."""
     if source_id is None:
         return None
-    newest = Revision.objects.filter(field__topic_id=source_id, field__name=TEXT_FIELD).order_by("-seq")
-    return newest.values_list("value", flat=True).first()
+    # As it was stored; nobody writes to a released topic.
+    rows = Revision.objects.filter(field__topic_id=source_id, field__name__startswith=TEXT_FIELD, seq=1)
+    parts = dict(rows.values_list("field__name", "value"))
+    if TEXT_FIELD not in parts:
+        return None
+    return "".join(parts[name] for name in sorted(parts, key=lambda name: (len(name), name)))
+
+
+def source_fields(content: str) -> list[IngestField]:
+    """Return the fields that hold the text of a source: ``text``, ``text 2`` and so on, which together are the text."""
+    return [
+        IngestField(
+            name=TEXT_FIELD if number == 1 else f"{TEXT_FIELD} {number}", value=content[start:end], provenance="extract"
+        )
+        for number, (start, end) in enumerate(parts_cut(content, at_most=MAX_VALUE_LENGTH), start=1)
+    ]
 
 
 def source_hold(source_id: uuid.UUID | None) -> bool:
@@ -119,7 +136,7 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     item = IngestItem(
         placement="new_topic", topic_id=str(source_id), title=source_title(content, now=now),
         topic_kind=SOURCE_KIND, scope=scope,
-        fields=[IngestField(name=TEXT_FIELD, value=content, provenance="extract")],
+        fields=source_fields(content),
     )  # fmt: skip
     _written([item], principal=principal, now=now)
     with connection.cursor() as cursor:
