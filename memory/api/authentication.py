@@ -44,6 +44,16 @@ class BearerAuth(HttpBearer):
         return _principal(token)
 
 
+def request_authenticate(request: HttpRequest) -> Principal:
+    """Return the caller of a request that comes to no route of the API, and count it. Costs what a route costs.
+
+    Raises ``KeyRefused`` or ``TooManyRequests``.
+    """
+    caller = ApiKeyAuth().authenticate(request, request.headers.get(ApiKeyAuth.param_name))
+    principal: Principal = BearerAuth()(request) if caller is None else caller
+    return principal
+
+
 def principal_of(request: HttpRequest, role: str) -> Principal:
     """Return the caller of ``request``. Raises ``NotAllowed`` unless its role covers ``role``."""
     principal: Principal | None = getattr(request, "auth", None)

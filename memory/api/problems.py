@@ -60,16 +60,43 @@ def problem_response(
     )
 
 
+def refusal_response(problem: MemoryProblem) -> HttpResponse:
+    """Return the problem document of a refusal, with the headers that belong to it."""
+    headers = {}
+    if isinstance(problem, KeyRefused):
+        headers["WWW-Authenticate"] = 'Bearer realm="memstate"'
+    if isinstance(problem, TooManyRequests):
+        headers["Retry-After"] = str(problem.retry_after)
+    return problem_response(problem_status(problem), problem.sentence, headers)
+
+
+def failure_told(problem: Exception) -> tuple[int, str]:
+    """Return the status and the sentence for what is no refusal: the database was of no help, or we made a mistake.
+
+    The sentence says nothing of the inside; the log says the rest.
+    """
+    cause = problem.__cause__
+    if isinstance(problem, OperationalError):
+        logger.warning("database_unavailable", problem=str(problem))
+        if isinstance(cause, LockNotAvailable | DeadlockDetected):
+            return 503, "Others are writing to the same topics; try again in a moment."
+        if isinstance(cause, ProgramLimitExceeded):
+            return 422, "A text is too large for the database to index."
+        if isinstance(cause, QueryCanceled):
+            return 503, "The database took longer than a request may take."
+        return 503, "The database cannot be reached; try again in a moment."
+    if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
+        # Nothing but a purge takes a row away.
+        return 503, "What this refers to was purged at the same moment; nothing was written."
+    logger.error("request_failed", exc_info=problem)
+    return 500, "Something went wrong here; the log of the server says what."
+
+
 def problems_register(api: NinjaAPI) -> None:
     """Make ``api`` answer every exception with a problem document."""
 
     def on_problem(_request: HttpRequest, problem: MemoryProblem) -> HttpResponse:
-        headers = {}
-        if isinstance(problem, KeyRefused):
-            headers["WWW-Authenticate"] = 'Bearer realm="memstate"'
-        if isinstance(problem, TooManyRequests):
-            headers["Retry-After"] = str(problem.retry_after)
-        return problem_response(problem_status(problem), problem.sentence, headers)
+        return refusal_response(problem)
 
     def on_validation(request: HttpRequest, problem: ValidationError) -> HttpResponse:
         if any(error["type"] == "missing" and error["loc"] == ("body", "payload") for error in problem.errors):
@@ -92,25 +119,8 @@ def problems_register(api: NinjaAPI) -> None:
     def on_too_big(_request: HttpRequest, _problem: RequestDataTooBig) -> HttpResponse:
         return problem_response(413, "The body is larger than any request may be.")
 
-    def on_database(_request: HttpRequest, problem: OperationalError) -> HttpResponse:
-        logger.warning("database_unavailable", problem=str(problem))
-        if isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected):
-            return problem_response(503, "Others are writing to the same topics; try again in a moment.")
-        if isinstance(problem.__cause__, ProgramLimitExceeded):
-            return problem_response(422, "A text is too large for the database to index.")
-        if isinstance(problem.__cause__, QueryCanceled):
-            return problem_response(503, "The database took longer than a request may take.")
-        return problem_response(503, "The database cannot be reached; try again in a moment.")
-
-    def on_integrity(request: HttpRequest, problem: IntegrityError) -> HttpResponse:
-        if isinstance(problem.__cause__, ForeignKeyViolation):
-            # Nothing but a purge takes a row away.
-            return problem_response(503, "What this refers to was purged at the same moment; nothing was written.")
-        return on_anything(request, problem)
-
-    def on_anything(_request: HttpRequest, problem: Exception) -> HttpResponse:
-        logger.error("request_failed", exc_info=problem)
-        return problem_response(500, "Something went wrong here; the log of the server says what.")
+    def on_failure(_request: HttpRequest, problem: Exception) -> HttpResponse:
+        return problem_response(*failure_told(problem))
 
     handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
         MemoryProblem: on_problem,
@@ -118,9 +128,7 @@ def problems_register(api: NinjaAPI) -> None:
         HttpError: on_http,
         Http404: on_missing,
         RequestDataTooBig: on_too_big,
-        OperationalError: on_database,
-        IntegrityError: on_integrity,
-        Exception: on_anything,
+        Exception: on_failure,
     }
     for kind, handler in handlers.items():
         api.add_exception_handler(kind, handler)

@@ -1,12 +1,13 @@
 """Tools that write: the three placements of ingest, and link. How an item gets into the store is for the maker of the
-box: at once, with a note of the conversation, or staged until a segment is finished. What is written is marked ``llm``.
+box: at once, with a note of the conversation, or staged until a segment is finished. What is written is marked ``llm``
+unless the maker says otherwise.
 """
 
 import uuid
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from memory.ingest.items import Category, IngestEdge, IngestField, IngestItem, LongText, Name, ShortText
 from memory.ingest.plan import Reply
@@ -35,13 +36,24 @@ class LinkArguments(Arguments):
     kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
 
 
+def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
+    names = [each.name for each in fields]
+    if len(set(names)) < len(names):
+        raise ValueError("each field may be named once")
+    return fields
+
+
+# Of two values for one field in one call, the first would be history before anybody has read it.
+Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
+
+
 class NewTopicArguments(Arguments):
     """A topic that is not known yet."""
 
     title: Title = Field(description="A short name for it.")
     summary: LongText = Field(default="", description="One or two sentences that stand by themselves.")
     kind: ShortText = Field(default="", description="What sort of thing it is: person, project, preference ...")
-    fields: list[FieldArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+    fields: Fields = Field(default_factory=list)
     links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
     categories: list[Category] = Field(default_factory=list, max_length=20)
 
@@ -50,8 +62,14 @@ class ExtendTopicArguments(Arguments):
     """More about a topic that is known."""
 
     topic_id: uuid.UUID
-    fields: list[FieldArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+    fields: Fields = Field(default_factory=list)
     links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+
+    @model_validator(mode="after")
+    def _something_is_there(self) -> "ExtendTopicArguments":
+        if not self.fields and not self.links:
+            raise ValueError("give at least one field or link")
+        return self
 
 
 class VersionFieldArguments(Arguments):
@@ -71,17 +89,17 @@ class LinkTopicsArguments(Arguments):
     kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
 
 
-def writing_tools(write: Writer) -> list[Tool[Any]]:
-    """Return the tools that write, each by ``write``."""
+def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:
+    """Return the tools that write, each by ``write``; values carry ``provenance``."""
 
     def new_topic(asked: NewTopicArguments) -> ToolReply:
-        return _replied(write(item_new(asked)))
+        return _replied(write(item_new(asked, provenance=provenance)))
 
     def extend_topic(asked: ExtendTopicArguments) -> ToolReply:
         return _replied(
             write(
                 IngestItem(
-                    placement="extend_topic", topic_id=str(asked.topic_id), fields=_fields(asked.fields),
+                    placement="extend_topic", topic_id=str(asked.topic_id), fields=_fields(asked.fields, provenance),
                     edges=_edges(asked.links),
                 )
             )
@@ -89,7 +107,7 @@ def writing_tools(write: Writer) -> list[Tool[Any]]:
 
     def version_field(asked: VersionFieldArguments) -> ToolReply:
         field = IngestField(
-            name=asked.field, value=asked.value, why_changed=asked.why_changed or None, provenance=PROVENANCE
+            name=asked.field, value=asked.value, why_changed=asked.why_changed or None, provenance=provenance
         )
         return _replied(write(IngestItem(placement="version_field", topic_id=str(asked.topic_id), fields=[field])))
 
@@ -117,19 +135,23 @@ def writing_tools(write: Writer) -> list[Tool[Any]]:
     ]  # fmt: skip
 
 
-def item_new(asked: NewTopicArguments, *, topic_id: uuid.UUID | None = None, kind: str | None = None) -> IngestItem:
+def item_new(
+    asked: NewTopicArguments, *, topic_id: uuid.UUID | None = None, kind: str | None = None,
+    provenance: str = PROVENANCE,
+) -> IngestItem:  # fmt: skip
     """Return a new topic as an item of ingest; ``topic_id`` and ``kind`` where they are not the model's to choose."""
     return IngestItem(
         placement="new_topic", topic_id=str(topic_id) if topic_id else None, title=asked.title,
         summary=asked.summary, topic_kind=asked.kind if kind is None else kind,
         # A topic tells by its first field who wrote it, so one without a field gets its summary as one.
-        fields=_fields(asked.fields) or [IngestField(name="note", value=asked.summary, provenance=PROVENANCE)],
+        fields=_fields(asked.fields, provenance)
+        or [IngestField(name="note", value=asked.summary, provenance=provenance)],
         edges=_edges(asked.links), categories=list(asked.categories),
     )  # fmt: skip
 
 
-def _fields(asked: list[FieldArguments]) -> list[IngestField]:
-    return [IngestField(name=each.name, value=each.value, provenance=PROVENANCE) for each in asked]
+def _fields(asked: list[FieldArguments], provenance: str) -> list[IngestField]:
+    return [IngestField(name=each.name, value=each.value, provenance=provenance) for each in asked]
 
 
 def _edges(asked: list[LinkArguments]) -> list[IngestEdge]:
