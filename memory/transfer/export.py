@@ -1,0 +1,131 @@
+"""Export: a store, or what lies at one of its scopes, as lines of JSON. Nothing is changed.
+
+An export is one snapshot: what is written meanwhile is not in it. It holds nothing of the moment and of the machine, so
+that two stores that hold the same give the same file, byte for byte.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from django.db import connection, transaction
+
+from memory.access.principal import Principal
+from memory.domain.errors import Conflict
+from memory.domain.scopes import ROOT
+from memory.transfer.sections import Place, section_lines, sections_make
+from memory.transfer.shape import FORMAT, VERSION
+
+END = "end"
+
+
+def store_export(
+    *, principal: Principal, scope: str | None = None, vectors: bool = False, after: Place | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of an export of ``scope``, each with its end; the last says how many there are.
+
+    With ``after``, where an earlier export has stopped (``part_read``), the lines behind that: these are of the present
+    moment, while those before are of theirs. ``vectors`` adds the
+    embeddings, which are made anew otherwise. One statement per thousand rows, and none but reads. Unless the caller
+    has opened a transaction, the generator keeps one of its own open from the first line to the last: everything that
+    is read by the same connection meanwhile is read as it was then, and nothing can be written.
+
+    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
+    """
+    principal.require("operator")
+    where = principal.scope_chosen(scope)
+    return _lines(where, vectors=vectors, place=after)
+
+
+def export_count(*, principal: Principal, scope: str | None = None) -> int:
+    """Return how many lines an export has, those of very long histories left out. A statement for each sort; reads the
+    keys of every table. Raises as ``store_export`` does."""
+    principal.require("operator")
+    where = principal.scope_chosen(scope)
+    count = 2
+    with connection.cursor() as cursor:
+        for section in sections_make(vectors=False):
+            if (rows := section.rows_sql(scoped=where != ROOT)) is not None:
+                cursor.execute(f"SELECT count(*) FROM {section.source} r WHERE {rows}", _wanted(where))
+                count += int(cursor.fetchone()[0])
+    return count
+
+
+def header(*, scope: str, vectors: bool) -> dict[str, Any]:
+    """Return the first line of an export."""
+    return {"type": FORMAT, "version": VERSION, "scope": scope, "vectors": vectors}
+
+
+def part_read(file: IO[bytes], *, scope: str, vectors: bool) -> tuple[int, Place | None]:
+    """Return how many bytes of ``file`` are whole lines of an export that has stopped, and the place to go on at, None
+    for one that has not begun. Reads all of it, line by line.
+
+    Raises ``Conflict`` if it was written by another export, or by something else.
+    """
+    offset = count = same = 0
+    sort, last = b"", b""
+    file.seek(0)
+    for line in file:
+        if not line.endswith(b"\n"):
+            break
+        if count == 0 and _parsed(line) != header(scope=scope, vectors=vectors):
+            raise Conflict("What is there was begun by an export of something else; remove it, or give another name.")
+        own = line[: line.find(b",")]
+        offset, count, same = offset + len(line), count + 1, same + 1 if own == sort else 1
+        sort, last = own, line
+    return offset, Place(_parsed(last), count=same, lines=count) if count else None
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise Conflict("What is there is no part of an export; remove it, or give another name.")
+    return told
+
+
+def _lines(scope: str, *, vectors: bool, place: Place | None) -> Iterator[bytes]:
+    scoped, wanted = scope != ROOT, _wanted(scope)
+    count = place.lines if place else 1
+    if place is None or place.sort == FORMAT:
+        if place is None:
+            yield _line(header(scope=scope, vectors=vectors))
+        place = None
+    elif place.sort == END:
+        return
+    with _snapshot(), connection.cursor() as cursor:
+        for section in sections_make(vectors=vectors):
+            behind = None
+            if place is not None:
+                if not section.holds(place):
+                    continue
+                behind, place = place, None
+            for line in section_lines(cursor, section, wanted=wanted, scoped=scoped, place=behind):
+                count += 1
+                yield line
+    yield _line({"type": END, "lines": count + 1})
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _wanted(scope: str) -> dict[str, Any]:
+    return {"path": scope, "below": f"{scope}/", "beyond": f"{scope}0"}
+
+
+@contextmanager
+def _snapshot() -> Iterator[None]:
+    """Read everything as it is at one moment. In a transaction of the caller's, what that sees."""
+    if connection.in_atomic_block:
+        yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # Whoever takes the lines may take his time.
+            cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield
