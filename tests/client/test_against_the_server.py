@@ -1,0 +1,176 @@
+"""The client against the whole application over HTTP: what is asked arrives, and replies are what their types say."""
+
+import datetime as dt
+import types
+import typing
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from memory.client import Conflict, MemState, NotAllowed, NotFound, Refused
+from tests.cast import secret_of
+from tests.client.conftest import Maker
+from tests.client.proxy import Proxy
+
+
+def matches(value: Any, kind: Any) -> bool:
+    """Tell whether a value is what an annotation says, with no member that it does not know."""
+    origin = get_origin(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(matches(value, each) for each in get_args(kind))
+    if origin is Literal:
+        return value in get_args(kind)
+    if origin is list:
+        return isinstance(value, list) and all(matches(each, get_args(kind)[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(matches(each, get_args(kind)[1]) for each in value.values())
+    if typing.is_typeddict(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        needed = {name for name, hint in hints.items() if get_origin(hint) is not NotRequired}
+        plain = get_type_hints(kind)
+        known = isinstance(value, dict) and needed <= value.keys() <= hints.keys()
+        return known and all(matches(each, plain[name]) for name, each in value.items())
+    if kind is float:
+        return isinstance(value, int | float)
+    return isinstance(value, type(None) if kind is type(None) else kind)
+
+
+class Tour:
+    """Calls methods, and holds each reply against the type that the method promises."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.called: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            reply = getattr(self.client, name)(*args, **more)
+            assert matches(reply, get_type_hints(getattr(MemState, name))["return"]), (name, reply)
+            self.called.add(name)
+            return reply
+
+        return call
+
+
+def test_everything_an_agent_and_an_operator_do(agent: Any, operator: Any):
+    tour, chief = Tour(agent), Tour(operator)
+    mara = tour.ingest(
+        "new_topic", title="Mara", scope="/user/mara", topic_kind="person", categories=("people",),
+        fields=[{"name": name, "value": "Berlin"} for name in ("city", "a/b ../ü?", "..")], suggest_similar=True,
+    )["topic_id"]  # fmt: skip
+    tour.ingest("version_field", topic_id=mara, fields=[{"name": "city", "value": "Lisbon", "why_changed": "moved"}])
+    link, gears = {"to_topic_id": mara, "kind": "of"}, {"name": "gears", "field_type": "int", "value": "many"}
+    batch = tour.ingest_batch([
+        {"placement": "new_topic", "title": "Tea", "scope": "/user/mara", "edges": [link]},
+        {"placement": "new_topic", "title": "Bike", "fields": [gears]},
+    ])  # fmt: skip
+    assert [result["status"] for result in batch["results"]] == [200, 422]
+    assert (batch["accepted"], batch["refused"]) == (1, 1)
+    tea = batch["results"][0]["topic_id"]
+
+    answer = tour.query("Mara's tea", top_k=2, scope="/user/mara", explain=True)
+    assert {found["topic_id"] for found in answer["candidates"]} == {mara, tea}
+    before = tour.query("Mara", as_of=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+    assert before["candidates"] == []
+
+    assert [each["value"] for each in tour.field_history(mara, "city")["items"]] == ["Lisbon", "Berlin"]
+    for odd in ("a/b ../ü?", ".."):
+        assert len(tour.field_history(mara, odd)["items"]) == 1
+    assert [row["title"] for row in agent.topics_iter(scope="/user/mara", limit=1)] == ["Tea", "Mara"]
+    assert [len(page["items"]) for page in agent.pages(agent.topics, scope="/user/mara", limit=1)] == [1, 1]
+    assert tour.topics(pinned=True)["items"] == []
+    assert tour.topic(mara)["title"] == "Mara"
+    assert tour.topic_edit(mara, title="Mara Lind", reason="full name")["title"] == "Mara Lind"
+    assert tour.topic_pin(mara)["pinned"]
+    assert not tour.topic_unpin(mara, reason="enough")["pinned"]
+    assert tour.topic_why(mara)["topic_id"] == mara
+    assert tour.stats(scope="/user/mara")["topics"] == 2
+
+    assert tour.extract("Mara lives in Lisbon. She works at Lantern.")["stored"] == []
+    job = tour.extract_background("Coffee is black.", store=True, scope="/coffee")["job_id"]
+    assert tour.extraction(job)["status"] in ("working", "done")
+    assert tour.extraction_cancel(job)["status"] == "cancelled"
+    tour.supersede("where Mara lives", new_text="Mara lives in Porto.", scope="/user/mara", reason="moved")
+
+    assert chief.topic_archive(tea, reason="old")["archived"]
+    assert not chief.topic_restore(tea)["archived"]
+    purged = chief.topic_purge(tea, reason="asked for")
+    assert chief.receipt(purged["receipt_id"])["receipt_id"] == purged["receipt_id"]
+    assert [each["receipt_id"] for each in operator.receipts_iter()] == [purged["receipt_id"]]
+    listed = chief.forget("release", filter={"scope": "/user/mara"}, dry_run=True)
+    assert chief.forget("release", token=listed["token"])["count"] == listed["count"]
+
+    values = {"strategy": "static", "prune_after_days": 0, "mode": "review", "topic_count_soft_limit": 0}
+    for scope in ("/", "/user/versions"):
+        assert chief.policy_set(scope, values=values, reason="for the test")["scope"] == scope
+        assert chief.policy(scope)["version"] == 1
+        assert chief.policy_rollback(scope, to=0, reason="back")["version"] == 2
+        assert [each["version"] for each in operator.policy_versions_iter(scope, limit=1)] == [2, 1]
+    chief.policy_set("/faded", values=values, reason="for the test")
+    chief.policy_preview(values={"half_life_days": 1})
+    chief.policy_backtest(start="2020-01-01T00:00:00Z", end=dt.datetime(2020, 2, 1, tzinfo=dt.UTC))
+    operator.ingest("new_topic", title="Faded", salience=0.01, scope="/faded")
+    planned = chief.run_make(scope="/faded", event="manual")
+    assert chief.run(planned["run_id"])["status"] == "planned"
+    assert len(list(operator.run_actions_iter(planned["run_id"]))) == 1
+    chief.run_apply(planned["run_id"], reason="go")
+    assert [run["run_id"] for run in chief.runs(scope="/faded", limit=1)["items"]] == [planned["run_id"]]
+    assert chief.run_undo(planned["run_id"])["restored"] == 1
+    held = chief.run_make(scope="/faded", event="manual", dry_run=False)
+    assert (held["status"], chief.run_approve(held["run_id"])["status"]) == ("held", "done")
+    chief.regret(since=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+    chief.event(scope="/faded")
+    assert chief.duplicates()["items"] == []
+
+    assert len(tour.called) + len(chief.called) >= 35
+
+
+def test_many_items_are_sent_in_portions_and_counted_through(agent: Any, proxy: Proxy):
+    items = [{"placement": "new_topic", "title": f"Nr. {number}", "scope": "/many"} for number in range(7)]
+    items[4]["placement"] = "nowhere"
+    replies = list(agent.ingest_all(iter(items), size=3))
+    assert [result["index"] for reply in replies for result in reply["results"]] == list(range(7))
+    assert [(reply["accepted"], reply["refused"]) for reply in replies] == [(3, 0), (2, 1), (1, 0)]
+    assert len(set(proxy.keys)) == 3
+    assert agent.stats(scope="/many")["topics"] == 6
+
+
+def test_refusals_are_exceptions_with_the_servers_sentence(agent: Any, make_client: Maker, proxy: Proxy):
+    missing = "01900000-0000-7000-8000-00000000dead"
+    with pytest.raises(NotFound) as not_found:
+        agent.topic(missing)
+    assert (not_found.value.status, not_found.value.title, not_found.value.type) == (404, "Not Found", "about:blank")
+    with pytest.raises(Refused, match=r"^422: q must not be empty") as refused:
+        agent.query("")
+    assert refused.value.detail == refused.value.members["detail"]
+    with pytest.raises(Refused) as contradicts:
+        agent.ingest("version_field", fields=[{"name": "a"}])
+    assert contradicts.value.status == 400
+    with pytest.raises(NotAllowed) as not_allowed:
+        agent.topic_purge(missing)
+    assert not_allowed.value.status == 403
+    with pytest.raises(NotAllowed) as unknown:
+        make_client(proxy.url, "ms_made-up").stats()
+    assert unknown.value.status == 401
+    known = agent.ingest("new_topic", title="Tea")["topic_id"]
+    with pytest.raises(Conflict) as conflict:
+        agent.ingest("new_topic", topic_id=known, title="Tea")
+    assert (conflict.value.status, conflict.value.passing) == (409, False)
+
+
+def test_the_scope_of_a_client_stands_in_where_none_is_said(proxy: Proxy, make_client: Maker, operator: Any):
+    client = make_client(proxy.url, secret_of("agent"), scope="/user/mara")
+    topic = client.ingest("new_topic", title="Tea")["topic_id"]
+    deeper = client.ingest("new_topic", title="Deep", scope="/user/mara/work")["topic_id"]
+    client.ingest("extend_topic", topic_id=deeper, fields=[{"name": "a", "value": "b"}])
+    client.ingest_batch(
+        [{"placement": "new_topic", "title": "Bike"}, {"placement": "extend_topic", "topic_id": deeper}]
+    )
+    operator.ingest("new_topic", title="Tea of others", scope="/user/bob")
+    assert client.topic(topic)["scope"] == "/user/mara"
+    assert {row["scope"] for row in client.topics()["items"]} == {"/user/mara", "/user/mara/work"}
+    assert client.stats()["topics"] == 3
+    assert {found["topic_id"] for found in client.query("Tea")["candidates"]} >= {topic}
+    assert client.query("others", scope="/user/bob")["candidates"] != []

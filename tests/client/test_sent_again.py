@@ -1,0 +1,261 @@
+"""What is sent again, when, and with which effect: broken connections, waits that the server asks for, time-outs."""
+
+import datetime as dt
+import email.utils
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from memory import client as client_module
+from memory.access.principal import Principal
+from memory.client import (
+    Conflict,
+    ConnectionBroken,
+    MemStateError,
+    NotAllowed,
+    NotFound,
+    Refused,
+    ServerFault,
+    TimedOut,
+    TooManyRequests,
+    Unavailable,
+)
+from memory.ingest.idempotency import idempotency_claim
+from memory.models import ApiKey
+from tests.cast import Clock, secret_of
+from tests.client.conftest import Maker
+from tests.client.proxy import CUT, CUT_IN_THE_MIDST, LOST, PASS, SILENT, Proxy, answer, port_unused
+
+STATS = {"scope": "/", "topics": 0}
+FULL_BACKOFF = [0.5, 1.0, 2.0, 4.0]
+
+
+# --- With the whole application behind -------------------------------------------------------------------------------
+
+
+def test_what_was_stored_before_the_connection_broke_is_stored_once(agent: Any, proxy: Proxy, waits: list[float]):
+    proxy.does(CUT, CUT_IN_THE_MIDST, LOST, PASS)
+    stored = agent.ingest("new_topic", title="Tea", scope="/once")
+    assert len(proxy.asked) == 4
+    assert len(set(proxy.keys)) == 1
+    assert len({each.body for each in proxy.asked}) == 1
+    assert waits == FULL_BACKOFF[:3]
+    assert [row["topic_id"] for row in agent.topics_iter(scope="/once")] == [stored["topic_id"]]
+
+    proxy.asked.clear()
+    proxy.does(CUT, PASS)
+    items = [{"placement": "new_topic", "title": "Tea", "scope": "/once"}, {"placement": "nowhere"}]
+    batch = agent.ingest_batch(items)
+    assert [result["status"] for result in batch["results"]] == [200, 422]
+    assert len(proxy.asked) == 2
+    assert agent.stats(scope="/once")["topics"] == 2
+
+
+def test_a_key_of_ones_own_tells_calls_apart_over_restarts(agent: Any, proxy: Proxy):
+    first = agent.ingest("new_topic", title="Tea", idempotency_key="mara-1")
+    assert agent.ingest("new_topic", title="Tea", idempotency_key="mara-1") == first
+    with pytest.raises(Refused, match="another body"):
+        agent.ingest("new_topic", title="Coffee", idempotency_key="mara-1")
+    assert agent.ingest("new_topic", title="Tea") != first
+    assert proxy.keys[:3] == ["mara-1"] * 3
+
+
+def test_other_writes_are_not_sent_again(agent: Any, operator: Any, proxy: Proxy, waits: list[float]):
+    topic = agent.ingest("new_topic", title="Tea")["topic_id"]
+    proxy.asked.clear()
+    proxy.does(CUT)
+    with pytest.raises(ConnectionBroken, match=r"^POST /v1/topics/[^ ]+/pin: the connection broke") as broken:
+        agent.topic_pin(topic)
+    assert (broken.value.status, broken.value.passing) == (None, True)
+    proxy.does(CUT)
+    with pytest.raises(ConnectionBroken):
+        operator.policy_set("/", values={}, reason="for the test")
+    proxy.does(CUT)
+    with pytest.raises(ConnectionBroken):
+        operator.topic_purge(topic)
+    assert (len(proxy.asked), waits) == (3, [])
+    with pytest.raises(NotFound):
+        agent.topic(topic)
+
+
+def test_a_key_that_has_used_up_its_minute_waits_for_the_next(
+    agent: Any, settings: Any, clock: Clock, while_waiting: Callable[[Callable[[], object]], list[float]]
+):
+    settings.MEMSTATE_REQUESTS_PER_MINUTE = 1
+    clock.set(dt.datetime(2026, 3, 1, 12, 0, 20, tzinfo=dt.UTC))
+    waited = while_waiting(lambda: clock.forward(seconds=40))
+    agent.stats()
+    assert agent.stats()["topics"] == 0
+    assert waited == [40.25]
+    with pytest.raises(TooManyRequests, match="429: This key has made 1 requests") as refused:
+        agent.topic_pin("01900000-0000-7000-8000-00000000dead")
+    assert refused.value.retry_after == 60
+
+
+def test_a_request_whose_twin_is_still_at_work_is_waited_for(
+    agent: Any, monkeypatch: pytest.MonkeyPatch, while_waiting: Callable[[Callable[[], object]], list[float]]
+):
+    key = ApiKey.objects.get(name="agent")
+    twin = Principal(f"key:{key.pk}", "key:agent", "agent", "/")
+    monkeypatch.setattr("memory.ingest.request.idempotency_claim", _claim_impatiently)
+    transaction.set_autocommit(False)
+    try:
+        idempotency_claim("twin", "", principal=twin, now=timezone.now())
+        # Its transaction holds the key until the client waits.
+        waited = while_waiting(connection.connection.rollback)
+        assert agent.ingest("new_topic", title="Tea", idempotency_key="twin")["topic_id"]
+    finally:
+        transaction.rollback()
+        transaction.set_autocommit(True)
+    assert waited == [0.5]
+
+
+def _claim_impatiently(*args: Any, **more: Any) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '50ms'")
+    return idempotency_claim(*args, **more)
+
+
+@pytest.fixture
+def while_waiting(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Callable[[Callable[[], object]], list[float]]:
+    """Let something happen whenever a client waits; the seconds it would have waited are returned."""
+
+    def let(happen: Callable[[], object]) -> list[float]:
+        async def sleep(seconds: float) -> None:
+            meanwhile(seconds)
+
+        def meanwhile(seconds: float) -> None:
+            waits.append(seconds)
+            happen()
+
+        monkeypatch.setattr(client_module.time, "sleep", meanwhile)
+        monkeypatch.setattr(client_module.asyncio, "sleep", sleep)
+        return waits
+
+    return let
+
+
+# --- With nothing behind ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(alone: Proxy, make_client: Maker, waits: list[float]) -> Any:
+    return make_client(alone.url, "ms_any", timeout=5.0)
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_reading_is_tried_again_for_longer_each_time(client: Any, alone: Proxy, waits: list[float], status: int):
+    alone.does(*[answer(status, body="Later.")] * 4, answer(200, body=STATS))
+    assert client.stats() == STATS
+    assert waits == FULL_BACKOFF
+    alone.does(*[answer(status, body="Later.")] * 5)
+    with pytest.raises((TooManyRequests, Unavailable), match=rf"^{status}: Later\.$"):
+        client.query("tea")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Refused), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (405, MemStateError), (409, Conflict),
+        (413, Refused), (422, Refused), (500, ServerFault), (302, MemStateError),
+    ],
+)  # fmt: skip
+def test_what_will_not_pass_is_not_tried_again(
+    client: Any, alone: Proxy, waits: list[float], status: int, kind: type[MemStateError]
+):
+    alone.does(answer(status, {"Location": "http://127.0.0.1:9/"}, "So it is."))
+    with pytest.raises(MemStateError, match=r"So it is\.") as told:
+        client.stats()
+    assert (type(told.value), told.value.status, told.value.passing) == (kind, status, False)
+    assert (len(alone.asked), waits) == (1, [])
+
+
+def test_waits_are_as_long_as_the_server_says_and_never_shorter(client: Any, alone: Proxy, waits: list[float]):
+    in_ten = email.utils.format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10), usegmt=True)
+    past = "Wed, 21 Oct 2015 07:28:00 GMT"
+    for header, expected in [("7", 7.25), (in_ten, pytest.approx(9.8, abs=1.5)), (past, 0.5), ("soon", 0.5)]:
+        alone.does(answer(429, {"Retry-After": header}, "Later."), answer(200, body=STATS))
+        client.stats()
+        assert waits.pop() == expected, header
+    alone.does(answer(503, {"Retry-After": "61"}, "Much later."))
+    with pytest.raises(Unavailable) as too_long:
+        client.stats()
+    assert (too_long.value.retry_after, waits) == (61.0, [])
+
+
+def test_a_silent_server_is_waited_for_as_long_as_was_said(
+    client: Any, alone: Proxy, waits: list[float], make_client: Maker
+):
+    impatient = client.with_timeout(0.05)
+    alone.does(SILENT, answer(200, body={"topic_id": "1"}))
+    assert impatient.ingest("new_topic", title="Tea") == {"topic_id": "1"}
+    assert len(set(alone.keys)) == 1
+    assert waits == [0.5]
+    alone.does(SILENT)
+    with pytest.raises(TimedOut, match="longer than the timeout"):
+        impatient.topic_pin("1")
+    # Whoever wants no second attempt gets none.
+    alone.does(SILENT)
+    with pytest.raises(TimedOut):
+        make_client(alone.url, "ms_any", timeout=0.05, retries=0).stats()
+
+
+def test_nobody_at_the_address_is_said_to_be_that(make_client: Maker, waits: list[float]):
+    client = make_client(f"http://127.0.0.1:{port_unused()}", "ms_any", retries=2)
+    with pytest.raises(ConnectionBroken, match="nothing was sent"):
+        client.ingest("new_topic", title="Tea")
+    assert waits == FULL_BACKOFF[:2]
+    with pytest.raises(ConnectionBroken, match="Request URL"):
+        make_client("127.0.0.1:8765", "ms_any").stats()
+    assert len(waits) == 2
+
+
+def test_replies_of_others_are_not_taken_for_memstates(client: Any, alone: Proxy):
+    alone.does(answer(200, {"Content-Type": "text/html"}, b"<html>Welcome to the hotel"))
+    with pytest.raises(MemStateError, match="not JSON; is the base_url the address of MemState"):
+        client.stats()
+    alone.does(answer(403, {"Content-Type": "text/html"}, b"<html>No \xff"))
+    with pytest.raises(NotAllowed, match="403 Forbidden and did not say why"):
+        client.stats()
+    alone.does(answer(301, {"Location": "https://example.org"}, b""))
+    with pytest.raises(MemStateError, match="sends elsewhere"):
+        client.stats()
+    assert all(each.headers["x-api-key"] == "ms_any" for each in alone.asked)
+
+
+# --- What is wrong before anything is sent ---------------------------------------------------------------------------
+
+
+def test_a_client_needs_a_key_and_keeps_it_to_itself(make_client: Maker, monkeypatch: pytest.MonkeyPatch, alone: Proxy):
+    monkeypatch.delenv("MEMSTATE_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="set MEMSTATE_API_KEY"):
+        make_client(alone.url)
+    for wrong in ("ms_a\nb", "ms_ä", "Bearer ms_a"):
+        with pytest.raises(ValueError, match="no key has") as refused:
+            make_client(alone.url, wrong)
+        assert "ms_" not in str(refused.value)
+    monkeypatch.setenv("MEMSTATE_API_KEY", "ms_of-the-environment")
+    client = make_client(alone.url)
+    alone.does(answer(200, body=STATS))
+    client.stats()
+    assert alone.asked[0].headers["x-api-key"] == "ms_of-the-environment"
+    assert "ms_" not in repr(getattr(client, "client", client))
+
+
+def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy):
+    with pytest.raises(ValueError, match="has no offset"):
+        client.query("tea", as_of=dt.datetime(2026, 3, 1))  # noqa: DTZ001
+    with pytest.raises(TypeError, match="set cannot be said in JSON"):
+        client.ingest("new_topic", categories={"a"})
+    with pytest.raises(ValueError, match="JSON"):
+        client.ingest("new_topic", salience=float("nan"))
+    assert alone.asked == []
+
+
+def test_the_address_may_have_a_path(alone: Proxy, make_client: Maker):
+    alone.does(answer(200, body=STATS))
+    make_client(f"{alone.url}/memory/", secret_of("agent")).stats(scope="/user/ü x")
+    assert alone.asked[0].path == "/memory/v1/stats?scope=%2Fuser%2F%C3%BC+x"
