@@ -104,22 +104,42 @@ def mentions_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int])
     """
     said = _said(plan)
     new = [(topic, mentions) for topic, mentions in said if topic.is_new]
-    stored = [(topic, mentions.columns()) for topic, mentions in said if not topic.is_new]
+    stored = [(topic.id, mentions) for topic, mentions in said if not topic.is_new]
     if new:
         rows_copy(
             cursor, "memory_topicmention", MENTION,
             ((topic.id, scopes[topic.scope], *mentions.columns()) for topic, mentions in new),
         )  # fmt: skip
     if stored:
-        cursor.execute(
-            _ADD,
-            {
-                "ids": [topic.id for topic, _columns in stored],
-                "identifiers": [_json_array(columns[0]) for _topic, columns in stored],
-                "words": [_json_array(columns[1]) for _topic, columns in stored],
-                "aliases": [_json_array(columns[2]) for _topic, columns in stored],
-            },
-        )
+        mentions_add(cursor, dict(stored))
+
+
+def mentions_add(cursor: CursorWrapper, said: Mapping[uuid.UUID, Mentions]) -> None:
+    """Add what topics with a row in the index have said beside it. One statement. The caller holds the topics."""
+    columns = [mentions.columns() for mentions in said.values()]
+    cursor.execute(
+        _ADD,
+        {
+            "ids": list(said), "identifiers": [_json_array(each[0]) for each in columns],
+            "words": [_json_array(each[1]) for each in columns], "aliases": [_json_array(each[2]) for each in columns],
+        },
+    )  # fmt: skip
+
+
+def mentions_index(cursor: CursorWrapper, scopes: Mapping[uuid.UUID, int]) -> None:
+    """Index topics without a row, given with the numbers of their scopes, by all they have ever said. Two statements.
+    Needs a transaction in which nobody else writes to them."""
+    cursor.execute(_SAID, {"ids": list(scopes)})
+    found = {topic_id: Mentions() for topic_id in scopes}
+    for topic_id, named, text in set(cursor.fetchall()):
+        if named:
+            found[topic_id].read_words(text)
+        else:
+            found[topic_id].read([text])
+    rows_copy(
+        cursor, "memory_topicmention", MENTION,
+        ((topic_id, scopes[topic_id], *mentions.columns()) for topic_id, mentions in sorted(found.items())),
+    )  # fmt: skip
 
 
 # Among the advisory locks: the key of this work.
@@ -152,17 +172,7 @@ def mentions_give(*, anew: bool = False) -> int:
                 _Known.complete.set()
             return 0
         _Known.complete.clear()
-        cursor.execute(_SAID, {"ids": list(lacking)})
-        found = {topic_id: Mentions() for topic_id in lacking}
-        for topic_id, named, text in set(cursor.fetchall()):
-            if named:
-                found[topic_id].read_words(text)
-            else:
-                found[topic_id].read([text])
-        rows_copy(
-            cursor, "memory_topicmention", MENTION,
-            ((topic_id, lacking[topic_id], *mentions.columns()) for topic_id, mentions in sorted(found.items())),
-        )  # fmt: skip
+        mentions_index(cursor, lacking)
     return len(lacking)
 
 
