@@ -1,6 +1,7 @@
 """Errors as RFC 9457 problem documents: one place where a problem becomes a status."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
@@ -15,10 +16,12 @@ from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailab
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
+from memory.assistant.running import TooManyConversations
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.embedding import EmbeddingFailed
 from memory.ingest.batch import validation_sentence
 from memory.llm.client import ModelProblem
+from memory.llm.wire import RateLimited
 
 logger = structlog.get_logger(__name__)
 
@@ -32,10 +35,14 @@ STATUSES: dict[type[MemoryProblem], int] = {
     ValueRefused: 422,
     TooManyRequests: 429,
     EmbeddingFailed: 503,
+    TooManyConversations: 503,
     # Whoever asks a model has an answer without it; this is for one who forgot.
     ModelProblem: 503,
 }
 
+
+# Of a model that asks to be left alone without saying for how long.
+UNTOLD_SECONDS = 30
 
 # Where versions of Python have different phrases for a status.
 TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
@@ -65,9 +72,19 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
     headers = {}
     if isinstance(problem, KeyRefused):
         headers["WWW-Authenticate"] = 'Bearer realm="memstate"'
-    if isinstance(problem, TooManyRequests):
-        headers["Retry-After"] = str(problem.retry_after)
+    wait = _wait(problem)
+    if wait is not None:
+        headers["Retry-After"] = str(math.ceil(wait))
     return problem_response(problem_status(problem), problem.sentence, headers)
+
+
+def _wait(problem: MemoryProblem) -> float | None:
+    """Return in how many seconds it is worth trying again, where anybody knows."""
+    if isinstance(problem, TooManyRequests | TooManyConversations):
+        return problem.retry_after
+    if isinstance(problem, RateLimited):
+        return problem.wait or UNTOLD_SECONDS
+    return problem.wait if isinstance(problem, ModelProblem) else None
 
 
 def failure_told(problem: Exception) -> tuple[int, str]:

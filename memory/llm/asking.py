@@ -59,14 +59,24 @@ class Call:
 
 
 @contextmanager
-def asking(purpose: Purpose, within: float | None) -> Iterator[Call]:
-    """Ask if there is a model and it has not failed lately. Raises ``ModelUnavailable``."""
+def asking(purpose: Purpose, within: float | None, *, model: str | None = None) -> Iterator[Call]:
+    """Ask if there is a model and it has not failed lately. Raises ``ModelUnavailable``.
+
+    ``model`` is one that the caller named. That it is slow, or not there, is not held against the usual one.
+    """
     if not model_configured():
         raise ModelUnavailable("No language model is configured.", kind="not_configured")
     usual: float = settings.MEMSTATE_LLM_TIMEOUT_SECONDS
     seconds = usual if within is None else within
-    with call_counted(purpose, fair=seconds >= usual * FAIR_SHARE):
-        yield Call(time.monotonic() + seconds)
+    other = model is not None and model != settings.MEMSTATE_LLM_MODEL
+    with call_counted(purpose, fair=seconds >= usual * FAIR_SHARE and not other):
+        try:
+            yield Call(time.monotonic() + seconds)
+        except ModelUnavailable as problem:
+            if other and problem.kind == "absent":
+                sentence = f"The endpoint of the language model knows no model {model!r}."
+                raise ModelUnusable(sentence, kind="absent") from None
+            raise
 
 
 # What endpoints have refused to understand, by address and model; not asked for again.

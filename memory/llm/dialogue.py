@@ -4,18 +4,20 @@ Unlike ``complete_text`` this speaks with the model in turns, so here only the u
 tools give back is framed as data each time, with a mark of the conversation that no text can know.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 
-from memory.llm.asking import Purpose, asking, framed, message_ask, storable
+from memory.llm.asking import Purpose, asking, framed, mark_make, message_ask, storable
 
 # Longer dialogues lose the oldest results of tools: small models forget the beginning anyway, and some refuse.
 MAX_DIALOGUE = 160_000
 # So much of one result is told.
 MAX_RESULT = 16_000
+_ID = 200
 
 _LEFT_OUT = "(This result was left out, because the conversation has become long. Ask again if it is needed.)"
 _DATA_RULE = (
@@ -75,7 +77,7 @@ def dialogue_turn(
              "function": {"name": each.name, "description": each.description, "parameters": dict(each.parameters)}}
             for each in tools
         ]  # fmt: skip
-    with asking(purpose, within) as call:
+    with asking(purpose, within, model=model) as call:
         message = message_ask(members, call, model=model)
     return ModelTurn(storable(message["content"]).strip(), _calls(message.get("tool_calls")))
 
@@ -105,21 +107,23 @@ def model_named(model: str | None) -> str:
 
 
 def _calls(said: object) -> list[ToolCall]:
-    calls = []
+    calls: dict[str, ToolCall] = {}
     for number, each in enumerate(said if isinstance(said, list) else []):
         entry = each if isinstance(each, dict) else {}
         function = entry.get("function")
         function = function if isinstance(function, dict) else {}
         name, arguments = function.get("name"), function.get("arguments")
-        calls.append(
-            ToolCall(
-                # Some endpoints leave the id out, and none may come twice.
-                id=str(entry.get("id") or f"call-{number}"),
-                name=storable(name) if isinstance(name, str) else "",
-                arguments=storable(arguments) if isinstance(arguments, str) else "",
-            )
+        # Some endpoints send an object where the protocol says text.
+        arguments = json.dumps(arguments) if isinstance(arguments, dict) else arguments
+        # Some leave the id out, and none may come twice: an answer is found by it.
+        key = storable(str(entry.get("id") or ""))[:_ID]
+        key = key if key and key not in calls else f"call-{number}-{mark_make()}"
+        calls[key] = ToolCall(
+            id=key,
+            name=storable(name) if isinstance(name, str) else "",
+            arguments=storable(arguments) if isinstance(arguments, str) else "",
         )
-    return calls
+    return list(calls.values())
 
 
 def _shortened(messages: Sequence[Message]) -> list[Message]:

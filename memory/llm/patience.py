@@ -70,7 +70,9 @@ def _admit(now: float) -> None:
     global _rests_until
     with _lock:
         if now < _rests_until:
-            raise ModelUnavailable("The language model failed lately and is left alone for a while.", kind="rests")
+            raise ModelUnavailable(
+                "The language model failed lately and is left alone for a while.", kind="rests", wait=_rests_until - now
+            )
         if _failures >= FAILURES_IN_A_ROW:
             _rests_until = now + _pause()
 

@@ -33,9 +33,11 @@ class ModelProblem(MemoryProblem):
     # What is counted; a word of ours, never of the endpoint.
     kind = "other"
 
-    def __init__(self, sentence: str, *, kind: str | None = None) -> None:
+    def __init__(self, sentence: str, *, kind: str | None = None, wait: float | None = None) -> None:
         super().__init__(sentence)
         self.kind = kind or self.kind
+        # In so many seconds it may be worth asking again, as far as anybody knows.
+        self.wait = wait
 
 
 class ModelUnavailable(ModelProblem):
@@ -56,8 +58,7 @@ class RateLimited(ModelUnavailable):
     kind = "rate_limited"
 
     def __init__(self, wait: float | None) -> None:
-        super().__init__("The language model asks to be left alone for a while.")
-        self.wait = wait
+        super().__init__("The language model asks to be left alone for a while.", wait=wait)
 
 
 class Stumbled(ModelUnavailable):

@@ -13,6 +13,8 @@ from memory.toolbox.tool import Toolbox, ToolCalled
 Ended = Literal["done", "rounds", "time", "model"]
 # Calls of one round beyond this are answered with a refusal: no task needs them, and each may write.
 MOST_CALLS = 32
+# What is left of the time when a request has used it up.
+_MOMENT = 0.1
 
 
 @dataclass(slots=True)
@@ -35,9 +37,9 @@ def tools_loop(
     """Speak with the model until it calls no more tools, has used them ``most_rounds`` times, or ``seconds`` are over.
 
     ``messages`` grows by what is said. ``tick`` is told each call when it is answered; ``go_on`` is asked before each
-    request, and False ends the loop as time does. Calls of one round are made one after the other. Costs no queries
-    but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was written is written, so it
-    is told in ``LoopEnd.problem``.
+    request and after it, and False ends the loop as time does. Calls of one round are made one after the other. Costs
+    no queries but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was written is
+    written, so it is told in ``LoopEnd.problem``.
     """
     until = time.monotonic() + seconds
     specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
@@ -50,7 +52,8 @@ def tools_loop(
         try:
             turn = dialogue_turn(messages, tools=specs, purpose=purpose, model=model, within=left)
         except ModelProblem as problem:
-            end.ended, end.problem = "model", problem
+            over = problem.kind == "timeout" and until - time.monotonic() < _MOMENT
+            end.ended, end.problem = "time" if over else "model", problem
             return end
         end.reply = turn.text or end.reply
         if not turn.calls:
@@ -58,6 +61,9 @@ def tools_loop(
             return end
         if end.rounds >= most_rounds:
             end.ended = "rounds"
+            return end
+        if not go_on():
+            end.ended = "time"
             return end
         end.rounds += 1
         messages.append(turn_message(turn))

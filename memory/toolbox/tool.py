@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from django.db import OperationalError, connection
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.domain.errors import MemoryProblem, ValueRefused
@@ -62,6 +64,8 @@ class ToolCalled:
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = field(default_factory=list)
+    # Whether the store is another than before.
+    wrote: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the wire format."""
@@ -84,14 +88,15 @@ class Toolbox:
         """
         started = time.perf_counter()
         told: Any = arguments
-        reply, ok = ToolReply({}), False
+        reply, ok, wrote = ToolReply({}), False, False
         try:
             if isinstance(arguments, str):
-                told = json_guarded(arguments.encode() or b"{}", max_depth=_DEPTH)
+                told = json_guarded(arguments.encode() or b"{}", max_depth=_DEPTH, what="The text of the arguments")
             tool = self.tools.get(name)
             if tool is None:
                 raise ValueRefused(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
             reply, ok = tool.run(tool.arguments.model_validate(told)), True
+            wrote = tool.writes
         except ValidationError as problem:
             wrong = [
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
@@ -100,5 +105,9 @@ class Toolbox:
             reply = ToolReply({"error": "The arguments do not fit. " + "; ".join(wrong)})
         except MemoryProblem as problem:
             reply = ToolReply({"error": problem.sentence})
+        except OperationalError as problem:
+            if connection.in_atomic_block or not isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected):
+                raise
+            reply = ToolReply({"error": "Others are writing to the same topics; try again."})
         ms = (time.perf_counter() - started) * 1000
-        return ToolCalled(name, told, reply.result, ok, ms, list(dict.fromkeys(reply.topic_ids)))
+        return ToolCalled(name, told, reply.result, ok, ms, list(dict.fromkeys(reply.topic_ids)), wrote)

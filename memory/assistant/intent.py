@@ -1,0 +1,125 @@
+"""What a message wants: to know something, to have something remembered, or both.
+
+The model is asked, with the last turns as data. Where it is of no help a rule answers, which sees a wish to write only
+where it is plain. Whatever a text says about this, the worst that a wrong answer does is to offer tools that write: no
+intent forgets anything.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from memory.llm.client import ModelProblem, complete_json
+
+IntentName = Literal["query", "ingest", "both"]
+Source = Literal["override", "model", "rule"]
+
+# Somebody waits, and the answer itself takes longer.
+SECONDS = 8.0
+# So many characters of all turns are shown, half of them of the last. In JSON some signs are six, and then it is the
+# second.
+BUDGETS = (16_000, 4_000)
+
+_INSTRUCTIONS = (
+    "Somebody talks with the assistant of a memory store. The data holds the last turns of their conversation, the "
+    "oldest first; what is long is cut in the middle. Say what the last message of the user wants. query: to know "
+    "something, or anything else that needs no writing. ingest: to have something remembered, corrected or added, "
+    "because the user asks for it or states something about themselves, people, plans or things that will matter "
+    "later. both: to know something, and to have something remembered. The turns before only tell what the last "
+    "message refers to. Where you are in doubt, say query."
+)
+
+# Orders to write, at the beginning of a message or of a sentence, politely or not.
+_ORDER = re.compile(
+    r"(?:^|[.!?:;,\n]\s*)(?:(?:please|kindly|now|also|and|hey|ok(?:ay)?|bitte|(?:could|can|would|will) you(?: please)?|"
+    r"i(?:'d| would) like you to|i want you to|k[öo]nntest du|kannst du)[\s,]+)*"
+    r"(?:remember|memori[sz]e|note|take (?:a )?note|make (?:a )?note|write (?:this |that |it )?down|jot|save|store|"
+    r"record|keep in mind|don'?t forget|do not forget|add|update|correct|"
+    r"merk\w*|notier\w*|speicher\w*|vergiss nicht|schreib\w*|halte? fest)\b(?!\s*\?)",
+    re.IGNORECASE,
+)
+# "Remember when we ..." and "do you remember" ask.
+_RECALL = re.compile(
+    r"\b(?:do|did|can|could|would) (?:you|we|i) (?:still )?(?:remember|recall)\b|\bremember when\b", re.IGNORECASE
+)
+_QUESTION = re.compile(
+    r"\?|^\s*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|can|could|should|"
+    r"tell me|show me|list|find|search|look up|explain|summari[sz]e|give me|compare|"
+    r"wer|wen|wem|was|welche\w*|wann|wo|warum|wie|zeig\w*|nenn\w*|such\w*|erkl[äa]r\w*)\b",
+    re.IGNORECASE,
+)
+# What somebody says of themselves, as a statement.
+_STATEMENT = re.compile(
+    r"^\s*(?:(?:by the way|btw|fyi|also|and|actually|übrigens)[\s,:]+)*"
+    r"(?:(?:i|we)(?:'m|'ve|'re| am| are| have| had| was| were| live| work| moved| like| love| hate| prefer| bought|"
+    r" own| use)|my|our|ich (?:bin|habe|wohne|arbeite|mag)|wir (?:sind|haben|wohnen)|mein\w*|unser\w*)\b",
+    re.IGNORECASE,
+)
+
+
+class Intent(NamedTuple):
+    """What a message wants, and who says so."""
+
+    intent: IntentName
+    source: Source
+
+    @property
+    def writes(self) -> bool:
+        """Whether something may be written."""
+        return self.intent != "query"
+
+
+class _Told(BaseModel):
+    """What the model may say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    intent: IntentName
+
+
+def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: float = SECONDS) -> Intent:
+    """Return what the last of ``messages`` (role and content) wants, seen in the last ``turns`` of them.
+
+    One question to the model, of ``within`` seconds at most; the rule answers if that fails. No queries; raises
+    nothing.
+    """
+    last = [each for each in messages if each["role"] != "system"][-turns:]
+    for budget in BUDGETS:
+        try:
+            told = complete_json(
+                _INSTRUCTIONS, {"turns": _shown(last, budget)}, schema=_Told, purpose="intent", within=within
+            )
+        except ModelProblem as problem:
+            if problem.kind != "too_long":
+                break
+        else:
+            return Intent(told.intent, "model")
+    return Intent(intent_by_rule(last[-1]["content"] if last else ""), "rule")
+
+
+def intent_by_rule(text: str) -> IntentName:
+    """Return what a message plainly wants; ``query`` wherever it could be that. Linear in the length of its ends."""
+    text = cut_middle(text, BUDGETS[1])
+    asks = bool(_QUESTION.search(text)) or bool(_RECALL.search(text))
+    if _ORDER.search(_RECALL.sub("", text)):
+        return "both" if asks else "ingest"
+    return "both" if _STATEMENT.search(text) and not asks else "query"
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Return ``text``, without its middle if it is longer than ``most``: what is wanted stands at the ends."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end]}\n[…]\n{text[-end:]}"
+
+
+def _shown(turns: Sequence[Mapping[str, str]], budget: int) -> list[dict[str, str]]:
+    """Return the turns as they are shown: half of the budget for the last, the other half shared by those before."""
+    share = budget // 2 // max(1, len(turns) - 1)
+    return [
+        {"role": each["role"], "content": cut_middle(each["content"], budget // 2 if at == len(turns) - 1 else share)}
+        for at, each in enumerate(turns)
+    ]
