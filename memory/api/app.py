@@ -13,7 +13,21 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from memory.api import command, duplicates, evidence, extract, ingest, policies, query, receipts, runs, service, topics
+from memory.api import (
+    chat,
+    command,
+    conversations,
+    duplicates,
+    evidence,
+    extract,
+    ingest,
+    policies,
+    query,
+    receipts,
+    runs,
+    service,
+    topics,
+)
 from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
@@ -32,6 +46,7 @@ TAGS = [
     {"name": "ingest", "description": "Remembering."},
     {"name": "extract", "description": "A text becomes facts."},
     {"name": "query", "description": "Asking for context."},
+    {"name": "chat", "description": "The assistant: conversations that read and write the memory, and their undo."},
     {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
     {"name": "command", "description": "Forgetting on command: release, purge and supersede."},
     {"name": "duplicates", "description": "Topics that may be one: review, merge, undo."},
@@ -114,5 +129,19 @@ api = MemoryAPI(
 )
 problems_register(api)
 # Evidence before policies, whose last route takes every address below its own.
-for room in (ingest, extract, query, topics, command, receipts, duplicates, runs, evidence, policies, service):
+for room in (
+    ingest,
+    extract,
+    query,
+    topics,
+    chat,
+    conversations,
+    command,
+    receipts,
+    duplicates,
+    runs,
+    evidence,
+    policies,
+    service,
+):
     api.add_router("", room.router)

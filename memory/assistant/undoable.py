@@ -116,13 +116,14 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part that can be taken back: the rows of ConversationWrite that it settles, and what its undo works with."""
+    """A part that can be taken back: the rows of ConversationWrite that it settles, and what its undo works with; of a
+    merge the run and both topics, of a value what it was before, of a link its id."""
 
     part: Part
     writes: list[int]
     run_id: uuid.UUID | None = None
     former: Former | None = None
-    link: tuple[int, uuid.UUID, str] | None = None
+    link: int | None = None
     topics: tuple[uuid.UUID, ...] = ()
 
 
@@ -134,6 +135,8 @@ class Undoable:
     left: list[tuple[Part, list[int]]] = field(default_factory=list)
     # Rows of what is settled without anything to do: it says already what it said before, or is gone.
     settled: list[int] = field(default_factory=list)
+    # The topics of merges that stay.
+    joined: set[uuid.UUID] = field(default_factory=set)
 
     def of(self, what: What) -> list[Step]:
         """Return the steps of one sort."""
@@ -172,7 +175,7 @@ def undoable(conversation: Conversation) -> Undoable:
         writes = writes_read(cursor, conversation.pk)
         merges = merges_judge(cursor, writes)
         parted = {topic_id for step in merges.of("merge") for topic_id in step.topics}
-        rest = rest_judge(cursor, conversation, writes, parted=parted)
+        rest = rest_judge(cursor, conversation, writes, parted=parted, joined=merges.joined)
     return Undoable(merges.steps + rest.steps, merges.left + rest.left, merges.settled + rest.settled)
 
 
@@ -201,6 +204,7 @@ def merges_judge(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
         elif (why := hindrances.get(run_id)) and freed.isdisjoint(topics):
             part = Part("merge", topics[0], titles[0], f"merged into “{titles[-1]}”", why[0][1])
             found.left.append((part, rows))
+            found.joined.update(topics)
         else:
             freed.update(topics)
             part = Part("merge", topics[0], titles[0], told)
@@ -211,11 +215,13 @@ def merges_judge(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
 
 
 def rest_judge(
-    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, parted: Collection[uuid.UUID]
-) -> Undoable:
+    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, parted: Collection[uuid.UUID],
+    joined: Collection[uuid.UUID],
+) -> Undoable:  # fmt: skip
     """Return what is to be done about topics, values and links. Four queries at most.
 
-    ``parted`` are topics that will not be merged any more by then.
+    ``parted`` are topics that will not be merged any more by then. ``joined`` are those of merges that stay: what one
+    of them brought into the other is looked for there.
     """
     found = Undoable()
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
@@ -224,17 +230,19 @@ def rest_judge(
         "revisions": [write.revision_id for write in writes if write.revision_id],
         "links": [write.link_id for write in writes if write.link_id],
     }  # fmt: skip
+    moved = {topic_id for topic_id, write in made.items() if write.merged and topic_id in joined}
     of_made: dict[uuid.UUID, list[int]] = {}
     for write in writes:
-        if write.topic_id in made and write.what != Wrote.MERGED:
+        # What goes with its topic; of one that stays merged, the rest is judged where it stands now.
+        if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
             of_made.setdefault(write.topic_id, []).append(write.id)
     if any(not write.released for write in made.values()):
         cursor.execute(_TOUCHED, wanted)
         touched = {row[0]: [words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so]
                    for row in cursor.fetchall()}  # fmt: skip
         _topics_judge(found, made, touched, of_made, parted)
-    rest = [write for write in writes if write.topic_id not in made and not write.undone]
-    _values_judge(cursor, found, rest, wanted, parted)
+    rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
+    _values_judge(cursor, found, rest, wanted, moved, parted)
     _links_judge(cursor, found, rest, wanted, made)
     return found
 
@@ -261,25 +269,26 @@ def _topics_judge(
 
 def _values_judge(
     cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any],
-    parted: Collection[uuid.UUID],
+    moved: Collection[uuid.UUID], parted: Collection[uuid.UUID],
 ) -> None:  # fmt: skip
-    by_revision = {write.revision_id: write for write in rest if write.revision_id}
+    by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
     if not by_revision:
         return
     cursor.execute(_VALUES, {**wanted, "wanted": list(by_revision)})
     for row in cursor.fetchall():
         written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
-        rows, write = [each.id for each in writes], writes[0]
+        rows = [each.id for each in writes]
         new = any(each.what == Wrote.FIELD for each in writes)
         what: What = "field" if new else "value"
         former = Former(name, *before) if before[0] is not None else Former(name, "", "string", None, None)
-        if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref):
+        if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref) or topic_id in made:
+            # It says that already, or it goes with the topic that it was merged into.
             found.settled += rows
             continue
-        if topic_id != write.topic_id or (write.merged and topic_id not in parted):
+        if any(_elsewhere(each, topic_id, parted) for each in writes if each.topic_id not in moved):
             why = "Its topic was merged into another since."
-        elif write.released:
+        elif any(each.released for each in writes):
             why = "Its topic was released since."
         elif not is_ours:
             why = "Somebody else has written a newer value since."
@@ -288,6 +297,10 @@ def _values_judge(
             found.steps.append(Step(Part(what, topic_id, title, told), rows, former=former))
             continue
         found.left.append((Part(what, topic_id, title, name, why), rows))
+
+
+def _elsewhere(write: Write, topic_id: uuid.UUID, parted: Collection[uuid.UUID]) -> bool:
+    return write.topic_id != topic_id or (write.merged and topic_id not in parted)
 
 
 def _links_judge(
@@ -305,7 +318,7 @@ def _links_judge(
             found.settled.append(row)
             continue
         part = Part("link", source, title, f"{kind} → “{other}”; not linked any more")
-        found.steps.append(Step(part, [row], link=(link_id, target, kind)))
+        found.steps.append(Step(part, [row], link=link_id))
     # Somebody has removed it, or its other end was erased.
     found.settled += by_link.values()
 

@@ -10,6 +10,7 @@ from django.utils import timezone
 from memory.access.keys import key_create
 from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey
+from tests.assistant.shop import Talk
 from tests.cast import Caller, Cast, Clock, secret_of, store_rows
 
 ROLES = ("reader", "agent", "operator")
@@ -46,6 +47,7 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("agent", "POST", "/v1/supersede", {"old_query": "Tea is green.", "new_text": "Tea is black."}),
     ("operator", "POST", "/v1/forget", {"verb": "release", "query": "Tea", "dry_run": False}),
     ("operator", "DELETE", "/v1/topics/{id}", None),
+    ("operator", "POST", "/v1/chat/{conversation}/undo", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/merge", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/keep", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/supersede", {}),
@@ -75,8 +77,11 @@ def topics(cast: Cast) -> dict[str, str]:
     cast.operator.post(f"/v1/topics/{archived}/archive").ok()
     text = {"content": "Coffee is black.", "store": True, "scope": "/coffee"}
     extraction = cast.agent.post("/v1/extract?background=1", text).json["job_id"]
+    talk = Talk()
+    talk.new("Made in a conversation")
     return {
-        "id": topic_id, "archived": archived, "extraction": extraction, **_pairs(cast), **_runs(cast.operator)
+        "id": topic_id, "archived": archived, "extraction": extraction, "conversation": str(talk.row.pk),
+        **_pairs(cast), **_runs(cast.operator),
     }  # fmt: skip
 
 

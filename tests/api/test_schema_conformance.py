@@ -25,6 +25,7 @@ from schemathesis.specs.openapi.checks import (
 
 from memory.api.app import api
 from memory.duplicates.detect import duplicates_find
+from tests.assistant.shop import Talk
 from tests.cast import Cast, secret_of
 
 pytestmark = pytest.mark.alone
@@ -40,7 +41,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 46
+OPERATIONS = 47
 seen: dict[str, set[int]] = defaultdict(set)
 
 
@@ -134,6 +135,10 @@ class Known:
         if "job_id" in given:
             text = {"content": "Tea is green. Coffee is black.", "store": True, "scope": "/read"}
             given["job_id"] = self.operator.post("/v1/extract?background=1", text).json["job_id"]
+        if "conversation_id" in given:
+            talk = Talk()
+            talk.new("Made in a conversation", kind="green")
+            given["conversation_id"] = str(talk.row.pk)
 
     def pair_for(self, verb: str) -> str:
         """Return a pair with which ``verb`` is possible."""
