@@ -261,7 +261,7 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None
 SECURE_SSL_REDIRECT = _SECURE
 # A redirect makes a GET of a POST: programs on the machine itself, which speak to the API beside the proxy, are left.
-SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$", r"^v1/"]
+SECURE_REDIRECT_EXEMPT = [r"^(livez|readyz|metrics)$", r"^v1/", r"^mcp/?$"]
 SECURE_HSTS_SECONDS = 3600 * 24 * 30 if _SECURE else 0
 # What `check --deploy` would say: whether other names below this one speak TLS, and whether browsers should know
 # so before the first visit, is the deployer's to decide (W005, W021). Without TLS in front, everything stays on this

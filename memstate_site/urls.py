@@ -11,6 +11,7 @@ from memory.api.health import urlpatterns as health
 urlpatterns = [
     path("", include("memory.console.urls")),
     path("", include(health)),
+    path("", include("memory.mcp.urls")),
     path("v1/", api.urls),
     path("admin/", admin.site.urls),
 ]

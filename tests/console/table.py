@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 # What is no page: the API, Django's admin, and what machines ask.
-NO_PAGES = ("v1/", "admin/", "livez", "readyz", "metrics")
+NO_PAGES = ("v1/", "mcp", "admin/", "livez", "readyz", "metrics")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 # An argument for each name that addresses have. Nothing in the store needs to go by it.
@@ -22,6 +22,7 @@ ARGUMENTS: Mapping[str, Any] = {
     "key_id": uuid.UUID(int=7),
     "pair_id": uuid.UUID(int=7),
     "extraction_id": uuid.UUID(int=7),
+    "import_id": uuid.UUID(int=7),
     "form": "csv",
     "schedule_id": 7_000_000,
     "task_id": "no-such-job",
@@ -65,7 +66,7 @@ class Address:
     @property
     def is_export(self) -> bool:
         """Whether a file comes from here, and no page."""
-        return "form" in self.arguments
+        return "form" in self.arguments or self.name.endswith("_export")
 
     def path(self, **given: Any) -> str:
         """Return the address, with the arguments given and examples for the others."""

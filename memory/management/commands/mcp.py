@@ -1,0 +1,73 @@
+"""manage.py mcp: the store for one agent that speaks MCP over stdin and stdout."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+from django.utils import timezone
+
+from memory.access.keys import KeyRefused, key_authenticate
+from memory.embedding import embedder_get
+
+_HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create makes one."
+
+
+class Command(BaseCommand):
+    """The key comes from the environment or a file: on the command line every account of the machine could read it."""
+
+    help = "Serve one agent over stdin and stdout by the Model Context Protocol."
+    # Agents start this and wait for it.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add where the key is."""
+        parser.add_argument("--key-file", type=Path, help="a file that holds nothing but a key")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Serve until the client closes stdin. A key that is missing or opens nothing ends with exit status 2."""
+        secret = _secret(options["key_file"])
+        try:
+            key_authenticate(secret, now=timezone.now())
+        except KeyRefused as problem:
+            raise CommandError(f"{problem.sentence} {_HOW}", returncode=2) from problem
+        except DatabaseError as problem:
+            raise CommandError(f"The store cannot be read: {problem}", returncode=2) from problem
+        # The SDK is loaded by those who use it.
+        from memory.mcp.stdio import stdio_serve
+
+        # The first question need not wait for the model to be loaded.
+        threading.Thread(target=embedder_get, daemon=True).start()
+        # In a thread of its own, because it cannot be interrupted while it reads; this one hears signals.
+        failures: list[BaseException] = []
+
+        def serve() -> None:
+            try:
+                stdio_serve(secret, clock=timezone.now)
+            except BaseException as problem:
+                failures.append(problem)
+
+        served = threading.Thread(target=serve, daemon=True)
+        served.start()
+        try:
+            served.join()
+        except KeyboardInterrupt:
+            sys.exit(130)
+        if failures:
+            raise failures[0]
+
+
+def _secret(file: Path | None) -> str:
+    if file is None:
+        secret = os.environ.get("MEMSTATE_API_KEY", "")
+    else:
+        try:
+            secret = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise CommandError(f"{file} cannot be read: {problem}.", returncode=2) from problem
+    if not secret.strip():
+        raise CommandError(f"There is no key. {_HOW}", returncode=2)
+    return secret.strip()

@@ -1,0 +1,53 @@
+"""Topics as resources: ``memstate://topics/{topic_id}``, and a list of the newest, page by page."""
+
+import datetime as dt
+import json
+import uuid
+from typing import Any
+
+from memory.access.principal import Principal
+from memory.domain.errors import NotVisible
+from memory.mcp.tools import Clock
+from memory.recall.lookup import Page, TopicFilter, topics_list
+from memory.toolbox.reading import reading_tools
+from memory.toolbox.tool import Toolbox
+
+PREFIX = "memstate://topics/"
+TEMPLATE = PREFIX + "{topic_id}"
+PAGE = 50
+# Of what a list shows of one topic.
+_SHORT = 300
+
+
+def resources_page(cursor: str | None, *, principal: Principal, now: dt.datetime) -> Page:
+    """Return a page of the topics in the scope of the key, newest first, as members of resources. One query.
+
+    Archived topics are not in it, as in every list that nobody asked for them. Raises ``ValueRefused`` for a cursor
+    that was not handed out here.
+    """
+    page = topics_list(TopicFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
+    return Page([_resource(topic) for topic in page.items], page.next)
+
+
+def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
+    """Return one topic as JSON text, as the tool ``topic`` tells it. Five queries.
+
+    Raises ``NotVisible`` for every address behind which this key sees no topic.
+    """
+    if not uri.startswith(PREFIX):
+        raise NotVisible(f"There is no resource {uri[:200]!r}; topics are at {TEMPLATE}.")
+    try:
+        topic_id = uuid.UUID(uri.removeprefix(PREFIX))
+    except ValueError:
+        raise NotVisible(f"There is no resource {uri[:200]!r}; a topic has a UUID.") from None
+    called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})
+    if not called.ok:
+        raise NotVisible(called.result["error"])
+    return json.dumps(called.result, ensure_ascii=False)
+
+
+def _resource(topic: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "uri": PREFIX + topic["topic_id"], "name": topic["topic_id"], "title": topic["title"][:_SHORT],
+        "description": topic["summary"][:_SHORT] or None,
+    }  # fmt: skip

@@ -1,0 +1,103 @@
+"""What the tools return, as schemas that clients are told. The values themselves are made in the toolbox."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Result(BaseModel):
+    # A tool may learn to tell more.
+    model_config = ConfigDict(extra="allow")
+
+
+class Linked(_Result):
+    """A topic at the other end of a link."""
+
+    topic_id: str
+    kind: str
+    title: str
+
+
+class Found(_Result):
+    """One topic of an answer."""
+
+    topic_id: str
+    title: str
+    summary: str
+    kind: str
+    fields: dict[str, Any] = Field(description="The current value of each field, by its name.")
+    linked: list[Linked]
+
+
+class QueryResult(_Result):
+    """Topics that answer a question, best first."""
+
+    topics: list[Found]
+
+
+class TopicResult(Found):
+    """One topic, whole."""
+
+    scope: str
+    stands: str = Field(description="active, summarized, detached or archived.")
+    categories: list[str]
+    created_at: str
+
+
+class Revision(_Result):
+    """A value that a field had."""
+
+    recorded_at: str
+    why_changed: str | None = None
+    provenance: str | None = None
+
+
+class HistoryResult(_Result):
+    """Values of a field, newest first."""
+
+    field: str
+    revisions: list[Revision]
+    more: bool = Field(description="Whether there are older ones.")
+
+
+class WhyResult(_Result):
+    """Where a topic stands on the way to being forgotten, in sentences."""
+
+    topic_id: str
+    sentences: list[str]
+
+
+class WrittenResult(_Result):
+    """What was written, and to which topic."""
+
+    topic_id: str
+    applied: list[str]
+
+
+class KnownFact(_Result):
+    """A fact that was known, and the topic that says it."""
+
+    text: str
+    topic_id: str
+
+
+class ExtractResult(_Result):
+    """The facts of a text."""
+
+    facts: list[str]
+    stored: list[str] = Field(description="Ids of the topics that were made.")
+    known: list[KnownFact] = Field(description="Facts that were not stored again.")
+    note: str = Field(description="How the facts were found, and what that cannot do.")
+
+
+RESULTS: dict[str, type[BaseModel]] = {
+    "query": QueryResult,
+    "topic": TopicResult,
+    "history": HistoryResult,
+    "why": WhyResult,
+    "new_topic": WrittenResult,
+    "extend_topic": WrittenResult,
+    "version_field": WrittenResult,
+    "link": WrittenResult,
+    "extract": ExtractResult,
+}

@@ -1,0 +1,53 @@
+"""MCP over stdin and stdout: one client, one key, for as long as the client keeps the pipe open."""
+
+import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from django.db import connections
+from mcp.server.stdio import stdio_server
+
+from memory.access.keys import key_authenticate
+from memory.access.limits import request_count
+from memory.access.principal import Principal
+from memory.mcp.calls import Call, call_awaited
+from memory.mcp.server import Work, server_make
+from memory.mcp.tools import Clock
+
+T = TypeVar("T")
+# So many requests of the client are worked on at once; the others wait.
+THREADS = 8
+
+
+def stdio_serve(secret: str, *, clock: Clock) -> None:
+    """Serve until stdin ends, in the name of the key. Each request asks anew whether the key is valid, and counts."""
+    anyio.run(functools.partial(_serve, secret, clock=clock))
+
+
+async def _serve(secret: str, *, clock: Clock) -> None:
+    work = _work_make(secret, clock=clock)
+    server = server_make(lambda _ctx: work, clock=clock)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _work_make(secret: str, *, clock: Clock) -> Work:
+    limiter = anyio.CapacityLimiter(THREADS)
+
+    async def work(function: Callable[[Principal], T], /) -> T:
+        def run() -> T:
+            try:
+                now = clock()
+                principal = key_authenticate(secret, now=now)
+                request_count(principal, now=now)
+                return function(principal)
+            finally:
+                # A client may be silent for hours, and threads come and go.
+                connections.close_all()
+
+        call = Call(run)
+        return await call_awaited(call, anyio.to_thread.run_sync(call.run, abandon_on_cancel=True, limiter=limiter))
+
+    return work

@@ -1,0 +1,135 @@
+"""The tools of the toolbox for one key, and extract: which there are, and what a call does. Nothing here forgets."""
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from pydantic import Field
+
+from memory import jobs
+from memory.access.principal import ROLES, Principal
+from memory.api.metrics import items_count
+from memory.domain.errors import MemoryProblem
+from memory.extraction.request import extract
+from memory.ingest.items import IngestItem, ShortText
+from memory.ingest.plan import Outcome, Reply
+from memory.ingest.request import ingest_request
+from memory.toolbox.reading import reading_tools
+from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
+from memory.toolbox.writing import writing_tools
+
+Clock = Callable[[], dt.datetime]
+
+# By which door a value came; whose key it was stands in the journal.
+PROVENANCE = "mcp"
+
+
+class FactsArguments(Arguments):
+    """A text to look at."""
+
+    content: str = Field(min_length=1, max_length=2_000_000, description="Prose, a list or a transcript.")
+
+
+class ExtractArguments(FactsArguments):
+    """A text to remember, fact by fact."""
+
+    store: bool = Field(default=True, description="False only lists the facts and writes nothing.")
+    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+
+
+def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
+    """Return the tools that this key may call, those that read first. No query."""
+    reading = reading_tools(principal, clock=clock)
+    if not _may_write(principal):
+        return [*reading, _facts_tool(principal, clock)]
+
+    def write(item: IngestItem) -> Reply:
+        return _item_write(item, principal=principal, now=clock())
+
+    return [*reading, *writing_tools(write, provenance=PROVENANCE), _extract_tool(principal, clock)]
+
+
+def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
+    """Call a tool with arguments as JSON text, and return what came of it. Costs what the tool costs.
+
+    Raises ``LookupError`` if there is no such tool for anybody; what the database or the embedder raises goes on.
+    """
+    toolbox = Toolbox(tools_make(principal, clock=clock))
+    if name not in toolbox.tools:
+        try:
+            principal.require("agent")
+        except MemoryProblem as problem:
+            if name in WRITING:
+                return ToolCalled(name, arguments, {"error": problem.sentence}, False, 0.0)
+        raise LookupError(name)
+    called = toolbox.call(name, arguments)
+    jobs.upkeep_nudge()
+    return called
+
+
+def _may_write(principal: Principal) -> bool:
+    return ROLES.index(principal.role) >= ROLES.index("agent")
+
+
+def _unwritten(_item: IngestItem) -> Reply:
+    raise NotImplementedError
+
+
+WRITING = frozenset(tool.name for tool in writing_tools(_unwritten))
+
+
+def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> Reply:
+    principal.require("agent")
+    written: list[Reply] = []
+
+    def render(outcomes: list[Outcome]) -> tuple[int, Any]:
+        (outcome,) = outcomes
+        if isinstance(outcome, MemoryProblem):
+            raise outcome
+        written.append(outcome)
+        return 200, None
+
+    ingest_request(
+        [item], route="mcp", body=None, render=render, idempotency_key=None, principal=principal, now=now,
+        defer=False, on_deferred=jobs.upkeep_request,
+    )  # fmt: skip
+    items_count(accepted=1, refused=0)
+    return written[0]
+
+
+def _facts_tool(principal: Principal, clock: Clock) -> Tool[Any]:
+    def run(asked: FactsArguments) -> ToolReply:
+        return _extracted(asked.content, kind=None, store=False, principal=principal, now=clock())
+
+    return Tool(
+        "extract", f"Take a text apart into self-contained facts, without remembering them. {_bounds()}",
+        FactsArguments, run,
+    )  # fmt: skip
+
+
+def _extract_tool(principal: Principal, clock: Clock) -> Tool[Any]:
+    def run(asked: ExtractArguments) -> ToolReply:
+        return _extracted(asked.content, kind=asked.kind, store=asked.store, principal=principal, now=clock())
+
+    return Tool(
+        "extract",
+        "Take a text apart into self-contained facts and remember those that are not known yet. Use it for more than "
+        f"a few sentences, such as notes or a conversation. {_bounds()}",
+        ExtractArguments, run, writes=True,
+    )  # fmt: skip
+
+
+def _bounds() -> str:
+    return f"At most {settings.MEMSTATE_EXTRACT_MAX_CHARS:,} characters at once."
+
+
+def _extracted(content: str, *, kind: str | None, store: bool, principal: Principal, now: dt.datetime) -> ToolReply:
+    done = extract(content, scope=None, kind=kind, store=store, principal=principal, now=now)
+    known = [{"text": each.text, "topic_id": str(each.topic_id)} for each in done.skipped_duplicates]
+    result: dict[str, Any] = {
+        "facts": done.extracted, "stored": [str(each) for each in done.stored], "known": known, "note": done.note,
+    }  # fmt: skip
+    if done.warning:
+        result["warning"] = done.warning
+    return ToolReply(result, [*done.stored, *(each.topic_id for each in done.skipped_duplicates)])

@@ -1,0 +1,7 @@
+"""The address of MCP, with and without the slash that some clients add."""
+
+from django.urls import path
+
+from memory.mcp.views import mcp
+
+urlpatterns = [path("mcp", mcp), path("mcp/", mcp)]
