@@ -10,8 +10,8 @@ _WHO = (
 )
 _READING = (
     "What is remembered you know from tools alone: before you say that something is known or not known, ask with "
-    "query. Say what the tools returned, and say so if they returned nothing about it; never make anything up, and never call "
-    "a tool twice with the same arguments."
+    "query. Say what the tools returned, and say so if they returned nothing about it; never make anything up, and "
+    "never call a tool twice with the same arguments."
 )
 _WRITING = (
     "The user wants something remembered. Store what the user says and nothing else: no guesses, and nothing that only "

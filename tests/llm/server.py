@@ -52,13 +52,25 @@ class Asked:
     at: float
 
     @property
-    def messages(self) -> list[dict[str, str]]:
+    def messages(self) -> list[dict[str, Any]]:
         return list(self.body["messages"])
 
     @property
     def system(self) -> str:
         """The instructions."""
-        return self.messages[0]["content"]
+        return str(self.messages[0]["content"])
+
+    @property
+    def results(self) -> list[Any]:
+        """What the tools gave back in the last round, between the marks, in order."""
+        told = [each["content"] for each in self.messages if each["role"] == "tool"]
+        asked = next((each["tool_calls"] for each in reversed(self.messages) if each.get("tool_calls")), [])
+        return [json.loads(found.group(2)) for each in told[-len(asked) :] if (found := _FRAME.search(each))]
+
+    @property
+    def tools(self) -> list[str]:
+        """The names of the tools that were offered."""
+        return [each["function"]["name"] for each in self.body.get("tools", ())]
 
     @property
     def data(self) -> Any:
@@ -84,6 +96,20 @@ def completion(content: str | None, *, finish: str | None = "stop", **message: A
 def said(content: Any) -> Step:
     """A good reply: text as it is, everything else as JSON."""
     return Step(completion(content if isinstance(content, str) else json.dumps(content)))
+
+
+def calling(*calls: tuple[str, Any], say: str = "") -> Step:
+    """The model wants to use tools: pairs of a name and arguments, as an object or as text for what is no object."""
+    return Step(
+        completion(
+            say or None, finish="tool_calls",
+            tool_calls=[
+                {"id": f"call_{number}", "type": "function",
+                 "function": {"name": name, "arguments": told if isinstance(told, str) else json.dumps(told)}}
+                for number, (name, told) in enumerate(calls, start=1)
+            ],
+        )
+    )  # fmt: skip
 
 
 def malformed() -> Step:

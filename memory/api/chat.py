@@ -1,0 +1,106 @@
+"""POST /v1/chat: a message to the assistant, answered at once or as a stream of what happens."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from ninja import Router
+
+from memory import jobs
+from memory.api.authentication import principal_of
+from memory.api.chat_schemas import ChatReply
+from memory.api.metrics import items_count
+from memory.api.problems import failure_told, problem_response, refusal_response
+from memory.api.replies import json_reply, json_text
+from memory.api.responses import problems
+from memory.assistant.chat import Chat, chat_begin, chat_run
+from memory.assistant.request import ChatRequest
+from memory.assistant.running import Running, connection_lend, place_taken
+from memory.domain.errors import MemoryProblem
+from memory.models import Conversation
+
+router = Router(tags=["chat"])
+
+EVENT_STREAM = "text/event-stream"
+_STREAM = {
+    "description": (
+        "With Accept: text/event-stream. Server-sent events, each with JSON as its data: `intent` (intent, "
+        "intent_source, model, conversation_id), `tool` (one call, as in tool_log), `reply` (reply), `done` (the whole "
+        "reply, as in application/json), or `error` (a problem document), which is the last. Comments keep the "
+        "connection open in between. Whoever closes it ends the work at its next round."
+    ),
+    "schema": {"type": "string"},
+}
+
+
+@router.post(
+    "/chat",
+    summary="Talk with the assistant",
+    response={200: ChatReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
+)
+def chat(request: HttpRequest, payload: ChatRequest) -> HttpResponseBase:
+    """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
+
+    The language model reads and writes by the same functions as these routes, within the scope of the key; it can
+    forget nothing. A message with the intent `query` writes nothing at all, and neither does a reader's key. A long
+    text that is to be remembered becomes a job. Once something was done, a failing model is told in `ended` and
+    `reply` rather than as an error.
+    """
+    principal = principal_of(request, "reader")
+    with ExitStack() as place:
+        place.enter_context(place_taken())
+        begun = chat_begin(payload, channel=Conversation.Channel.API, principal=principal, now=timezone.now())
+        if request.get_preferred_type(["application/json", EVENT_STREAM]) == EVENT_STREAM:
+            leave = place.pop_all().close
+            running = Running(lambda tell, go_on: _answer(begun, tell, go_on), at_end=leave)
+            connection_lend()
+            return _stream(running)
+        return json_reply(_answer(begun))
+
+
+def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
+    """Run a turn that has begun and return its reply; ``heard`` are ``tell`` and ``go_on`` of a stream."""
+    more = dict(zip(("tell", "go_on"), heard, strict=False))
+    try:
+        body = chat_run(begun, clock=timezone.now, hand_over=getattr(jobs, "study_hand_over", print), **more)
+    finally:
+        # What was read counts as used, whatever came of it.
+        jobs.upkeep_nudge()
+    items = [called for called in body["tool_log"] if called["tool"] in _WRITING]
+    accepted = sum(called["ok"] for called in items)
+    items_count(accepted=accepted, refused=len(items) - accepted)
+    return body
+
+
+_WRITING = frozenset({"new_topic", "extend_topic", "version_field", "link"})
+
+
+def _stream(running: Running) -> StreamingHttpResponse:
+    return StreamingHttpResponse(
+        _events(running), content_type=EVENT_STREAM,
+        # A proxy that gathers before it passes on would make it no stream.
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )  # fmt: skip
+
+
+def _events(running: Running) -> Iterator[str]:
+    yield ": the answer follows\n\n"
+    for told in running.events():
+        if told is None:
+            yield ": still at it\n\n"
+            continue
+        event, data = told
+        if isinstance(data, Exception):
+            event, data = "error", json.loads(_problem(data).content)
+        yield f"event: {event}\ndata: {json_text(data)}\n\n"
+
+
+def _problem(problem: Exception) -> HttpResponse:
+    if isinstance(problem, MemoryProblem):
+        return refusal_response(problem)
+    return problem_response(*failure_told(problem))

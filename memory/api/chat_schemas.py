@@ -1,0 +1,41 @@
+"""What POST /v1/chat answers."""
+
+import uuid
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from memory.assistant.intent import IntentName, Source
+from memory.toolbox.loop import Ended
+
+
+class ToolCallOut(Schema):
+    """A function that the model called."""
+
+    tool: str
+    arguments: Any = Field(description="As the model sent them; text if they were no JSON.")
+    result: Any = Field(description="What it got back; {error} if it was refused.")
+    ok: bool
+    ms: float
+    topic_ids: list[uuid.UUID] = Field(description="The topics that it read or wrote.")
+
+
+class ChatReply(Schema):
+    """The answer, and how it came about."""
+
+    reply: str
+    intent: IntentName
+    intent_source: Source = Field(
+        description="Who says so: the request, the model, or a rule where that is of no help."
+    )
+    tool_log: list[ToolCallOut] = Field(description="In the order in which they were made.")
+    model: str
+    rounds: int = Field(description="How often tools were used before the answer.")
+    conversation_id: uuid.UUID = Field(description="Send it to go on; whatever is written is noted with it.")
+    ended: Ended = Field(
+        description="done, or why it ended before: the most rounds, the time, or the model, which failed."
+    )
+    study: dict[str, Any] | None = Field(
+        description="The job that a long text became, as GET /v1/studies/{id} tells it."
+    )

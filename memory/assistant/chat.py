@@ -1,0 +1,192 @@
+"""One message to the assistant, from the request to the reply: intent, then tools or a study, and the record of it.
+
+A turn begins (``chat_begin``) before anything is asked of the model, and so refuses with a status of its own what is
+wrong with the request. Then it runs (``chat_run``), in the thread of the request or in one of its own (``running``),
+and tells what happens as it happens.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Literal
+
+from django.conf import settings
+
+from memory.access.principal import Principal
+from memory.assistant.conversations import (
+    Ended,
+    conversation_begin,
+    conversation_led,
+    turn_begin,
+    turn_call,
+    turn_end,
+    turn_intend,
+)
+from memory.assistant.intent import SECONDS, Intent, intent_find
+from memory.assistant.request import ChatRequest, length_check, messages_said, request_check, wishes_of
+from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
+from memory.domain.errors import RequestRefused, ValueRefused
+from memory.llm.asking import mark_make, model_configured
+from memory.llm.dialogue import dialogue_begin, model_named
+from memory.llm.wire import ModelProblem, ModelUnavailable
+from memory.models import Conversation, ConversationTurn
+from memory.toolbox.loop import LoopEnd, tools_loop
+from memory.toolbox.reading import reading_tools
+from memory.toolbox.tool import Toolbox, ToolCalled
+from memory.toolbox.writing import writing_tools
+from memory.toolbox.written import writer_make
+
+Event = Literal["intent", "tool", "reply", "done"]
+Tell = Callable[[Event, dict[str, Any]], None]
+Clock = Callable[[], dt.datetime]
+HandOver = Callable[[uuid.UUID], None]
+
+_NO_MODEL = (
+    "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "
+    "MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY as its endpoint needs them; the console's page Model tells more."
+)
+# The model is there and has said no, or nothing: asking again would change little, so this is a reply.
+_SAID_NOTHING = frozenset({"refused", "cut_off", "empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation."""
+
+    request: ChatRequest
+    principal: Principal
+    conversation: Conversation
+    turn: ConversationTurn
+
+
+def chat_begin(request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime) -> Chat:
+    """Check a request and write down that its message has come. Six queries.
+
+    Raises what ``request_check`` raises, ``NotVisible`` for a scope or a conversation that is not the caller's,
+    ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work, and
+    ``ModelUnavailable`` if no model is configured.
+    """
+    principal.require("reader")
+    scope = principal.scope_chosen(request.scope)
+    request_check(request, principal=principal)
+    conversation = None
+    if request.conversation_id is not None:
+        conversation = conversation_led(request.conversation_id, principal=principal)
+        if request.scope is not None and scope != conversation.scope:
+            raise RequestRefused(f"This conversation is about {conversation.scope}; begin another one for {scope}.")
+    if not model_configured():
+        raise ModelUnavailable(_NO_MODEL, kind="not_configured")
+    if conversation is None:
+        conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
+    message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
+    turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
+    return Chat(request, replace(principal, scope=conversation.scope), conversation, turn)
+
+
+def chat_run(
+    chat: Chat, *, clock: Clock, hand_over: HandOver, tell: Tell = lambda _event, _told: None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> dict[str, Any]:  # fmt: skip
+    """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
+
+    Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
+    the work there, and what is written stays. Costs what the tools cost, and three queries for each call, which is
+    written down as it happens. Once a tool was used, a failing model is told in the reply and not raised, since what
+    was written is written. Raises ``ModelProblem``, what ``study_start`` raises, and what the database raises; the
+    turn is closed in any case.
+    """
+    log: list[ToolCalled] = []
+    try:
+        return _run(chat, log, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
+    except Exception as problem:
+        told = problem.sentence if isinstance(problem, ModelProblem) else ""
+        ended = Ended.MODEL if told else Ended.FAILED
+        turn_end(chat.turn, reply=told, ended=ended, rounds=0, log=log, now=clock())
+        raise
+
+
+def _run(
+    chat: Chat, log: list[ToolCalled], *, clock: Clock, hand_over: HandOver, tell: Tell, go_on: Callable[[], bool]
+) -> dict[str, Any]:
+    request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
+    intent = _intent(chat)
+    turn_intend(chat.turn, intent=intent.intent, source=intent.source)
+    body: dict[str, Any] = {
+        "reply": "", "intent": intent.intent, "intent_source": intent.source, "tool_log": [],
+        "model": model_named(request.model), "rounds": 0, "conversation_id": str(chat.conversation.id),
+        "ended": "done", "study": None,
+    }  # fmt: skip
+    told = ("intent", "intent_source", "model", "conversation_id")
+    tell("intent", {name: body[name] for name in told})
+    study_id = None
+    if intent.writes and request.study and request.is_long:
+        from memory.study.work import study_start, study_told
+
+        now = clock()
+        job = study_start(
+            request.last, conversation_id=chat.conversation.id, scope=chat.conversation.scope,
+            model=request.model or "", principal=chat.principal, now=now, hand_over=hand_over,
+        )  # fmt: skip
+        study_id, body["study"] = job.id, study_told(job)
+        body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
+    else:
+        length_check(request)
+        end = _talk(chat, log, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
+        ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
+        body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
+        body["tool_log"] = [called.as_json() for called in end.log]
+    turn_end(
+        chat.turn, reply=body["reply"], ended=ended, rounds=body["rounds"], log=log, now=clock(), study_id=study_id
+    )
+    tell("reply", {"reply": body["reply"]})
+    tell("done", body)
+    return body
+
+
+def _intent(chat: Chat) -> Intent:
+    request = chat.request
+    if request.intent_override is not None:
+        return Intent(request.intent_override, "override")
+    if chat.principal.role == "reader":
+        # It may not write, whatever it wants.
+        return Intent("query", "rule")
+    said = [{"role": str(each.role), "content": each.content} for each in request.messages]
+    return intent_find(said, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
+
+
+def _talk(
+    chat: Chat, log: list[ToolCalled], *, writes: bool, seconds: float, clock: Clock, tell: Tell,
+    go_on: Callable[[], bool],
+) -> LoopEnd:  # fmt: skip
+    """Let the model use tools until it has its answer. Raises ``ModelProblem`` if it was of no help at all."""
+    request, mark = chat.request, mark_make()
+
+    def heard() -> set[uuid.UUID]:
+        return {topic_id for called in log for topic_id in called.topic_ids}
+
+    def tick(called: ToolCalled) -> None:
+        log.append(called)
+        turn_call(chat.turn, called)
+        tell("tool", called.as_json())
+
+    tools = reading_tools(chat.principal, clock=clock)
+    if writes:
+        tools += writing_tools(writer_make(chat.principal, chat.conversation.id, clock, heard=heard))
+    instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
+    end = tools_loop(
+        dialogue_begin(instructions, messages_said(request), mark=mark), Toolbox(tools), mark=mark,
+        most_rounds=request.rounds, seconds=seconds, purpose="chat", model=request.model, tick=tick, go_on=go_on,
+    )  # fmt: skip
+    if end.problem is not None and end.problem.kind == "absent" and request.model and not end.log:
+        raise ValueRefused(end.problem.sentence)
+    if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _SAID_NOTHING:
+        raise end.problem
+    if end.ended == "done" and not end.reply:
+        end.ended = "model"
+    return end
+
+
+def _may_be_studied(request: ChatRequest, principal: Principal) -> bool:
+    return request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"
