@@ -11,9 +11,9 @@ It needs Python 3.11 and ``httpx2``, and nothing else of MemState, so that this 
 ``AsyncMemState`` has the same methods, to be awaited. Arguments are those of the API, with its defaults; replies are
 plain dictionaries whose members are typed below. Whatever goes wrong is a ``MemStateError``, whose text is a sentence.
 
-What may be sent twice is: reading, and storing, which sends an ``Idempotency-Key`` of its own. When the connection
-breaks, or the answer is 429, 502, 503 or 504, these wait and try again, as long as ``Retry-After`` says or else for
-longer each time. Everything else is sent once.
+What is as good done twice as once is sent again when the connection breaks, or the answer is 429, 502, 503 or 504:
+reading, PUT and DELETE, and storing, which sends an ``Idempotency-Key`` of its own. The client waits meanwhile, as long
+as ``Retry-After`` says or else for longer each time. Everything else is sent once.
 """
 
 import asyncio
@@ -183,8 +183,8 @@ class _Route:
     # The argument that is the whole body, in place of the above.
     whole: str = ""
     body_required: bool = False
-    # It changes nothing, so that it may be sent again.
-    reads: bool = False
+    # Twice is as good as once.
+    repeatable: bool = False
     # It takes an Idempotency-Key, so that it may be sent again.
     keyed: bool = False
 
@@ -300,7 +300,7 @@ class _Core:
         if route.keyed:
             told["Idempotency-Key"] = arguments["idempotency_key"] or str(uuid.uuid4())
         pairs = tuple((name, text) for name, value in query.items() for text in _texts_of(value))
-        return _Call(route.method, path, pairs, content, told, route.keyed, route.reads or route.keyed)
+        return _Call(route.method, path, pairs, content, told, route.keyed, route.keyed or route.repeatable)
 
     def _scope_for(self, members: Any) -> dict[str, str]:
         """Return the scope of this client as a member, where none is said. What is ingested into a topic stays where
@@ -491,9 +491,10 @@ def _event_of(event: httpx2.ServerSentEvent) -> Event:
     if event.event == "error":
         members = data if isinstance(data, dict) else {}
         status = members.get("status")
-        kind = _KINDS.get(status, MemStateError) if isinstance(status, int) else MemStateError
+        status = status if isinstance(status, int) else None
         detail = members.get("detail") or "The server broke off and did not say why."
-        raise kind(str(detail), status=status if isinstance(status, int) else None, members=members)
+        kind = _KINDS.get(status or 0, MemStateError)
+        raise kind(str(detail), status=status, members=members, passing=status in _PASSING)
     return Event(event.event, data)
 
 
@@ -865,6 +866,96 @@ class HistoryPage(TypedDict):
 
     items: list[HistoryRevision]
     next: str | None
+
+
+class ChatMessage(TypedDict):
+    """One message of the conversation. Those of the role ``system`` are wishes, which stand behind our instructions."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str
+
+
+class ToolCallOut(TypedDict):
+    """A function that the model called."""
+
+    tool: str
+    # As the model sent them; text if they were no JSON.
+    arguments: Any
+    # What it got back; {error} if it was refused.
+    result: Any
+    ok: bool
+    ms: float
+    # The topics that it read or wrote.
+    topic_ids: list[str]
+
+
+class ChatReply(TypedDict):
+    """The answer, and how it came about."""
+
+    reply: str
+    intent: Literal["query", "ingest", "both"]
+    # Who says so: the request, the model, or a rule where that is of no help.
+    intent_source: Literal["override", "model", "rule"]
+    # In the order in which they were made.
+    tool_log: list[ToolCallOut]
+    model: str
+    # How often tools were used before the answer.
+    rounds: int
+    # Send it to go on; whatever is written is noted with it.
+    conversation_id: str
+    # done, or why it ended before: the most rounds, the time, or the model, which failed.
+    ended: Literal["done", "rounds", "time", "model"]
+    # The job that a long text became, as GET /v1/studies/{id} tells it.
+    study: dict[str, Any] | None
+
+
+class TakenBack(TypedDict):
+    """How much of each sort."""
+
+    # Made by the conversation; released.
+    topics: int
+    # Written over by it; what was there before is a new revision.
+    values: int
+    # Added by it to topics that were there; their newest revision is empty.
+    fields: int
+    # Made by it between topics that were there; removed.
+    links: int
+    # Of its studies; taken apart.
+    merges: int
+
+
+class UndoneItem(TypedDict):
+    """One thing that is taken back. A link stands with its source."""
+
+    what: Literal["topic", "value", "field", "link", "merge"]
+    topic_id: str
+    title: str
+    told: str
+
+
+class LeftItem(TypedDict):
+    """One thing that is left as it is."""
+
+    what: Literal["topic", "value", "field", "link", "merge"]
+    topic_id: str
+    title: str
+    told: str
+    why: str
+
+
+class ConversationUndoReply(TypedDict):
+    """What an undo did, or would do. The lists hold the first thousand of each."""
+
+    conversation_id: str
+    dry_run: bool
+    sentence: str
+    taken_back: TakenBack
+    items: list[UndoneItem]
+    left: list[LeftItem]
+    left_count: int
+    studies_cancelled: int
+    # Takes the release of its topics back.
+    run_id: str | None
 
 
 class FilterIn(TypedDict):
@@ -1576,31 +1667,36 @@ _EXTRACT_BACKGROUND = _Route(
     "POST", "/v1/extract", query={"background": False}, body={"content": ..., "scope": None, "store": False,
     "kind": None}, body_required=True,
 )  # fmt: skip
-_EXTRACTION = _Route("GET", "/v1/extract/{job_id}", reads=True)
+_EXTRACTION = _Route("GET", "/v1/extract/{job_id}", repeatable=True)
 _EXTRACTION_CANCEL = _Route("POST", "/v1/extract/{job_id}/cancel")
 _QUERY = _Route(
     "POST", "/v1/query", body={"q": ..., "stages": ("semantic", "structural", "temporal"), "explain": False,
     "top_k": 8, "topic_ids": None, "field_names": None, "scope": None, "kinds": None, "categories": None,
     "include_archived": False, "include_cold": False, "as_of": None, "depth": 1, "token_budget": None},
-    body_required=True, reads=True,
+    body_required=True, repeatable=True,
 )  # fmt: skip
 _TOPICS = _Route(
     "GET", "/v1/topics", query={"scope": None, "kind": None, "rung": None, "pinned": None, "text": None,
-    "cursor": None, "limit": 50}, reads=True,
+    "cursor": None, "limit": 50}, repeatable=True,
 )  # fmt: skip
-_TOPIC = _Route("GET", "/v1/topics/{topic_id}", reads=True)
+_TOPIC = _Route("GET", "/v1/topics/{topic_id}", repeatable=True)
 _TOPIC_EDIT = _Route(
     "PATCH", "/v1/topics/{topic_id}", body={"title": None, "summary": None, "topic_kind": None, "categories": None,
     "salience": None, "reason": ""}, body_required=True,
 )  # fmt: skip
-_TOPIC_PURGE = _Route("DELETE", "/v1/topics/{topic_id}", body={"reason": ""})
+_TOPIC_PURGE = _Route("DELETE", "/v1/topics/{topic_id}", body={"reason": ""}, repeatable=True)
 _FIELD_HISTORY = _Route(
-    "GET", "/v1/topics/{topic_id}/fields/{name}/history", query={"cursor": None, "limit": 50}, reads=True,
+    "GET", "/v1/topics/{topic_id}/fields/{name}/history", query={"cursor": None, "limit": 50}, repeatable=True,
 )  # fmt: skip
 _TOPIC_PIN = _Route("POST", "/v1/topics/{topic_id}/pin", body={"reason": ""})
 _TOPIC_UNPIN = _Route("POST", "/v1/topics/{topic_id}/unpin", body={"reason": ""})
 _TOPIC_ARCHIVE = _Route("POST", "/v1/topics/{topic_id}/archive", body={"reason": ""})
 _TOPIC_RESTORE = _Route("POST", "/v1/topics/{topic_id}/restore", body={"reason": ""})
+_CHAT = _Route(
+    "POST", "/v1/chat", body={"messages": ..., "model": None, "intent_override": None, "intent_turns": None,
+    "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True,
+)  # fmt: skip
+_CONVERSATION_UNDO = _Route("POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False})
 _FORGET = _Route(
     "POST", "/v1/forget", body={"verb": ..., "query": None, "filter": None, "scope": None, "reason": "",
     "dry_run": True, "token": None}, body_required=True,
@@ -1609,26 +1705,27 @@ _SUPERSEDE = _Route(
     "POST", "/v1/supersede", body={"old_query": ..., "new_text": ..., "scope": None, "reason": ""},
     body_required=True,
 )  # fmt: skip
-_RECEIPTS = _Route("GET", "/v1/receipts", query={"cursor": None, "limit": 50}, reads=True)
-_RECEIPT = _Route("GET", "/v1/receipts/{receipt_id}", reads=True)
+_RECEIPTS = _Route("GET", "/v1/receipts", query={"cursor": None, "limit": 50}, repeatable=True)
+_RECEIPT = _Route("GET", "/v1/receipts/{receipt_id}", repeatable=True)
 _DUPLICATES = _Route(
     "GET", "/v1/duplicates", query={"scope": None, "state": "open", "verdict": None, "held": None, "cursor": None,
-    "limit": 50}, reads=True,
+    "limit": 50}, repeatable=True,
 )  # fmt: skip
-_DUPLICATE = _Route("GET", "/v1/duplicates/{pair_id}", reads=True)
+_DUPLICATE = _Route("GET", "/v1/duplicates/{pair_id}", repeatable=True)
 _DUPLICATE_MERGE = _Route("POST", "/v1/duplicates/{pair_id}/merge", body={"reason": ""})
 _DUPLICATE_KEEP = _Route("POST", "/v1/duplicates/{pair_id}/keep", body={"reason": ""})
 _DUPLICATE_SUPERSEDE = _Route("POST", "/v1/duplicates/{pair_id}/supersede", body={"reason": ""})
 _DUPLICATE_UNDO = _Route("POST", "/v1/duplicates/{pair_id}/undo", body={"reason": ""})
 _RUNS = _Route(
-    "GET", "/v1/runs", query={"scope": None, "status": None, "event": None, "cursor": None, "limit": 50}, reads=True,
+    "GET", "/v1/runs", query={"scope": None, "status": None, "event": None, "cursor": None, "limit": 50},
+    repeatable=True,
 )  # fmt: skip
 _RUN_MAKE = _Route(
     "POST", "/v1/runs", body={"scope": None, "event": "cron", "dry_run": True, "now": None}, body_required=True,
 )  # fmt: skip
-_RUN = _Route("GET", "/v1/runs/{run_id}", reads=True)
+_RUN = _Route("GET", "/v1/runs/{run_id}", repeatable=True)
 _RUN_ACTIONS = _Route(
-    "GET", "/v1/runs/{run_id}/actions", query={"state": None, "cursor": None, "limit": 50}, reads=True,
+    "GET", "/v1/runs/{run_id}/actions", query={"state": None, "cursor": None, "limit": 50}, repeatable=True,
 )  # fmt: skip
 _RUN_APPLY = _Route("POST", "/v1/runs/{run_id}/apply", body={"reason": ""})
 _RUN_APPROVE = _Route("POST", "/v1/runs/{run_id}/approve", body={"reason": ""})
@@ -1636,22 +1733,23 @@ _RUN_UNDO = _Route("POST", "/v1/runs/{run_id}/undo", body={"reason": ""})
 _EVENT = _Route("POST", "/v1/events", body={"event": "memory_pressure", "scope": None}, body_required=True)
 _POLICY_PREVIEW = _Route(
     "POST", "/v1/policies/preview", body={"scope": None, "preset": None, "values": None, "rules": None, "at": None,
-    "event": "cron", "scale": "log", "only_new": False, "cursor": None, "limit": 50}, body_required=True, reads=True,
+    "event": "cron", "scale": "log", "only_new": False, "cursor": None, "limit": 50}, body_required=True,
+    repeatable=True,
 )  # fmt: skip
-_TOPIC_WHY = _Route("GET", "/v1/topics/{topic_id}/why", reads=True)
+_TOPIC_WHY = _Route("GET", "/v1/topics/{topic_id}/why", repeatable=True)
 _POLICY_BACKTEST = _Route(
     "POST", "/v1/policies/backtest", body={"start": ..., "end": ..., "scope": None, "preset": None, "values": None,
-    "rules": None, "step_days": 1.0, "seed": 1}, body_required=True, reads=True,
+    "rules": None, "step_days": 1.0, "seed": 1}, body_required=True, repeatable=True,
 )  # fmt: skip
-_REGRET = _Route("GET", "/v1/regret", query={"scope": None, "since": None, "until": None, "limit": 50}, reads=True)
-_POLICY_VERSIONS = _Route("GET", "/v1/policies/{scope}versions", query={"cursor": None, "limit": 50}, reads=True)
+_REGRET = _Route("GET", "/v1/regret", query={"scope": None, "since": None, "until": None, "limit": 50}, repeatable=True)
+_POLICY_VERSIONS = _Route("GET", "/v1/policies/{scope}versions", query={"cursor": None, "limit": 50}, repeatable=True)
 _POLICY_ROLLBACK = _Route("POST", "/v1/policies/{scope}rollback", body={"to": ..., "reason": ""}, body_required=True)
-_POLICY = _Route("GET", "/v1/policies/{scope}", reads=True)
+_POLICY = _Route("GET", "/v1/policies/{scope}", repeatable=True)
 _POLICY_SET = _Route(
     "PUT", "/v1/policies/{scope}", body={"preset": None, "values": None, "rules": None, "reason": "",
-    "base_version": None}, body_required=True,
+    "base_version": None}, body_required=True, repeatable=True,
 )  # fmt: skip
-_STATS = _Route("GET", "/v1/stats", query={"scope": None}, reads=True)
+_STATS = _Route("GET", "/v1/stats", query={"scope": None}, repeatable=True)
 
 
 class _Methods(_Sender):
@@ -1947,6 +2045,85 @@ class _Methods(_Sender):
         Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
         """
         return cast("TopicDetail", self._ask(_TOPIC_RESTORE, {"topic_id": topic_id, "reason": reason}))
+
+    def chat(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        model: str | None = None,
+        intent_override: Literal["query", "ingest", "both"] | None = None,
+        intent_turns: int | None = None,
+        max_tool_rounds: int | None = None,
+        study: bool = True,
+        scope: str | None = None,
+        conversation_id: str | None = None,
+    ) -> ChatReply:
+        """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
+
+        The language model reads and writes by the same functions as these routes, within the scope of the key; it
+        can forget nothing. A message with the intent `query` writes nothing at all, and neither does a reader's key.
+        A long text that is to be remembered becomes a job. Once something was done, a failing model is told in
+        `ended` and `reply` rather than as an error.
+
+        ``messages``: Oldest first. Of those before the last, the newest 40,000 characters are read.
+
+        ``model``: Another model at the same endpoint than MEMSTATE_LLM_MODEL.
+
+        ``intent_override``: What the last message wants, if it is not to be found out.
+
+        ``intent_turns``: From how many of the last messages the intent is told; MEMSTATE_CHAT_INTENT_TURNS if left
+        out.
+
+        ``max_tool_rounds``: How often tools may be used. No more than MEMSTATE_CHAT_MAX_TOOL_ROUNDS, whatever is
+        asked for.
+
+        ``study``: A long message that is to be remembered becomes a job in the background.
+
+        ``conversation_id``: Goes on with a conversation that this caller began; else a new one begins.
+
+        Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
+        """
+        return cast("ChatReply", self._ask(_CHAT, {
+            "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
+            "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+        }))  # fmt: skip
+
+    def chat_stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        model: str | None = None,
+        intent_override: Literal["query", "ingest", "both"] | None = None,
+        intent_turns: int | None = None,
+        max_tool_rounds: int | None = None,
+        study: bool = True,
+        scope: str | None = None,
+        conversation_id: str | None = None,
+    ) -> Iterator[Event]:
+        """Yield what ``chat`` answers as it grows, event by event. Raises as that does."""
+        return self._events(_CHAT, {
+            "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
+            "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+        })  # fmt: skip
+
+    def conversation_undo(
+        self,
+        conversation_id: str,
+        *,
+        reason: str = "",
+        dry_run: bool = False,
+    ) -> ConversationUndoReply:
+        """Take back everything that a conversation and its studies wrote, as far as nobody has built on it since.
+        Topics it made are released, values it wrote become what they were, links it made are removed; history only
+        grows. What others have touched since is left, each with the reason. Operator keys.
+
+        ``dry_run``: Only tell what would be taken back; nothing is changed.
+
+        Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
+        """
+        return cast("ConversationUndoReply", self._ask(_CONVERSATION_UNDO, {
+            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
+        }))  # fmt: skip
 
     def forget(
         self,
@@ -2560,6 +2737,54 @@ class _AsyncMethods(_AsyncSender):
     async def topic_restore(self, topic_id: str, *, reason: str = "") -> TopicDetail:
         """Restore a topic. As ``MemState.topic_restore``."""
         return cast("TopicDetail", await self._ask(_TOPIC_RESTORE, {"topic_id": topic_id, "reason": reason}))
+
+    async def chat(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        model: str | None = None,
+        intent_override: Literal["query", "ingest", "both"] | None = None,
+        intent_turns: int | None = None,
+        max_tool_rounds: int | None = None,
+        study: bool = True,
+        scope: str | None = None,
+        conversation_id: str | None = None,
+    ) -> ChatReply:
+        """Talk with the assistant. As ``MemState.chat``."""
+        return cast("ChatReply", await self._ask(_CHAT, {
+            "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
+            "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+        }))  # fmt: skip
+
+    def chat_stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        model: str | None = None,
+        intent_override: Literal["query", "ingest", "both"] | None = None,
+        intent_turns: int | None = None,
+        max_tool_rounds: int | None = None,
+        study: bool = True,
+        scope: str | None = None,
+        conversation_id: str | None = None,
+    ) -> AsyncIterator[Event]:
+        """Yield what ``chat`` answers as it grows, event by event. Raises as that does."""
+        return self._events(_CHAT, {
+            "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
+            "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+        })  # fmt: skip
+
+    async def conversation_undo(
+        self,
+        conversation_id: str,
+        *,
+        reason: str = "",
+        dry_run: bool = False,
+    ) -> ConversationUndoReply:
+        """Take back what a conversation wrote. As ``MemState.conversation_undo``."""
+        return cast("ConversationUndoReply", await self._ask(_CONVERSATION_UNDO, {
+            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
+        }))  # fmt: skip
 
     async def forget(
         self,

@@ -18,7 +18,8 @@ from django.core.management import CommandError, call_command
 
 from memory.api.app import api
 from memory.client import AsyncMemState, Event, MemState
-from memory.management.client_text import COVERED, client_text
+from memory.management.client_methods import COVERED
+from memory.management.client_text import client_text
 
 DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/v1/")))
 MODULE = Path(django_settings.BASE_DIR) / "memory" / "client.py"

@@ -70,15 +70,22 @@ def test_other_writes_are_not_sent_again(agent: Any, operator: Any, proxy: Proxy
     with pytest.raises(ConnectionBroken, match=r"^POST /v1/topics/[^ ]+/pin: the connection broke") as broken:
         agent.topic_pin(topic)
     assert (broken.value.status, broken.value.passing) == (None, True)
+    proxy.does(answer(503, body="Others are writing."))
+    with pytest.raises(Unavailable):
+        operator.run_make()
+    assert (len(proxy.asked), waits) == (2, [])
+    assert agent.topic(topic)["pinned"]
+
+
+def test_what_http_lets_be_done_twice_is_sent_again(agent: Any, operator: Any, proxy: Proxy):
     proxy.does(CUT)
-    with pytest.raises(ConnectionBroken):
-        operator.policy_set("/", values={}, reason="for the test")
+    assert operator.policy_set("/twice", values={"half_life_days": 7}, reason="for the test")["version"] == 1
+    topic = agent.ingest("new_topic", title="Tea")["topic_id"]
     proxy.does(CUT)
-    with pytest.raises(ConnectionBroken):
-        operator.topic_purge(topic)
-    assert (len(proxy.asked), waits) == (3, [])
+    # It was done the first time, of which there is a receipt.
     with pytest.raises(NotFound):
-        agent.topic(topic)
+        operator.topic_purge(topic)
+    assert [receipt["topic_ids"] for receipt in operator.receipts_iter()] == [[topic]]
 
 
 def test_a_key_that_has_used_up_its_minute_waits_for_the_next(
