@@ -25,6 +25,8 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
+from memory.study.start import studies_stalled
+from memory.study.work import study_work, turn_seconds
 
 logger = structlog.get_logger(__name__)
 
@@ -77,6 +79,9 @@ def upkeep() -> dict[str, int]:
     # What a killed worker has left half done.
     for job_id in extractions_stalled(now=timezone.now()):
         extraction_hand_over(job_id)
+    # The same, and what has waited for its second phase or for the model.
+    for job_id in studies_stalled(now=timezone.now()):
+        study_hand_over(job_id)
     if time.monotonic() >= until:
         upkeep_request()
     return done
@@ -128,6 +133,17 @@ def extraction_continue(job_id: str) -> str:
 def extraction_hand_over(job_id: uuid.UUID) -> None:
     """Ask the worker to go on with an extraction. One query."""
     async_task("memory.jobs.extraction_continue", str(job_id))
+
+
+def study_continue(job_id: str) -> str:
+    """Study what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), hand_over=study_hand_over)
+    return job.status
+
+
+def study_hand_over(job_id: uuid.UUID) -> None:
+    """Ask the worker to go on with a study. One query."""
+    async_task("memory.jobs.study_continue", str(job_id))
 
 
 def _left(until: float) -> float:

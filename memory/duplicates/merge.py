@@ -1,7 +1,6 @@
 """What is decided about a pair: merge, keep both, supersede, and undo. Each in one transaction, with its journal."""
 
 import datetime as dt
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,27 +11,19 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.duplicates.holding import pairs_lapse, topics_hold
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
 from memory.embedding.base import Vectors
 from memory.forgetting import moves
 from memory.forgetting.by_hand import HandAction, hand_run_id, hand_run_write
 from memory.forgetting.runs import run_take_back
-from memory.forgetting.state import HELD
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
 from memory.policy.effective import policies_current
 
 MOST_AT_ONCE = 200
 SUPERSEDED = "superseded"
-
-_LOCK = f"WITH {HELD} SELECT id, state FROM held"
-# All pairs of both topics: those that lose one of theirs are taken off the list.
-_PAIRS_LOCK = """
-SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
-ORDER BY id FOR NO KEY UPDATE
-"""
-_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
 State = DuplicatePair.State
 # States in which a pair can be decided: undone is open to a second thought.
@@ -145,7 +136,7 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             action=SUPERSEDED, actor=principal.actor, reason=reason, now=now,
         )  # fmt: skip
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
-        _others_lapse(older.id, but=pair_id)
+        pairs_lapse(older.id, but=pair_id)
         return run
 
 
@@ -191,7 +182,7 @@ def _merge(
             cursor, plan, states=found.states, vectors=vectors, principal=principal, reason=reason, now=now
         )
         _decide(found.pair, State.MERGED, principal=principal, reason=reason, now=now, run=run, survivor=found.newer.id)
-        _others_lapse(found.older.id, but=pair_id)
+        pairs_lapse(found.older.id, but=pair_id)
         return run
 
 
@@ -210,10 +201,7 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
     """Lock topics, fields and pair, in the order in which every writer does, and refuse what cannot be joined."""
     pair = _pair_get(pair_id, principal=principal)
     ids = [pair.one_id, pair.other_id]
-    cursor.execute(_LOCK, {"topics": ids})
-    states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
-    cursor.execute(_FIELDS_LOCK, {"topics": ids})
-    cursor.execute(_PAIRS_LOCK, {"topics": ids})
+    states = topics_hold(cursor, ids)
     pair = _pair_lock(pair_id, principal=principal)
     _undecided(pair)
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))
@@ -222,11 +210,7 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
             raise Conflict(f"Topic {side.id} {side.gone}, so there is nothing left to decide.")
     if (newer.scope, newer.kind) != (older.scope, older.kind):
         raise Conflict("The two are of another kind by now, so they are no duplicates.")
-    return _Locked(pair, newer, older, {topic_id: _text(state) for topic_id, state in states.items()})
-
-
-def _text(state: Any) -> str:
-    return state if isinstance(state, str) else json.dumps(state)
+    return _Locked(pair, newer, older, states)
 
 
 def _texts_changed(found: _Locked) -> bool:
@@ -261,12 +245,6 @@ def _decide(
     pair.decided_by = principal.actor if now else ""
     pair.run, pair.survivor_id = run, survivor
     pair.save(update_fields=["state", "reason", "decided_at", "decided_by", "run", "survivor"])
-
-
-def _others_lapse(topic_id: uuid.UUID, *, but: uuid.UUID) -> None:
-    """Take the other open pairs of a topic that has gone off the list. Two statements; undo has it compared again."""
-    for column in ("one", "other"):
-        DuplicatePair.objects.filter(**{column: topic_id}, state=State.OPEN).exclude(pk=but).update(state=State.LAPSED)
 
 
 def _pair_journal(

@@ -42,6 +42,7 @@ class Migration(migrations.Migration):
                 ('principal_scope', models.CharField(help_text='Outside which whoever asked may write nothing.', max_length=500)),
                 ('model', models.CharField(blank=True, default='', help_text='Asked for; empty for the usual one.', max_length=200)),
                 ('source_id', models.UUIDField(blank=True, help_text='The topic that holds the text.', null=True)),
+                ('part_chars', models.PositiveIntegerField(help_text='At most so many characters make a segment.')),
                 ('segments', models.PositiveIntegerField(help_text='Into which the text is cut.')),
                 ('done', models.PositiveIntegerField(default=0, help_text='Segments whose topics are stored.')),
                 ('to_link', models.PositiveIntegerField(default=0, help_text='Topics that phase B looks at.')),

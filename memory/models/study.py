@@ -35,6 +35,7 @@ class StudyJob(models.Model):
     principal_scope = models.CharField(max_length=500, help_text="Outside which whoever asked may write nothing.")
     model = models.CharField(max_length=200, blank=True, default="", help_text="Asked for; empty for the usual one.")
     source_id = models.UUIDField(null=True, blank=True, help_text="The topic that holds the text.")
+    part_chars = models.PositiveIntegerField(help_text="At most so many characters make a segment.")
     segments = models.PositiveIntegerField(help_text="Into which the text is cut.")
     done = models.PositiveIntegerField(default=0, help_text="Segments whose topics are stored.")
     to_link = models.PositiveIntegerField(default=0, help_text="Topics that phase B looks at.")

@@ -1,0 +1,99 @@
+"""GET /v1/studies, GET /v1/studies/{id}, POST .../cancel and .../resume: long messages that become topics."""
+
+import datetime as dt
+import uuid
+from typing import Annotated, Literal
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from memory import jobs
+from memory.api.authentication import principal_of
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.study.start import study_cancel, study_get, study_resume
+from memory.study.told import studies_list, study_told
+
+router = Router(tags=["studies"])
+
+
+class StudyOut(Schema):
+    """How far the study of a long message has come. No word of the message is in it."""
+
+    study_id: str
+    conversation_id: str
+    status: Literal["working", "done", "cancelled", "failed"]
+    phase: Literal["building", "waiting", "linking"] = Field(
+        description="building makes topics of the text by themselves, linking puts them in their place among the rest."
+    )
+    scope: str
+    kind: str = Field(description="The kind of its topics, by which they are listed.")
+    model: str = Field(description="The model that was asked for; empty for the usual one.")
+    actor: str
+    segments: int = Field(description="Parts that the text is cut into.")
+    done: int = Field(description="Parts whose topics are stored.")
+    to_link: int = Field(description="Topics that linking looks at; 0 until it begins.")
+    linked: int
+    progress: float = Field(description="0 to 1, over both phases.")
+    topics: int = Field(description="Topics made so far.")
+    links: int = Field(description="Links that linking has made.")
+    merged: int = Field(description="Of the topics, those that were merged into topics known before.")
+    source_topic_id: str | None = Field(description="The topic that holds the text, outside every query.")
+    warning: str | None = Field(description="What went otherwise than it should, in sentences.")
+    failure: str | None = Field(description="Why it has failed, or why it waits.")
+    waits_until: dt.datetime | None = Field(description="When it goes on, if it waits.")
+    created_at: dt.datetime
+    moved_at: dt.datetime
+    finished_at: dt.datetime | None
+
+
+class StudyPage(Schema):
+    """Studies, newest first, and the cursor of the next page."""
+
+    items: list[StudyOut]
+    next: str | None
+
+
+@router.get("/studies", summary="List studies", response={200: StudyPage, **problems(401, 422, 429, 503)})
+def studies(
+    request: HttpRequest,
+    conversation_id: Annotated[uuid.UUID | None, Query(description="Only those of one conversation.")] = None,
+    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+) -> HttpResponse:
+    """List the studies in the key's scope, newest first."""
+    principal = principal_of(request, "reader")
+    page, next_cursor = studies_list(
+        principal=principal, cursor=cursor, limit=limit_checked(limit), conversation_id=conversation_id
+    )
+    return json_reply({"items": [study_told(job) for job in page], "next": next_cursor})
+
+
+_JOB = problems(401, 403, 404, 422, 429, 503)
+_CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
+
+
+@router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
+def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Tell how far a study has come, whether it waits and until when."""
+    principal = principal_of(request, "reader")
+    return json_reply(study_told(study_get(study_id, principal=principal)))
+
+
+@router.post("/studies/{topicid:study_id}/cancel", summary="Stop a study", response={200: StudyOut, **_CHANGE})
+def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Stop a study before it asks the model again; what it has stored stays, and it can be resumed."""
+    principal = principal_of(request, "agent")
+    return json_reply(study_told(study_cancel(study_id, principal=principal, now=timezone.now())))
+
+
+@router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
+def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Let a study that was cancelled or has failed go on where it was; no part is studied twice."""
+    principal = principal_of(request, "agent")
+    job = study_resume(study_id, principal=principal, now=timezone.now(), hand_over=jobs.study_hand_over)
+    return json_reply(study_told(job))
