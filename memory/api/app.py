@@ -26,6 +26,7 @@ from memory.api import (
     receipts,
     runs,
     service,
+    studies,
     topics,
 )
 from memory.api.authentication import ApiKeyAuth, BearerAuth
@@ -47,6 +48,7 @@ TAGS = [
     {"name": "extract", "description": "A text becomes facts."},
     {"name": "query", "description": "Asking for context."},
     {"name": "chat", "description": "The assistant: conversations that read and write the memory, and their undo."},
+    {"name": "studies", "description": "Long messages that become topics in the background."},
     {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
     {"name": "command", "description": "Forgetting on command: release, purge and supersede."},
     {"name": "duplicates", "description": "Topics that may be one: review, merge, undo."},
@@ -136,6 +138,7 @@ for room in (
     topics,
     chat,
     conversations,
+    studies,
     command,
     receipts,
     duplicates,
