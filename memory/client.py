@@ -319,6 +319,8 @@ class _Core:
         """Return the JSON of a reply. Raises what a refusal means."""
         if not response.is_success:
             raise _problem_of(response, call)
+        if not response.content:
+            return None
         try:
             return response.json()
         except ValueError:
@@ -956,6 +958,55 @@ class ConversationUndoReply(TypedDict):
     studies_cancelled: int
     # Takes the release of its topics back.
     run_id: str | None
+
+
+class StudyOut(TypedDict):
+    """How far the study of a long message has come. No word of the message is in it."""
+
+    study_id: str
+    conversation_id: str
+    status: Literal["working", "done", "cancelled", "failed"]
+    # building makes topics of the text by themselves, linking puts them in their place among the rest.
+    phase: Literal["building", "waiting", "linking"]
+    scope: str
+    # The kind of its topics, by which they are listed.
+    kind: str
+    # The model that was asked for; empty for the usual one.
+    model: str
+    actor: str
+    # Parts that the text is cut into.
+    segments: int
+    # Parts whose topics are stored.
+    done: int
+    # Topics that linking looks at; 0 until it begins.
+    to_link: int
+    linked: int
+    # 0 to 1, over both phases.
+    progress: float
+    # Topics made so far.
+    topics: int
+    # Links that linking has made.
+    links: int
+    # Of the topics, those that were merged into topics known before.
+    merged: int
+    # The topic that holds the text, outside every query.
+    source_topic_id: str | None
+    # What went otherwise than it should, in sentences.
+    warning: str | None
+    # Why it has failed, or why it waits.
+    failure: str | None
+    # When it goes on, if it waits.
+    waits_until: str | None
+    created_at: str
+    moved_at: str
+    finished_at: str | None
+
+
+class StudyPage(TypedDict):
+    """Studies, newest first, and the cursor of the next page."""
+
+    items: list[StudyOut]
+    next: str | None
 
 
 class FilterIn(TypedDict):
@@ -1697,6 +1748,10 @@ _CHAT = _Route(
     "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True,
 )  # fmt: skip
 _CONVERSATION_UNDO = _Route("POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False})
+_STUDIES = _Route("GET", "/v1/studies", query={"conversation_id": None, "cursor": None, "limit": 50}, repeatable=True)
+_STUDY_READ = _Route("GET", "/v1/studies/{study_id}", repeatable=True)
+_STUDY_STOP = _Route("POST", "/v1/studies/{study_id}/cancel")
+_STUDY_AGAIN = _Route("POST", "/v1/studies/{study_id}/resume")
 _FORGET = _Route(
     "POST", "/v1/forget", body={"verb": ..., "query": None, "filter": None, "scope": None, "reason": "",
     "dry_run": True, "token": None}, body_required=True,
@@ -2124,6 +2179,47 @@ class _Methods(_Sender):
         return cast("ConversationUndoReply", self._ask(_CONVERSATION_UNDO, {
             "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
         }))  # fmt: skip
+
+    def studies(self, *, conversation_id: str | None = None, cursor: str | None = None, limit: int = 50) -> StudyPage:
+        """List the studies in the key's scope, newest first.
+
+        ``conversation_id``: Only those of one conversation.
+
+        ``cursor``: The next of the page before.
+
+        ``limit``: Rows per page.
+
+        Raises ``NotAllowed``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("StudyPage", self._ask(_STUDIES, {
+            "conversation_id": conversation_id, "cursor": cursor, "limit": limit,
+        }))  # fmt: skip
+
+    def studies_iter(self, *, conversation_id: str | None = None, limit: int = 50) -> Iterator[StudyOut]:
+        """Yield the rows of ``studies``, page after page of ``limit`` rows."""
+        for page in self.pages(self.studies, conversation_id=conversation_id, limit=limit):
+            yield from page["items"]
+
+    def study_read(self, study_id: str) -> StudyOut:
+        """Tell how far a study has come, whether it waits and until when.
+
+        Raises ``NotAllowed``, ``NotFound``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("StudyOut", self._ask(_STUDY_READ, {"study_id": study_id}))
+
+    def study_stop(self, study_id: str) -> StudyOut:
+        """Stop a study before it asks the model again; what it has stored stays, and it can be resumed.
+
+        Raises ``NotAllowed``, ``NotFound``, ``Conflict``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("StudyOut", self._ask(_STUDY_STOP, {"study_id": study_id}))
+
+    def study_again(self, study_id: str) -> StudyOut:
+        """Let a study that was cancelled or has failed go on where it was; no part is studied twice.
+
+        Raises ``NotAllowed``, ``NotFound``, ``Conflict``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("StudyOut", self._ask(_STUDY_AGAIN, {"study_id": study_id}))
 
     def forget(
         self,
@@ -2786,6 +2882,36 @@ class _AsyncMethods(_AsyncSender):
             "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
         }))  # fmt: skip
 
+    async def studies(
+        self,
+        *,
+        conversation_id: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> StudyPage:
+        """List studies. As ``MemState.studies``."""
+        return cast("StudyPage", await self._ask(_STUDIES, {
+            "conversation_id": conversation_id, "cursor": cursor, "limit": limit,
+        }))  # fmt: skip
+
+    async def studies_iter(self, *, conversation_id: str | None = None, limit: int = 50) -> AsyncIterator[StudyOut]:
+        """Yield the rows of ``studies``, page after page of ``limit`` rows."""
+        async for page in self.pages(self.studies, conversation_id=conversation_id, limit=limit):
+            for row in page["items"]:
+                yield row
+
+    async def study_read(self, study_id: str) -> StudyOut:
+        """Read a study. As ``MemState.study_read``."""
+        return cast("StudyOut", await self._ask(_STUDY_READ, {"study_id": study_id}))
+
+    async def study_stop(self, study_id: str) -> StudyOut:
+        """Stop a study. As ``MemState.study_stop``."""
+        return cast("StudyOut", await self._ask(_STUDY_STOP, {"study_id": study_id}))
+
+    async def study_again(self, study_id: str) -> StudyOut:
+        """Resume a study. As ``MemState.study_again``."""
+        return cast("StudyOut", await self._ask(_STUDY_AGAIN, {"study_id": study_id}))
+
     async def forget(
         self,
         verb: Literal["release", "purge"],
@@ -3067,6 +3193,8 @@ class _AsyncMethods(_AsyncSender):
 
 def _portions(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield ``items`` in lists of ``size``, reading no further ahead than one of them."""
+    if size < 1:
+        raise ValueError("size is at least 1.")
     portion: list[Item] = []
     for item in items:
         portion.append(item)

@@ -304,6 +304,8 @@ def test_words_of_python_and_names_that_are_taken_are_written_otherwise(small: A
     sent = {"from": "here", "kind": "a", "by": [{"at": "2026-03-01T00:00:00Z"}]}
     assert json.loads(transport.request.content) == sent
     assert small["Order"].__required_keys__ == {"class"}
+    nothing = httpx2.MockTransport(lambda _request: httpx2.Response(204))
+    assert small["MemState"](api_key="ms_any", transport=nothing).order_end() is None
     assert small["EventMembers"].__annotations__
     assert small["Event"] is not small["EventMembers"]
 

@@ -259,6 +259,8 @@ def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy)
         client.ingest("new_topic", categories={"a"})
     with pytest.raises(ValueError, match="JSON"):
         client.ingest("new_topic", salience=float("nan"))
+    with pytest.raises(ValueError, match="at least 1"):
+        list(client.ingest_all([{"placement": "new_topic"}], size=0))
     assert alone.asked == []
 
 
