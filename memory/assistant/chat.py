@@ -32,6 +32,8 @@ from memory.llm.asking import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
 from memory.models import Conversation, ConversationTurn
+from memory.study.start import study_start
+from memory.study.told import study_told
 from memory.toolbox.loop import LoopEnd, tools_loop
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Toolbox, ToolCalled
@@ -122,8 +124,6 @@ def _run(
     tell("intent", {name: body[name] for name in told})
     study_id = None
     if intent.writes and request.study and request.is_long:
-        from memory.study.work import study_start, study_told
-
         now = clock()
         job = study_start(
             request.last, conversation_id=chat.conversation.id, scope=chat.conversation.scope,

@@ -62,11 +62,12 @@ def reply_of(end: LoopEnd) -> str:
 def _done(end: LoopEnd) -> str:
     if not end.log:
         return ""
-    wrote = sum(called.wrote for called in end.log)
-    calls = f"{len(end.log)} {'call' if len(end.log) == 1 else 'calls'} of tools"
-    if not wrote:
-        return f"Before that there were {calls}; nothing was written."
-    return f"Before that there were {calls}; what {wrote} of them wrote stays."
+    one = len(end.log) == 1
+    calls = "was 1 call of a tool" if one else f"were {len(end.log)} calls of tools"
+    wrote = (
+        f"what {'it' if one else 'they'} wrote stays" if any(each.wrote for each in end.log) else "nothing was written"
+    )
+    return f"Before that there {calls}; {wrote}."
 
 
 def _times(number: int) -> str:
