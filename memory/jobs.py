@@ -27,6 +27,7 @@ from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
 from memory.study.start import studies_stalled
 from memory.study.work import study_work, turn_seconds
+from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
 
@@ -144,6 +145,20 @@ def study_continue(job_id: str) -> str:
 def study_hand_over(job_id: uuid.UUID) -> None:
     """Ask the worker to go on with a study. One query."""
     async_task("memory.jobs.study_continue", str(job_id))
+
+
+def import_continue(job_id: str) -> str:
+    """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
+    enough. What has come is embedded and counted by upkeep."""
+    job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=import_hand_over)
+    if job.status == job.Status.DONE:
+        upkeep_request()
+    return job.status
+
+
+def import_hand_over(job_id: uuid.UUID) -> None:
+    """Ask the worker to go on with an import. One query."""
+    async_task("memory.jobs.import_continue", str(job_id))
 
 
 def _left(until: float) -> float:

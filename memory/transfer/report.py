@@ -79,6 +79,7 @@ def counts_words(counts: dict[str, dict[str, int]]) -> list[str]:
 SORTS = {
     "policy": ("scope with a policy", "scopes with policies"),
     "topic": ("topic", "topics"),
+    "field": ("field", "fields"),
     "history": ("long history", "parts of long histories"),
     "reference": ("reference", "references"),
     "merged": ("merged topic", "merged topics"),

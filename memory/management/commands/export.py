@@ -1,0 +1,72 @@
+"""manage.py export FILE: a whole store as JSON Lines, going on where it was stopped."""
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem
+from memory.domain.scopes import scope_normalize
+from memory.transfer.export import export_count, part_read, store_export
+from memory.transfer.sections import Place
+
+STDOUT = "-"
+
+
+class Command(BaseCommand):
+    """Writes ``FILE.part`` and gives it its name at the end, so that a file with that name is whole."""
+
+    help = "Export the store as JSON Lines; - writes to the standard output. Can be stopped and started again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Add the file and what is in it."""
+        parser.add_argument("file", help="where to write; - for the standard output")
+        parser.add_argument("--scope", default="/", help="export what lies here and below (default /)")
+        parser.add_argument("--vectors", action="store_true", help="with the embeddings, which are made anew otherwise")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        """Export, and say how many lines there are."""
+        try:
+            scope = scope_normalize(options["scope"])
+            principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
+            if options["file"] == STDOUT:
+                self._write(sys.stdout.buffer, principal, vectors=options["vectors"], place=None)
+                return
+            path = Path(options["file"])
+            part = path.with_name(path.name + ".part")
+            if path.exists() and not part.exists():
+                raise CommandError(f"{path} is there already; give another name, or remove it.")
+            lines = self._part(part, principal, vectors=options["vectors"])
+            part.replace(path)
+        except OSError as problem:
+            raise CommandError(f"{options['file']} cannot be written: {problem.strerror}.") from problem
+        except MemoryProblem as problem:
+            raise CommandError(problem.sentence) from problem
+        self.stdout.write(f"{lines:,} lines are in {path}.")
+
+    def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
+        # What is remembered is nobody else's to read.
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            offset, place = part_read(file, scope=principal.scope, vectors=vectors)
+            file.seek(offset)
+            file.truncate()
+            if place is not None:
+                self.stdout.write(f"Going on behind line {place.lines:,} of {part}.")
+            lines = self._write(file, principal, vectors=vectors, place=place)
+            file.flush()
+            os.fsync(file.fileno())
+        return lines
+
+    def _write(self, file: IO[bytes], principal: Principal, *, vectors: bool, place: Place | None) -> int:
+        lines = place.lines if place else 0
+        total = export_count(principal=principal)
+        with tqdm(total=total, initial=lines, unit=" lines", desc="Exporting", dynamic_ncols=True) as bar:
+            for line in store_export(principal=principal, vectors=vectors, after=place):
+                file.write(line)
+                bar.update()
+                lines += 1
+        return lines

@@ -1,0 +1,224 @@
+"""The check of a file before it is imported: every line is looked at, and counted by what would become of it.
+
+A line that passes can be stored as it stands. Whether it is, is asked in the words of the import itself (``marks``).
+"""
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.db import DataError, connection, transaction
+from pydantic import ValidationError
+
+from memory.access.principal import Principal
+from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.domain.scopes import ROOT, scope_normalize
+from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
+from memory.transfer import shape
+from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
+from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
+from memory.transfer.members import line_models
+from memory.transfer.report import SORTS, ImportReport, Progress
+from memory.transfer.shape import FORMAT, ORDER
+from memory.transfer.sources import SOURCES, Source
+
+_BLOCK = 1024 * 1024
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_SENTENCES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known; was the file written by a newer MemState?",
+}
+
+
+def import_check(
+    path: Path, *, principal: Principal, now: dt.datetime, source: str = FORMAT, scope: str | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:  # fmt: skip
+    """Read all of a file and return what importing it would bring, and what not and why. Changes nothing.
+
+    ``scope`` is where files of other systems go. Every line is looked at; of lines that are no lines of an export, the
+    first is among the ``problems`` of the report. Some ten statements for each 500 lines. Raises ``NotAllowed`` below
+    operator, ``NotVisible``, ``RequestRefused`` for a source that does not exist or a file that cannot be read.
+    """
+    principal.require("operator")
+    foreign = source_of(source)
+    try:
+        digest, size = file_digest(path)
+        if foreign is None:
+            report = _export_check(path, principal=principal, size=size, progress=progress)
+        else:
+            where = principal.scope_chosen(scope)
+            report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
+    except OSError as problem:
+        raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
+    report.source, report.digest, report.size = source, digest, size
+    return report
+
+
+def source_of(name: str) -> Source | None:
+    """Return the source of this name, None for exports of MemState. Raises ``ValueRefused`` for any other."""
+    if name == FORMAT:
+        return None
+    if name not in SOURCES:
+        raise ValueRefused(f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.")
+    return SOURCES[name]
+
+
+def file_digest(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 of a file and its size in bytes. Raises ``OSError``."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
+
+
+def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
+    report = ImportReport(FORMAT)
+    checker = Checker(principal=principal)
+    ground = Ground(principal.scope, receipts=(0, -1))
+    # One connection, as the lines wait in a table of its own; without a transaction, which would hold back vacuum.
+    with path.open("rb") as file, connection.cursor() as cursor:
+        stage_clear(cursor)
+        try:
+            for batch in lines_batches(file):
+                checker.batch(batch)
+                if batch.sort in ORDER:
+                    _stage(cursor, batch, ground)
+                    for why, count in lines_counted(cursor).items():
+                        report.count(batch.sort, why, count)
+                if progress is not None:
+                    progress(batch.offset, size)
+            checker.end()
+        except MemoryProblem as problem:
+            report.problems.append(problem.sentence)
+        finally:
+            stage_clear(cursor)
+    report.lines, report.numbers = checker.lines, checker.numbers
+    return report
+
+
+def _stage(cursor: Any, batch: Lines, ground: Ground) -> None:
+    try:
+        with transaction.atomic():
+            lines_stage(cursor, batch, ground)
+    except DataError as problem:
+        last = batch.first + len(batch.lines) - 1
+        said = str(problem).splitlines()[0]
+        raise LineProblem(f"In lines {batch.first:,} to {last:,} is something that cannot be stored: {said}.") from None
+
+
+class Checker:
+    """Looks at every line of a file, in order, and knows what came before. ``end`` asks whether it is whole."""
+
+    def __init__(self, *, principal: Principal) -> None:
+        self._principal = principal
+        self._stage = -1
+        self._ended = False
+        self.lines = 0
+        # The greatest number of each sort of row whose number counts.
+        self.numbers = {"link": 0, "summary": 0, "access": 0}
+
+    def batch(self, batch: Lines) -> None:
+        """Look at one batch. Raises ``LineProblem`` with the number of the first line that is wrong."""
+        for number, line in enumerate(batch.lines, start=batch.first):
+            self.lines = number
+            try:
+                self._line(batch.sort, line)
+            except MemoryProblem as problem:
+                raise LineProblem(f"Line {number:,}: {problem.sentence}") from problem
+
+    def end(self) -> None:
+        """Raises ``LineProblem`` if the last line is not the one that says so."""
+        if not self._ended:
+            told = "The file is empty" if not self.lines else f"The file breaks off after line {self.lines:,}"
+            raise LineProblem(f"{told}: the last line of an export says how many there are. Make the export again.")
+
+    def _line(self, sort: str, line: bytes) -> None:
+        if self._ended:
+            raise LineProblem("There is more after the line that ends the file.")
+        if self._stage < 0:
+            header_check(line)
+            self._stage = 0
+            return
+        if sort == END:
+            self._end(line)
+            return
+        if sort not in ORDER:
+            raise LineProblem(f"There is no sort of line {sort!r}; was the file written by a newer MemState?")
+        # The parts of a long history stand among the topics.
+        stage = ORDER.index("topic" if sort == "history" else sort)
+        if stage < self._stage:
+            raise LineProblem(f"A line of the sort {sort!r} has no place behind those before it.")
+        self._stage = stage
+        if not line.endswith(b"\n"):
+            raise LineProblem("The file breaks off within this line. Make the export again.")
+        if _NUL.search(line):
+            raise LineProblem("It contains a NUL character, which cannot be stored.")
+        told = _parse(sort, line)
+        for scope in _scopes(told):
+            self._scope(scope)
+        self._numbers(sort, told)
+        if sort == "topic":
+            _topic_check(told)
+
+    def _end(self, line: bytes) -> None:
+        told = object_read(line)
+        if told.get("lines") != self.lines:
+            raise LineProblem(
+                f"The file says that it has {told.get('lines')} lines, and this is line {self.lines:,}: a part of it "
+                "is missing, or there is something too much."
+            )
+        self._ended = True
+
+    def _scope(self, scope: str) -> None:
+        # Some entries of the journal are about no place.
+        if scope and scope_normalize(scope) != scope:
+            raise LineProblem(f"{scope!r} is no scope.")
+        if not self._principal.sees(scope or ROOT):
+            raise LineProblem(
+                f"This lies in {scope or ROOT}, outside {self._principal.scope}, where you may write. Import an export "
+                f"of that scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
+            )
+
+    def _numbers(self, sort: str, told: Any) -> None:
+        if sort in ("link", "access"):
+            self.numbers[sort] = max(self.numbers[sort], told.id)
+        elif sort == "topic":
+            for field in told.fields:
+                for summary in field.summaries:
+                    self.numbers["summary"] = max(self.numbers["summary"], summary.id)
+
+
+def _parse(sort: str, line: bytes) -> Any:
+    try:
+        return line_models()[sort].model_validate_json(line, strict=True)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("literal[", "constrained")))
+        if first["type"] == "json_invalid":
+            raise LineProblem(f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.") from problem
+        said = _SENTENCES.get(first["type"], f"is not as it should be: {first['msg'][0].lower()}{first['msg'][1:]}")
+        noun = SORTS[sort][0]
+        raise LineProblem(f"The member {place} of this {noun} {said.rstrip('.')}.") from problem
+
+
+def _scopes(told: Any) -> Iterator[str]:
+    scope = getattr(told, "scope", None)
+    if scope is not None:
+        yield scope
+
+
+def _topic_check(told: Any) -> None:
+    names = [field.name for field in told.fields]
+    if len(set(names)) < len(names):
+        raise LineProblem("Two fields of this topic have the same name.")
+    for field in told.fields:
+        seqs = [revision.seq for revision in field.revisions]
+        least = max(0, field.last_seq - shape.REVISIONS_IN_LINE)
+        if seqs != list(range(least + 1, field.last_seq + 1)):
+            raise LineProblem(f"The revisions of the field {field.name!r} have a gap, or are out of order.")

@@ -1,0 +1,251 @@
+"""Import: a file is checked whole, and then brought batch by batch, each in one transaction with the note that it is.
+
+So a killed worker loses the batch that it was at and repeats none, and two workers on one import do it once. The same
+file started again goes on where an earlier import of it has stopped.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from memory.access.principal import Principal
+from memory.domain.cursors import cursor_make, cursor_parse, moment_read
+from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefused
+from memory.domain.identifiers import uuid7
+from memory.domain.scopes import ROOT
+from memory.models import AuditEvent, ImportedTopic, ImportJob
+from memory.models.transfer import OPEN
+from memory.transfer.check import file_digest, import_check, source_of
+from memory.transfer.numbers import numbers_reserve
+from memory.transfer.report import ImportReport, Progress
+from memory.transfer.shape import FORMAT
+
+# A job that has not moved for so long has lost its worker.
+STALLED_AFTER = dt.timedelta(minutes=3)
+MOST_STALLED = 20
+
+Status = ImportJob.Status
+HandOver = Callable[[uuid.UUID], None]
+
+
+def import_start(
+    path: Path, *, principal: Principal, now: dt.datetime, hand_over: HandOver | None = None, source: str = FORMAT,
+    scope: str | None = None, progress: Progress | None = None,
+) -> ImportJob:  # fmt: skip
+    """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
+
+    Raises what ``import_check`` raises, and ``ValueRefused`` with all the problems it has found; then nothing is
+    changed. Whoever calls does the work, or hands it over.
+    """
+    principal.require("operator")
+    where = _where(source, scope, principal)
+    path = path.absolute()
+    if (known := _known(path, source=source, scope=where, principal=principal)) is not None:
+        if known.status == Status.WORKING:
+            ImportJob.objects.filter(pk=known.pk, status=Status.WORKING).update(file=str(path))
+            return known
+        report = ImportReport.of(known.report)
+    else:
+        report = import_check(path, principal=principal, now=now, source=source, scope=scope, progress=progress)
+    if report.problems:
+        raise ValueRefused("\n".join(report.problems))
+    job = _made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
+    _checked(job, report)
+    with transaction.atomic():
+        job.save(force_insert=True)
+        _begin(job, now=now)
+        if hand_over is not None:
+            hand_over(job.pk)
+    return job
+
+
+def import_offer(
+    path: Path, *, principal: Principal, now: dt.datetime, hand_over: HandOver, source: str = FORMAT,
+    scope: str | None = None,
+) -> ImportJob:  # fmt: skip
+    """Have the worker check a file; nothing is brought before somebody says yes (``import_confirm``). One transaction.
+
+    Raises ``NotAllowed``, ``NotVisible``, ``ValueRefused`` for an unknown source.
+    """
+    principal.require("operator")
+    job = _made(
+        path.absolute(), Status.CHECKING, source=source, scope=_where(source, scope, principal), principal=principal,
+        now=now,
+    )  # fmt: skip
+    with transaction.atomic():
+        job.save(force_insert=True)
+        hand_over(job.pk)
+    return job
+
+
+def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, hand_over: HandOver) -> ImportJob:
+    """Begin to bring a file that was checked. One transaction.
+
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it does not wait for that, or is being imported already.
+    """
+    principal.require("operator")
+    import_get(job_id, principal=principal)
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.WAITING:
+            raise Conflict(f"This import is {job.get_status_display().lower()}; it does not wait for a yes.")
+        same = ImportJob.objects.filter(
+            digest=job.digest, scope=job.scope, source=job.source, status=Status.WORKING
+        ).exclude(pk=job_id)
+        if same.exists():
+            raise Conflict("This file is being imported already.")
+        _begin(job, now=now, actor=principal.actor)
+        hand_over(job_id)
+    return job
+
+
+def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ImportJob:
+    """Stop an import, or put a checked file aside; what it has brought stays. Raises ``NotAllowed``, ``NotVisible``,
+    ``Conflict`` if it is at its end."""
+    principal.require("operator")
+    import_get(job_id, principal=principal)
+    job = import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
+    if job.status != Status.CANCELLED or job.finished_at != now:
+        raise Conflict(f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.")
+    return job
+
+
+def import_get(job_id: uuid.UUID, *, principal: Principal) -> ImportJob:
+    """Return one import. One query. Raises ``NotVisible`` if it writes outside the caller's scope."""
+    job = ImportJob.objects.filter(pk=job_id).first()
+    if job is None or not principal.sees(job.principal_scope):
+        raise NotVisible(f"There is no import {job_id}.")
+    return job
+
+
+def imports_list(
+    *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[ImportJob], str | None]:  # fmt: skip
+    """Return imports, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
+    cursor."""
+    rows = _visible(principal).order_by("-created_at", "-id")
+    if cursor:
+        at, last = cursor_parse(cursor, moment_read, uuid.UUID)
+        rows = rows.filter(created_at__lte=at).exclude(created_at=at, id__gte=last)
+    found = list(rows[: limit + 1])
+    if len(found) <= limit:
+        return found, None
+    return found[:limit], cursor_make(found[limit - 1].created_at, found[limit - 1].pk)
+
+
+def imports_count(*, principal: Principal, at_most: int) -> int:
+    """Return how many imports there are; counting stops one after ``at_most``. One query."""
+    return _visible(principal)[: at_most + 1].count()
+
+
+def imports_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
+    """Return the imports whose worker was lost. One query."""
+    rows = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
+    return list(rows.order_by("moved_at").values_list("id", flat=True)[:MOST_STALLED])
+
+
+def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> ImportJob:
+    """Note what the check of an offered file has found. A file with problems has failed. One transaction."""
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status == Status.CHECKING:
+            _checked(job, report)
+            job.status, job.moved_at, job.read = Status.WAITING, now, report.size
+            job.save()
+    if report.problems:
+        return import_finish(job_id, Status.FAILED, now=now, failure=report.problems[0])
+    return job
+
+
+def import_finish(
+    job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
+) -> ImportJob:
+    """Bring an import to its end, once, and journal it if it had begun. Two statements and the journal."""
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status in (Status.CHECKING, Status.WAITING, Status.WORKING):
+            begun = job.status == Status.WORKING
+            job.status, job.finished_at, job.failure = status, now, failure or job.failure
+            job.save(update_fields=["status", "finished_at", "failure"])
+            if begun:
+                import_audit(job, f"import_{status}", actor or job.actor, now)
+    return job
+
+
+def import_audit(job: ImportJob, action: str, actor: str, now: dt.datetime) -> None:
+    """Write down the beginning or the end of an import. One statement."""
+    AuditEvent.objects.create(
+        at=now, actor=actor, action=action, scope=job.scope or job.principal_scope, reason="",
+        after={"job": str(job.pk), "source": job.source, "digest": job.digest, "lines": job.lines, "done": job.done,
+               "counts": job.counts},
+    )  # fmt: skip
+
+
+def _where(source: str, scope: str | None, principal: Principal) -> str:
+    """Return where a file of another system goes. What MemState has written says so itself."""
+    if source_of(source) is None:
+        if scope is not None and principal.scope_chosen(scope) != principal.scope:
+            raise RequestRefused("An export of MemState says itself where its topics lie; a scope is for other files.")
+        return ""
+    return principal.scope_chosen(scope)
+
+
+def _made(
+    path: Path, status: str, *, source: str, scope: str, principal: Principal, now: dt.datetime
+) -> ImportJob:  # fmt: skip
+    return ImportJob(
+        id=uuid7(now_ms=int(now.timestamp() * 1000)), file=str(path), source=source, scope=scope, status=status,
+        actor=principal.actor, identity=principal.identity, role=principal.role, principal_scope=principal.scope,
+        created_at=now, moved_at=now, size=path.stat().st_size if path.exists() else 0,
+    )  # fmt: skip
+
+
+def _checked(job: ImportJob, report: ImportReport) -> None:
+    job.report, job.digest, job.lines, job.size = report.told(), report.digest, report.lines, report.size
+
+
+def _known(path: Path, *, source: str, scope: str, principal: Principal) -> ImportJob | None:
+    """Return an import of the same file by callers of the same scope that is at work or has stopped before its end."""
+    try:
+        digest, _size = file_digest(path)
+    except OSError as problem:
+        raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
+    jobs = ImportJob.objects.filter(digest=digest, source=source, scope=scope, principal_scope=principal.scope)
+    found = jobs.filter(status=Status.WORKING).order_by("created_at").first()
+    return found or _stopped(ImportJob(digest=digest, source=source, scope=scope, principal_scope=principal.scope))
+
+
+def _stopped(job: ImportJob) -> ImportJob | None:
+    """Return the last import of the same file that has stopped before its end, and that no other has taken up."""
+    rows = ImportJob.objects.filter(
+        digest=job.digest, source=job.source, scope=job.scope, principal_scope=job.principal_scope,
+        status__in=[Status.FAILED, Status.CANCELLED], done__gt=0,
+    ).exclude(numbers__has_key="continued_by")  # fmt: skip
+    return rows.order_by("-created_at").first()
+
+
+def _begin(job: ImportJob, *, now: dt.datetime, actor: str | None = None) -> None:
+    """Set a checked import to work: in the transaction of the caller. Goes on where an earlier one has stopped."""
+    if (earlier := _stopped(job)) is not None:
+        earlier = ImportJob.objects.select_for_update().get(pk=earlier.pk)
+        job.offset, job.done, job.counts, job.fresh = earlier.offset, earlier.done, earlier.counts, earlier.fresh
+        job.numbers = dict(earlier.numbers)
+        ImportedTopic.objects.filter(job=earlier).update(job=job)
+        earlier.numbers = {**earlier.numbers, "continued_by": str(job.pk)}
+        earlier.save(update_fields=["numbers"])
+    elif job.source == FORMAT:
+        job.fresh, job.numbers = numbers_reserve(ImportReport.of(job.report).numbers)
+    job.status, job.moved_at = Status.WORKING, now
+    job.save()
+    import_audit(job, "import_started", actor or job.actor, now)
+
+
+def _visible(principal: Principal) -> QuerySet[ImportJob]:
+    if principal.scope == ROOT:
+        return ImportJob.objects.all()
+    below = Q(principal_scope__startswith=f"{principal.scope}/")
+    return ImportJob.objects.filter(Q(principal_scope=principal.scope) | below)

@@ -1,0 +1,272 @@
+"""What becomes of each line of a batch, decided before anything is written: the check and the import ask the same.
+
+Lines wait in a temporary table with a column ``why``: null for what is brought, else the reason why not. An import
+remembers in the store which topics it has brought; a check, which brings none, in a table of its own.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.scopes import ROOT
+from memory.ingest.bulk import rows_copy
+from memory.models.expressions import path_within_sql
+from memory.transfer.lines import Lines
+from memory.transfer.report import BROUGHT
+
+_TABLES = """
+CREATE TEMPORARY TABLE IF NOT EXISTS transfer_line (n bigint, line jsonb, why text);
+CREATE TEMPORARY TABLE IF NOT EXISTS transfer_found (sort text, id text, PRIMARY KEY (sort, id));
+CREATE TEMPORARY TABLE IF NOT EXISTS transfer_erased (id text PRIMARY KEY);
+DELETE FROM transfer_line;
+DELETE FROM transfer_erased;
+"""
+_DROP = "DROP TABLE IF EXISTS pg_temp.transfer_line, pg_temp.transfer_found, pg_temp.transfer_erased"
+# What a purge has erased here. The receipts that this import has brought tell of the store that the file is from.
+_ERASED = """
+INSERT INTO transfer_erased
+SELECT DISTINCT x FROM memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) x
+WHERE r.number NOT BETWEEN %(receipt_first)s AND %(receipt_last)s
+"""
+_COUNTS = "SELECT coalesce(why, %(brought)s), count(*) FROM transfer_line GROUP BY 1"
+
+_WITHIN = path_within_sql("s.path", path="%(path)s::text", below="%(below)s::text", beyond="%(beyond)s::text")
+
+
+@dataclass(slots=True)
+class Ground:
+    """The store as an import finds it: who imports, and what the numbers of its rows are moved up by.
+
+    ``offsets`` are for links, summaries and accesses: 0 where the table was empty, so that numbers stay. ``fresh`` says
+    that the store was empty altogether. ``last_audit`` is the last journal entry that was there before, and receipts
+    from ``receipts[0]`` to ``receipts[1]`` came with the file.
+    """
+
+    path: str
+    job: uuid.UUID | None = None
+    fresh: bool = False
+    offsets: dict[str, int] = field(default_factory=dict)
+    last_audit: int = 2**62
+    receipts: tuple[int, int] = (0, -1)
+    accesses: int = 0
+
+    @property
+    def checking(self) -> bool:
+        """Whether nothing is to be written."""
+        return self.job is None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return it as the parameters of the statements."""
+        return {
+            "path": self.path, "below": f"{self.path}/", "beyond": f"{self.path}0", "everywhere": self.path == ROOT,
+            "job": self.job, "fresh": self.fresh, "link": self.offsets.get("link", 0),
+            "summary": self.offsets.get("summary", 0), "access": self.offsets.get("access", 0),
+            "access_last": self.offsets.get("access", 0) + self.offsets.get("access_most", 0),
+            "last_audit": self.last_audit, "receipt_first": self.receipts[0], "receipt_last": self.receipts[1],
+            "accesses": self.accesses, "brought": BROUGHT,
+        }  # fmt: skip
+
+
+def lines_stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
+    """Lay out a batch, and mark what of it is not brought. A constant number of statements.
+
+    ``DataError`` is what the database says to JSON that it cannot hold.
+    """
+    cursor.execute(_TABLES)
+    rows = ((number, line.decode()) for number, line in enumerate(batch.lines, start=batch.first))
+    rows_copy(cursor, "transfer_line", ("n", "line"), rows)
+    parameters = ground.parameters()
+    cursor.execute(_ERASED, parameters)
+    for statement in _marks(batch.sort, checking=ground.checking):
+        cursor.execute(statement, parameters)
+    if ground.checking and (found := _FOUND.get(batch.sort)):
+        cursor.execute(
+            f"INSERT INTO transfer_found SELECT %(sort)s, {found} FROM transfer_line l WHERE l.why IS NULL "
+            "ON CONFLICT DO NOTHING",
+            {"sort": batch.sort},
+        )
+
+
+def lines_counted(cursor: CursorWrapper) -> dict[str, int]:
+    """Return how many lines of the batch are brought, and how many not, by reason. One statement."""
+    cursor.execute(_COUNTS, {"brought": BROUGHT})
+    return {why: int(count) for why, count in cursor.fetchall()}
+
+
+def stage_clear(cursor: CursorWrapper) -> None:
+    """Remove the temporary tables of this connection. One statement."""
+    cursor.execute(_DROP)
+
+
+# What later lines may refer to: of a check, what it has found.
+_FOUND = {
+    "topic": "l.line->>'id'", "run": "l.line->>'id'", "access": "l.line->>'id'", "receipt": "l.line->>'hash'",
+}  # fmt: skip
+
+
+class _Words:
+    """The conditions that marks are made of, for a check or for an import."""
+
+    def __init__(self, *, checking: bool) -> None:
+        self.checking = checking
+
+    def new(self, topic: str) -> str:
+        """This import brings the topic."""
+        if self.checking:
+            return self._found("topic", topic)
+        return (
+            f"EXISTS (SELECT 1 FROM memory_importedtopic m WHERE m.topic_id = ({topic})::uuid AND m.job_id = %(job)s)"
+        )
+
+    def there(self, topic: str) -> str:
+        """The topic is in the store, within the scope of who imports; or comes with this import."""
+        stored = (
+            "EXISTS (SELECT 1 FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id "
+            f"WHERE t.id = ({topic})::uuid AND (%(everywhere)s OR {_WITHIN}))"
+        )
+        return f"({stored} OR {self.new(topic)})"
+
+    def erased(self, topic: str) -> str:
+        """A purge has erased the topic here."""
+        return f"EXISTS (SELECT 1 FROM transfer_erased e WHERE e.id = {topic})"
+
+    def stored(self, sort: str, table: str, value: str, condition: str) -> str:
+        """A row of another table is in the store, or comes with this import."""
+        stored = f"EXISTS (SELECT 1 FROM {table} o WHERE {condition})"
+        return f"({stored} OR {self._found(sort, value)})" if self.checking else stored
+
+    def why_not(self, *topics: str) -> str:
+        """Why a line that hangs on these topics is not brought; null if it is."""
+        erased = " OR ".join(map(self.erased, topics))
+        missing = " OR ".join(f"NOT {self.there(topic)}" for topic in topics)
+        new = " OR ".join(map(self.new, topics))
+        return f"CASE WHEN {erased} THEN 'erased' WHEN {missing} THEN 'missing' WHEN NOT ({new}) THEN 'there' END"
+
+    @staticmethod
+    def _found(sort: str, value: str) -> str:
+        return f"EXISTS (SELECT 1 FROM transfer_found w WHERE w.sort = '{sort}' AND w.id = {value})"
+
+
+def _mark(why: str, condition: str = "true") -> str:
+    return f"UPDATE transfer_line l SET why = {why} WHERE l.why IS NULL AND {condition}"
+
+
+def _marks(sort: str, *, checking: bool) -> Sequence[str]:
+    words = _Words(checking=checking)
+    return _MARKS[sort](words)
+
+
+def _topic(words: _Words) -> Sequence[str]:
+    own = "l.line->>'id'"
+    again = "SELECT 1 FROM transfer_line o WHERE o.line->>'id' = l.line->>'id' AND o.n < l.n"
+    stored = f"EXISTS (SELECT 1 FROM memory_topic t WHERE t.id = ({own})::uuid)"
+    found = f"{stored} OR {words.new(own)} OR EXISTS ({again})"
+    return _mark("'erased'", words.erased(own)), _mark("'there'", f"({found})")
+
+
+def _policy(_words: _Words) -> Sequence[str]:
+    again = "SELECT 1 FROM transfer_line o WHERE o.line->>'scope' = l.line->>'scope' AND o.n < l.n"
+    stored = "SELECT 1 FROM memory_policyversion p WHERE p.scope = l.line->>'scope'"
+    return (_mark("'there'", f"(EXISTS ({stored}) OR EXISTS ({again}))"),)
+
+
+def _hangs(*members: str) -> Callable[[_Words], Sequence[str]]:
+    return lambda words: (_mark(words.why_not(*(f"l.line->>'{member}'" for member in members))),)
+
+
+def _target(member: str) -> Callable[[_Words], Sequence[str]]:
+    """Lines of a topic that point to another, which has to be there."""
+    target = f"l.line->>'{member}'"
+    return lambda words: (
+        _mark(words.why_not("l.line->>'topic'")),
+        _mark("'erased'", words.erased(target)),
+        _mark("'missing'", f"NOT {words.there(target)}"),
+    )
+
+
+def _run(_words: _Words) -> Sequence[str]:
+    return (_mark("'there'", "EXISTS (SELECT 1 FROM memory_forgetrun o WHERE o.id = (l.line->>'id')::uuid)"),)
+
+
+def _action(words: _Words) -> Sequence[str]:
+    run = words.stored("run", "memory_forgetrun", "l.line->>'run_id'", "o.id = (l.line->>'run_id')::uuid")
+    return _mark(words.why_not("l.line->>'topic_id'")), _mark("'missing'", f"NOT {run}")
+
+
+def _access(words: _Words) -> Sequence[str]:
+    ids = "jsonb_array_elements_text(l.line->'topic_ids') x"
+    erased = f"EXISTS (SELECT 1 FROM {ids} WHERE {words.erased('x')})"
+    new, there = (f"EXISTS (SELECT 1 FROM {ids} WHERE {word})" for word in (words.new("x"), words.there("x")))
+    # Told by all that it says but for its number; what came with this import is not what was there before.
+    same = """EXISTS (
+        SELECT 1 FROM memory_accesslog a WHERE a.at = (l.line->>'at')::timestamptz AND a.actor = l.line->>'actor'
+        AND a.kind = l.line->>'kind' AND a.scope = l.line->>'scope' AND a.query = l.line->>'query'
+        AND a.query_hash = l.line->>'query_hash' AND NOT (a.id > %(access)s AND a.id <= %(access_last)s))"""
+    return (
+        _mark("'erased'", erased),
+        _mark("'there'", f"NOT %(fresh)s AND NOT {new} AND ({there} OR {same})"),
+    )
+
+
+def _shadow(words: _Words) -> Sequence[str]:
+    access = words.stored(
+        "access", "memory_accesslog", "l.line->>'access_id'", "o.id = (l.line->>'access_id')::bigint + %(access)s"
+    )
+    return _mark(words.why_not("l.line->>'topic_id'")), _mark("'missing'", f"NOT {access}")
+
+
+def _watermark(words: _Words) -> Sequence[str]:
+    # How far the log has been read counts for the log that came with it.
+    if words.checking:
+        return (_mark("'there'", "NOT EXISTS (SELECT 1 FROM transfer_found w WHERE w.sort = 'access')"),)
+    return (_mark("'there'", "%(accesses)s = 0"),)
+
+
+def _receipt(words: _Words) -> Sequence[str]:
+    # What goes on behind the last receipt of the store; in a store without any, everything does.
+    last = "coalesce((SELECT max(o.number) FROM memory_erasurereceipt o), 0)"
+    goes_on = f"""EXISTS (
+        SELECT 1 FROM transfer_line b JOIN memory_erasurereceipt o ON o.hash = b.line->>'previous_hash'
+        WHERE o.number = {last} AND (b.line->>'number')::bigint = {last} + 1)"""
+    if words.checking:
+        goes_on = f"({goes_on} OR EXISTS (SELECT 1 FROM transfer_found w WHERE w.sort = 'receipt'))"
+    same = "o.id = (l.line->>'id')::uuid AND o.hash = l.line->>'hash'"
+    return (
+        _mark("'there'", f"EXISTS (SELECT 1 FROM memory_erasurereceipt o WHERE {same})"),
+        _mark("'chain'", f"((l.line->>'number')::bigint <= {last} OR ({last} > 0 AND NOT {goes_on}))"),
+    )
+
+
+def _audit(words: _Words) -> Sequence[str]:
+    own = "l.line->>'topic_id'"
+    # What tells of a receipt stands and falls with it.
+    receipt = words.stored(
+        "receipt", "memory_erasurereceipt", "l.line->'after'->>'hash'",
+        "o.id::text = l.line->'after'->>'receipt' AND o.hash = l.line->'after'->>'hash'",
+    )  # fmt: skip
+    same = """EXISTS (
+        SELECT 1 FROM memory_auditevent a WHERE a.at = (l.line->>'at')::timestamptz AND a.action = l.line->>'action'
+        AND a.actor = l.line->>'actor' AND a.topic_id IS NOT DISTINCT FROM (l.line->>'topic_id')::uuid
+        AND a.scope = l.line->>'scope' AND a.reason = l.line->>'reason' AND a.before = l.line->'before'
+        AND a.after = l.line->'after' AND a.id <= %(last_audit)s)"""
+    return (
+        _mark("'erased'", words.erased(own)),
+        _mark("'missing'", f"l.line->>'action' = 'purged' AND l.line->'after' ? 'hash' AND NOT {receipt}"),
+        _mark("'there'", f"NOT %(fresh)s AND {own} IS NOT NULL AND NOT {words.new(own)} AND {words.there(own)}"),
+        _mark("'there'", f"NOT %(fresh)s AND ({own} IS NULL OR NOT {words.new(own)}) AND {same}"),
+    )
+
+
+def _conversation(_words: _Words) -> Sequence[str]:
+    return (_mark("'there'", "EXISTS (SELECT 1 FROM memory_conversation o WHERE o.id = (l.line->>'id')::uuid)"),)
+
+
+_MARKS: dict[str, Callable[[_Words], Sequence[str]]] = {
+    "policy": _policy, "topic": _topic, "history": _hangs("topic"), "reference": _target("to"),
+    "merged": _target("into"), "link": _hangs("source_id", "target_id"), "run": _run, "action": _action,
+    "pair": _hangs("one_id", "other_id"), "access": _access, "shadow": _shadow, "watermark": _watermark,
+    "receipt": _receipt, "audit": _audit, "conversation": _conversation,
+}  # fmt: skip

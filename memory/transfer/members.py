@@ -1,0 +1,109 @@
+"""What the lines of an export have to look like, made from the models as the lines themselves are."""
+
+import uuid
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, create_model
+
+from memory.models import Scope
+from memory.transfer import shape
+from memory.transfer.shape import ORDER, Rows
+
+# Numbers of rows may be moved up by those of another store.
+MAX_NUMBER = 2**53
+
+
+@cache
+def line_models() -> dict[str, type[BaseModel]]:
+    """Return, by sort, the model that a line of it has to fit, strictly."""
+    revision, summary = _model("Revision", shape.REVISION), _model("Summary", shape.SUMMARY)
+    field = _model("FieldLine", shape.FIELD, revisions=list[revision], summaries=list[summary])  # type: ignore[valid-type]
+    vector = _model("Vector", shape.VECTOR)
+    edit, vitality = _model("Edit", shape.EDIT), _model("Vitality", shape.VITALITY)
+    version = _model("Version", shape.POLICY_VERSION)
+    turn, write = _model("Turn", shape.TURN), _model("Write", shape.WRITE)
+    return {
+        "policy": _model(
+            "policy", None, scope=str,
+            versions=_filled(version),
+        ),
+        "topic": _model(
+            "topic", shape.TOPIC, vitality=vitality, fields=list[field], edits=list[edit],  # type: ignore[valid-type]
+            looked=str | None, vector=vector | None, document=str | None,
+        ),
+        "history": _model(
+            "history", None, topic=uuid.UUID, field=uuid.UUID,
+            revisions=_filled(revision),
+        ),
+        "reference": _model("reference", None, topic=uuid.UUID, revision=uuid.UUID, to=uuid.UUID),
+        "merged": _model("merged", None, topic=uuid.UUID, into=uuid.UUID),
+        "conversation": _model(
+            "conversation", shape.CONVERSATION, told=list[turn], writes=list[write],  # type: ignore[valid-type]
+        ),
+        **{
+            name: _model(name, rows)
+            for name, rows in {
+                "link": shape.LINK, "run": shape.RUN, "action": shape.ACTION, "pair": shape.PAIR,
+                "access": shape.ACCESS, "shadow": shape.SHADOW, "watermark": shape.WATERMARK,
+                "receipt": shape.RECEIPT, "audit": shape.AUDIT,
+            }.items()
+        },
+    }  # fmt: skip
+
+
+def _model(name: str, rows: Rows | None, **more: Any) -> type[BaseModel]:
+    members: dict[str, Any] = {}
+    # Lines have their type, parts of lines do not.
+    if name in ORDER:
+        members["type"] = (Literal[name], ...)
+    for column in rows.columns if rows else ():
+        sort = _type_of(column.field)
+        members[column.member] = (sort | None if column.field.null else sort, ...)
+    members |= {member: (sort, ...) for member, sort in more.items()}
+    model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **members)
+    return model
+
+
+def _type_of(field: Any) -> Any:
+    if field.related_model is not None:
+        if field.related_model is Scope:
+            return str
+        return _type_of(field.related_model._meta.pk)
+    if isinstance(field, ArrayField):
+        return list[_type_of(field.base_field)]  # type: ignore[misc]
+    if field.choices:
+        return Literal[tuple(value for value, _label in field.choices)]
+    for kind, sort in _TYPES.items():
+        if isinstance(field, kind):
+            return Annotated[str, Field(max_length=field.max_length)] if sort is str and field.max_length else sort
+    # Vectors, as the database writes them.
+    return str
+
+
+def _filled(model: type[BaseModel]) -> Any:
+    return Annotated[list[model], Field(min_length=1)]  # type: ignore[valid-type]
+
+
+def _integer(least: int, most: int) -> Any:
+    return Annotated[StrictInt, Field(ge=least, le=most)]
+
+
+# What is more special comes first.
+_TYPES: dict[type[Any], Any] = {
+    models.UUIDField: uuid.UUID,
+    models.DateTimeField: AwareDatetime,
+    models.BooleanField: bool,
+    models.FloatField: Annotated[float, Field(allow_inf_nan=False)] | Literal["Infinity", "-Infinity"],
+    models.JSONField: Any,
+    models.PositiveBigIntegerField: _integer(0, MAX_NUMBER),
+    models.PositiveSmallIntegerField: _integer(0, 2**15 - 1),
+    models.PositiveIntegerField: _integer(0, 2**31 - 1),
+    models.BigAutoField: _integer(1, MAX_NUMBER),
+    models.BigIntegerField: _integer(0, MAX_NUMBER),
+    models.SmallIntegerField: _integer(-(2**15), 2**15 - 1),
+    models.TextField: str,
+    models.CharField: str,
+}

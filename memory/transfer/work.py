@@ -1,0 +1,244 @@
+"""The work of an import: one batch after the other, each in one transaction with the note how far it came."""
+
+import datetime as dt
+import time
+import uuid
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from django.db import DatabaseError, connection, transaction
+
+from memory.access.principal import Principal
+from memory.command.receipts import purges_wait
+from memory.domain.errors import MemoryProblem
+from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.ingest.items import IngestItem
+from memory.ingest.plan import Reply
+from memory.models import ErasureReceipt, ForgetRun, ImportedTopic, ImportJob
+from memory.policy.rekey import half_lives_stray_check
+from memory.policy.schedules import cron_schedules_sync
+from memory.transfer.bring import lines_bring, runs_open
+from memory.transfer.check import file_digest, import_check, source_of
+from memory.transfer.importers.known import ids_known, item_id, items_new
+from memory.transfer.importing import HandOver, Status, import_audit, import_checked, import_finish
+from memory.transfer.lines import Lines, lines_batches
+from memory.transfer.marks import Ground, stage_clear
+from memory.transfer.report import BROUGHT, THERE, Progress, counts_add
+from memory.transfer.shape import FORMAT, ORDER
+
+Clock = Callable[[], dt.datetime]
+Counts = dict[str, dict[str, int]]
+
+_CHANGED = "The file is not the one that was checked any more."
+_GONE = "The file is not there any more; import it again, and it goes on where it stopped."
+# How often a check says how far it is.
+_SAY_SECONDS = 1.0
+
+
+class Step(NamedTuple):
+    """A batch: bytes and lines of the file up to its end, and the work, which returns what became of its lines."""
+
+    offset: int
+    done: int
+    work: Callable[[ImportJob], Counts]
+
+
+def import_work(
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: HandOver | None = None,
+    progress: Progress | None = None,
+) -> ImportJob:  # fmt: skip
+    """Bring batches of a file until it is done or ``seconds`` have passed, and return the import. One that was offered
+    is checked, all of it.
+
+    Safe to call from several processes at once, and again after a kill at any moment. A step that fails is tried once
+    more at the next call; an import that then comes no further has failed. ``progress`` is told bytes.
+    """
+    until = time.monotonic() + seconds
+    job = ImportJob.objects.get(pk=job_id)
+    if job.status == Status.CHECKING:
+        return _check(job, clock=clock, progress=progress)
+    if job.status != Status.WORKING:
+        return job
+    path = Path(job.file)
+    try:
+        if file_digest(path)[0] != job.digest:
+            return import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
+        more = True
+        while more and time.monotonic() < until:
+            more = _steps(job_id, path, clock=clock, until=until, progress=progress)
+    except OSError:
+        return import_finish(job_id, Status.FAILED, now=clock(), failure=_GONE)
+    except Exception as problem:
+        _failure_note(job_id, problem, now=clock())
+        raise
+    if more and hand_over is not None:
+        hand_over(job_id)
+    return ImportJob.objects.get(pk=job_id)
+
+
+def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> ImportJob:
+    said = time.monotonic()
+
+    def say(done: int, size: int) -> None:
+        nonlocal said
+        if progress is not None:
+            progress(done, size)
+        if time.monotonic() - said > _SAY_SECONDS:
+            said = time.monotonic()
+            ImportJob.objects.filter(pk=job.pk).update(read=done, moved_at=clock())
+
+    try:
+        report = import_check(
+            Path(job.file), principal=_principal(job), now=job.created_at, source=job.source, scope=job.scope or None,
+            progress=say,
+        )  # fmt: skip
+    except MemoryProblem as problem:
+        return import_finish(job.pk, Status.FAILED, now=clock(), failure=problem.sentence)
+    return import_checked(job.pk, report, now=clock())
+
+
+def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progress: Progress | None) -> bool:
+    """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew."""
+    job = ImportJob.objects.get(pk=job_id)
+    steps = _foreign_steps(job, path, clock=clock) if job.source != FORMAT else _export_steps(job, path)
+    try:
+        offset = job.offset
+        for step in steps:
+            if not _step(job_id, step, after=offset, now=clock()):
+                # Somebody else was here, or it is at its end.
+                return ImportJob.objects.filter(pk=job_id, status=Status.WORKING).exists()
+            offset = step.offset
+            if progress is not None:
+                progress(offset, job.size)
+            if time.monotonic() >= until:
+                return True
+    finally:
+        steps.close()
+        with connection.cursor() as cursor:
+            stage_clear(cursor)
+    _done(job_id, now=clock())
+    return False
+
+
+def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> bool:
+    """Do one step, unless it is done; return whether it was done here."""
+    with transaction.atomic():
+        # Before the import, as a purge locks them: what it erases must not come back behind it.
+        purges_wait()
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.WORKING or job.offset != after:
+            return False
+        counts_add(job.counts, step.work(job))
+        job.offset, job.done, job.moved_at, job.failure = step.offset, step.done, now, ""
+        job.save()
+    return True
+
+
+def _export_steps(job: ImportJob, path: Path) -> Generator[Step, None, None]:
+    with path.open("rb") as file:
+        for batch in lines_batches(file, offset=job.offset, done=job.done):
+            yield Step(batch.offset, batch.first + len(batch.lines) - 1, _Bringing(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bringing:
+    """Lines of an export on their way."""
+
+    batch: Lines
+
+    def __call__(self, job: ImportJob) -> Counts:
+        if self.batch.sort not in ORDER:
+            return {}
+        with connection.cursor() as cursor:
+            counts = lines_bring(cursor, self.batch, _ground(job))
+            if self.batch.sort == "run":
+                job.numbers["open"] = job.numbers.get("open", {}) | runs_open(cursor)
+            if self.batch.sort == "receipt" and counts.get(BROUGHT):
+                last = ErasureReceipt.objects.order_by("-number").values_list("number", flat=True)[0]
+                first = job.numbers.get("receipts", [last - counts[BROUGHT] + 1])[0]
+                job.numbers["receipts"] = [first, last]
+        return {self.batch.sort: counts}
+
+
+def _ground(job: ImportJob) -> Ground:
+    first, last = job.numbers.get("receipts", (0, -1))
+    return Ground(
+        job.principal_scope, job=job.pk, fresh=job.fresh, offsets=job.numbers, last_audit=job.numbers["last_audit"],
+        receipts=(first, last), accesses=job.counts.get("access", {}).get(BROUGHT, 0),
+    )  # fmt: skip
+
+
+def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:
+    source = source_of(job.source)
+    assert source is not None
+    for items, offset, lines in source.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
+        # Planned before anything is locked; what somebody else changes meanwhile is planned again.
+        yield Step(offset, lines, _Ingesting(items, clock()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ingesting:
+    """Items of another system's file on their way: topics that are there, or were erased, are left."""
+
+    items: Sequence[IngestItem]
+    now: dt.datetime
+
+    def __call__(self, job: ImportJob) -> Counts:
+        counts: Counts = {}
+        named = {item_id(item) for item in self.items}
+        there, erased = ids_known(list(named | {edge.to_topic_id for item in self.items for edge in item.edges}))
+        counts_add(counts, {"topic": {THERE: len(named & there - erased), "erased": len(named & erased)}})
+        principal = _principal(job)
+        items = items_new(self.items, there=there, erased=erased)
+        prepared: Prepared = ingest_prepare(items, principal=principal, now=self.now, defer=True)
+        made: list[uuid.UUID] = []
+        for item, outcome in zip(
+            items, ingest_apply(prepared, principal=principal, now=self.now, defer=True), strict=True
+        ):
+            if isinstance(outcome, Reply):
+                made.append(outcome.topic_id)
+                counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
+            else:
+                counts_add(counts, {"topic": {_refused(outcome): 1}})
+        counts_add(counts, {"topic": {BROUGHT: len(made)}})
+        ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=topic_id, job=job) for topic_id in dict.fromkeys(made))
+        return {sort: {why: times for why, times in own.items() if times} for sort, own in counts.items()}
+
+
+def _refused(outcome: object) -> str:
+    said = outcome.sentence if isinstance(outcome, MemoryProblem) else str(outcome)
+    return f"left out: {said.rstrip('.')}"
+
+
+def _done(job_id: uuid.UUID, *, now: dt.datetime) -> None:
+    """End an import: runs that were at work go on from now on, and the policies that came have their schedules."""
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.WORKING:
+            return
+        for run_id, status in job.numbers.get("open", {}).items():
+            ForgetRun.objects.filter(pk=run_id, status=ForgetRun.Status.PLANNED).update(status=status)
+        job.status, job.finished_at, job.done = Status.DONE, now, job.lines
+        job.save(update_fields=["status", "finished_at", "done"])
+        import_audit(job, "import_done", job.actor, now)
+        if job.counts.get("policy", {}).get(BROUGHT):
+            cron_schedules_sync(now=now)
+        half_lives_stray_check(now=now)
+
+
+def _principal(job: ImportJob) -> Principal:
+    return Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
+
+
+def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
+    sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+    if isinstance(problem, DatabaseError) and str(problem):
+        sentence = str(problem).splitlines()[0]
+    job = ImportJob.objects.get(pk=job_id)
+    told = f"After {job.done:,} of {job.lines:,} lines it came to a stop: {sentence}"
+    if job.failure == told:
+        import_finish(job_id, Status.FAILED, now=now, failure=told)
+    else:
+        ImportJob.objects.filter(pk=job_id, status=Status.WORKING).update(failure=told, moved_at=now)
