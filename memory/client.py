@@ -1749,9 +1749,9 @@ _CHAT = _Route(
 )  # fmt: skip
 _CONVERSATION_UNDO = _Route("POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False})
 _STUDIES = _Route("GET", "/v1/studies", query={"conversation_id": None, "cursor": None, "limit": 50}, repeatable=True)
-_STUDY_READ = _Route("GET", "/v1/studies/{study_id}", repeatable=True)
-_STUDY_STOP = _Route("POST", "/v1/studies/{study_id}/cancel")
-_STUDY_AGAIN = _Route("POST", "/v1/studies/{study_id}/resume")
+_STUDY = _Route("GET", "/v1/studies/{study_id}", repeatable=True)
+_STUDY_CANCEL = _Route("POST", "/v1/studies/{study_id}/cancel")
+_STUDY_RESUME = _Route("POST", "/v1/studies/{study_id}/resume")
 _FORGET = _Route(
     "POST", "/v1/forget", body={"verb": ..., "query": None, "filter": None, "scope": None, "reason": "",
     "dry_run": True, "token": None}, body_required=True,
@@ -2200,26 +2200,26 @@ class _Methods(_Sender):
         for page in self.pages(self.studies, conversation_id=conversation_id, limit=limit):
             yield from page["items"]
 
-    def study_read(self, study_id: str) -> StudyOut:
+    def study(self, study_id: str) -> StudyOut:
         """Tell how far a study has come, whether it waits and until when.
 
         Raises ``NotAllowed``, ``NotFound``, ``Refused`` and ``TooManyRequests``.
         """
-        return cast("StudyOut", self._ask(_STUDY_READ, {"study_id": study_id}))
+        return cast("StudyOut", self._ask(_STUDY, {"study_id": study_id}))
 
-    def study_stop(self, study_id: str) -> StudyOut:
+    def study_cancel(self, study_id: str) -> StudyOut:
         """Stop a study before it asks the model again; what it has stored stays, and it can be resumed.
 
         Raises ``NotAllowed``, ``NotFound``, ``Conflict``, ``Refused`` and ``TooManyRequests``.
         """
-        return cast("StudyOut", self._ask(_STUDY_STOP, {"study_id": study_id}))
+        return cast("StudyOut", self._ask(_STUDY_CANCEL, {"study_id": study_id}))
 
-    def study_again(self, study_id: str) -> StudyOut:
+    def study_resume(self, study_id: str) -> StudyOut:
         """Let a study that was cancelled or has failed go on where it was; no part is studied twice.
 
         Raises ``NotAllowed``, ``NotFound``, ``Conflict``, ``Refused`` and ``TooManyRequests``.
         """
-        return cast("StudyOut", self._ask(_STUDY_AGAIN, {"study_id": study_id}))
+        return cast("StudyOut", self._ask(_STUDY_RESUME, {"study_id": study_id}))
 
     def forget(
         self,
@@ -2900,17 +2900,17 @@ class _AsyncMethods(_AsyncSender):
             for row in page["items"]:
                 yield row
 
-    async def study_read(self, study_id: str) -> StudyOut:
-        """Read a study. As ``MemState.study_read``."""
-        return cast("StudyOut", await self._ask(_STUDY_READ, {"study_id": study_id}))
+    async def study(self, study_id: str) -> StudyOut:
+        """Read a study. As ``MemState.study``."""
+        return cast("StudyOut", await self._ask(_STUDY, {"study_id": study_id}))
 
-    async def study_stop(self, study_id: str) -> StudyOut:
-        """Stop a study. As ``MemState.study_stop``."""
-        return cast("StudyOut", await self._ask(_STUDY_STOP, {"study_id": study_id}))
+    async def study_cancel(self, study_id: str) -> StudyOut:
+        """Stop a study. As ``MemState.study_cancel``."""
+        return cast("StudyOut", await self._ask(_STUDY_CANCEL, {"study_id": study_id}))
 
-    async def study_again(self, study_id: str) -> StudyOut:
-        """Resume a study. As ``MemState.study_again``."""
-        return cast("StudyOut", await self._ask(_STUDY_AGAIN, {"study_id": study_id}))
+    async def study_resume(self, study_id: str) -> StudyOut:
+        """Resume a study. As ``MemState.study_resume``."""
+        return cast("StudyOut", await self._ask(_STUDY_RESUME, {"study_id": study_id}))
 
     async def forget(
         self,

@@ -19,7 +19,8 @@ NAMES = {
     "receipt_read": "receipt", "run_action_list": "run_actions", "run_done_undo": "run_undo",
     "run_held_approve": "run_approve", "run_list": "runs", "run_plan_apply": "run_apply", "run_read": "run",
     "scope_policy": "policy", "scope_policy_rollback": "policy_rollback", "scope_policy_set": "policy_set",
-    "scope_policy_versions": "policy_versions", "supersede_fact": "supersede", "topic_edit_members": "topic_edit",
+    "scope_policy_versions": "policy_versions", "study_again": "study_resume", "study_read": "study",
+    "study_stop": "study_cancel", "supersede_fact": "supersede", "topic_edit_members": "topic_edit",
     "topic_list": "topics", "topic_lookup": "topic", "topic_why_card": "topic_why",
 }  # fmt: skip
 # The same address with nothing for the scope, which the other method makes of "/".

@@ -34,6 +34,9 @@ def client_text(document: Mapping[str, Any], module: str) -> str:
         raise ValueError("The module has lost the lines between which the generated part stands.")
     types = Types(document)
     methods = list(client_methods(document, types))
+    names = [method.name for method in methods]
+    if len(names) != len(set(names)):
+        raise ValueError(f"Two routes have the same name: {', '.join(sorted(x for x in names if names.count(x) > 1))}.")
     blocks = [
         *types.definitions(),
         "\n".join(_route(method) for method in methods),

@@ -341,5 +341,8 @@ def test_what_cannot_be_said_is_said_when_it_is_made():
     document = {"paths": {"/v1/odd": {"get": odd}}, "components": {"schemas": {}}}
     with pytest.raises(ValueError, match="odd: the client cannot send session in cookie"):
         client_text(document, MODULE.read_text(encoding="utf-8"))
+    del odd["parameters"]
+    with pytest.raises(ValueError, match="the same name: odd, odd"):
+        client_text({**document, "paths": {"/v1/odd": {"get": odd, "post": odd}}}, MODULE.read_text(encoding="utf-8"))
     with pytest.raises(ValueError, match="has lost the lines"):
         client_text(document, "")
