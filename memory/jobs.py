@@ -27,6 +27,7 @@ from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
 from memory.study.start import studies_stalled
 from memory.study.work import study_work, turn_seconds
+from memory.transfer.importing import imports_stalled
 from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
@@ -81,6 +82,8 @@ def upkeep() -> dict[str, int]:
     for job_id in extractions_stalled(now=timezone.now()):
         extraction_hand_over(job_id)
     # The same, and what has waited for its second phase or for the model.
+    for job_id in imports_stalled(now=timezone.now()):
+        import_hand_over(job_id)
     for job_id in studies_stalled(now=timezone.now()):
         study_hand_over(job_id)
     if time.monotonic() >= until:

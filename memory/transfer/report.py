@@ -66,10 +66,12 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 
 
 def counts_words(counts: dict[str, dict[str, int]]) -> list[str]:
-    """Return a sentence for each sort and reason, such as "12 links are there already, and left as they are."."""
+    """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."."""
     told = []
-    for sort, reasons in counts.items():
-        for why, times in reasons.items():
+    # Sorts in the order of the file, and what is brought before what is not.
+    for sort in sorted(counts, key=[*SORTS, *counts].index):
+        for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index):
+            times = counts[sort][why]
             noun = SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
             told.append(f"{times:,} {noun}: {REASONS.get(why, why)}.")
     return told
