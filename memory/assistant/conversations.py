@@ -89,6 +89,11 @@ def conversations_list(
     return found[:limit], cursor_make(last.moved_at, last.id) if last else None
 
 
+def conversations_count(*, principal: Principal, at_most: int) -> int:
+    """Return how many conversations there are, or one more than ``at_most``. One query."""
+    return _visible(principal)[: at_most + 1].count()
+
+
 def conversation_turns(
     conversation: Conversation, *, before: int | None = None, limit: int = 50
 ) -> list[ConversationTurn]:

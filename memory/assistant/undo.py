@@ -9,6 +9,7 @@ mistake that can be mended.
 import datetime as dt
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from django.db import connection, transaction
@@ -32,6 +33,7 @@ from memory.forgetting.standing import topics_release
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
 from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
+from memory.study.start import study_cancel
 
 PROVENANCE = "undo"
 UNLINKED = "unlinked"
@@ -125,11 +127,7 @@ def conversation_undo(
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
-        jobs = _at_work(conversation)
-        for job_id in jobs:
-            from memory.study.work import study_cancel
-
-            study_cancel(job_id, principal=principal, now=now)
+        cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _merges_undo(cursor, writes, principal=principal, reason=told, now=now)
         if found.steps:
@@ -143,9 +141,9 @@ def conversation_undo(
         _note(cursor, found, now=now)
         undone = ConversationUndone(
             [step.part for step in found.steps], [part for part, _rows in found.left], run.pk if run else None,
-            len(jobs),
+            cancelled,
         )  # fmt: skip
-        if undone.taken_back or jobs:
+        if undone.taken_back or cancelled:
             _journal(conversation, undone, principal=principal, reason=reason, now=now)
         return undone
 
@@ -153,6 +151,16 @@ def conversation_undo(
 def _at_work(conversation: Conversation) -> list[uuid.UUID]:
     rows = StudyJob.objects.filter(conversation=conversation, status=StudyJob.Status.WORKING)
     return list(rows.order_by("id").values_list("id", flat=True))
+
+
+def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt.datetime) -> int:
+    """Cancel what is at work, and return how much that was; what came to its end a moment ago needs no cancelling."""
+    cancelled = 0
+    for job_id in _at_work(conversation):
+        with suppress(Conflict):
+            study_cancel(job_id, principal=principal, now=now)
+            cancelled += 1
+    return cancelled
 
 
 def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:

@@ -4,6 +4,7 @@ from memory.console import undo
 from memory.console.pages import (
     account,
     archived,
+    assistant,
     audit,
     bulk,
     duplicates,
@@ -19,6 +20,7 @@ from memory.console.pages import (
     salience,
     schedules,
     topic,
+    transfer,
 )  # fmt: skip
 
 app_name = "console"
@@ -30,6 +32,7 @@ urlpatterns = [
     *topic.urlpatterns,
     *archived.urlpatterns,
     *extract.urlpatterns,
+    *assistant.urlpatterns,
     *bulk.urlpatterns,
     *undo.urlpatterns,
     *salience.urlpatterns,
@@ -42,4 +45,5 @@ urlpatterns = [
     *audit.urlpatterns,
     *keys.urlpatterns,
     *model.urlpatterns,
+    *transfer.urlpatterns,
 ]

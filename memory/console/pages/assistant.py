@@ -1,0 +1,333 @@
+"""Assistant: talk with the memory, see each call of a tool, and take back everything that one conversation wrote.
+
+A message is answered by a thread of its own, which writes down what happens as it happens; the page reads that. So a
+form comes back at once, with and without script, and whoever leaves the page finds the answer later.
+"""
+
+import uuid
+from contextlib import ExitStack
+from typing import Any
+
+import structlog
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import path, reverse
+from django.utils import timezone
+
+from memory import jobs
+from memory.assistant.chat import Chat, chat_begin, chat_run
+from memory.assistant.conversations import (
+    conversation_get,
+    conversation_messages,
+    conversation_turns,
+    conversations_count,
+    conversations_list,
+)
+from memory.assistant.request import ChatMessage, ChatRequest
+from memory.assistant.running import Running, place_taken
+from memory.assistant.undo import conversation_undo, conversation_undo_look
+from memory.assistant.undo_words import undone_words
+from memory.assistant.wrote import conversation_wrote
+from memory.console.fields import ReasonField, ScopeField
+from memory.console.listing import ROWS, count_words
+from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
+from memory.console.talk import TurnShown, turns_shown
+from memory.console.undo import undo_offer
+from memory.domain.errors import MemoryProblem, NotVisible
+from memory.forgetting.runs import run_get
+from memory.health import worker_check
+from memory.llm.client import model_told
+from memory.llm.told import SENT
+from memory.models import Conversation, StudyJob
+from memory.study.start import study_cancel, study_get, study_resume
+from memory.study.told import study_told
+
+logger = structlog.get_logger(__name__)
+
+# A form waits so long for an answer that comes at once; what takes longer is watched on the page.
+WAIT_SECONDS = 1.0
+# So many turns are on a page, the newest.
+TURNS = 20
+# So much of the first message stands for a conversation.
+NAME = 90
+# So many of what an undo would take back are listed in full; the numbers are of all.
+SHOWN = 100
+
+_INTENTS = [("", "As the assistant understands it"), ("query", "Only ask"), ("ingest", "Remember")]
+# For what a conversation sends texts to a model.
+_PURPOSES = ("intent", "chat", "study")
+
+
+class SayForm(forms.Form):
+    """A message, and how it is to be taken."""
+
+    message = forms.CharField(
+        label="Message", strip=False, max_length=settings.MEMSTATE_STUDY_MAX_CHARS,
+        widget=forms.Textarea(attrs={"rows": 3, "data-sends": True}),
+    )  # fmt: skip
+    intent = forms.ChoiceField(label="What it is for", choices=_INTENTS, required=False)
+    study = forms.BooleanField(
+        label="Study a long text in the background", required=False, initial=True,
+    )  # fmt: skip
+    scope = ScopeField(required=False, help_text="What it may read and write; what lies below is part of it.")
+    conversation = forms.UUIDField(required=False, widget=forms.HiddenInput)
+
+    def asked(self, before: list[dict[str, str]]) -> ChatRequest:
+        """Return what was asked, after what was said before, as the room of the assistant takes it."""
+        data = self.cleaned_data
+        # Browsers send line breaks as two characters, which are one to whoever counts.
+        said = [*before, {"role": "user", "content": data["message"].replace("\r\n", "\n")}]
+        return ChatRequest(
+            messages=[ChatMessage.model_validate(each) for each in said], intent_override=data["intent"] or None,
+            study=data["study"], scope=data["scope"] or None, conversation_id=data["conversation"],
+        )  # fmt: skip
+
+
+class TakeBackForm(forms.Form):
+    """Why what a conversation wrote is taken back."""
+
+    reason = ReasonField(max_length=500)
+
+
+@page(get=READER)
+def assistant(request: ConsoleRequest) -> HttpResponse:
+    """Begin a conversation, or go to one of those there were. Two queries."""
+    return _list_page(request, _say_form(None, {"scope": request.GET.get("scope", "")}))
+
+
+@page(get=READER)
+def assistant_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many conversations there are. One query."""
+    return count_words(
+        request, lambda most: conversations_count(principal=request.principal, at_most=most), "conversation"
+    )
+
+
+@page(post=OPERATOR)
+def assistant_say(request: ConsoleRequest) -> HttpResponse:
+    """Take a message, have a thread answer it, and lead to the page that shows how far that is."""
+    form = SayForm(request.POST)
+    conversation = None
+    if form.is_valid():
+        try:
+            if form.cleaned_data["conversation"] is not None:
+                conversation = conversation_get(form.cleaned_data["conversation"], principal=request.principal)
+            before = conversation_messages(conversation) if conversation else []
+            chat = _answer_begin(request, form.asked(before))
+        except NotVisible:
+            raise
+        except MemoryProblem as problem:
+            form.add_error("message", problem.sentence)
+        else:
+            if conversation is None or not request.htmx:
+                return go(request, f"{reverse('console:conversation', args=[chat.conversation.pk])}#last")
+            # The form comes back empty, below the message.
+            context = {"turn": _turn(request, chat.conversation, chat.turn.place), "conversation": chat.conversation,
+                       "form": _say_form(chat.conversation, form.cleaned_data)}  # fmt: skip
+            return show(request, "assistant_said.html", context)
+    return _refused(request, form, conversation)
+
+
+@page(get=READER)
+def conversation(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most."""
+    found = conversation_get(conversation_id, principal=request.principal)
+    return _conversation_page(request, found, _say_form(found, {}))
+
+
+@page(get=READER)
+def conversation_turn(request: ConsoleRequest, conversation_id: uuid.UUID, place: int) -> HttpResponse:
+    """Return one message as it stands, for the page that shows it while it is answered. Three queries."""
+    found = conversation_get(conversation_id, principal=request.principal)
+    if not request.htmx:
+        return go(request, "console:conversation", conversation_id)
+    turn = _turn(request, found, place)
+    if turn.working and request.GET.get("seen") == str(len(turn.calls)):
+        # What somebody has unfolded stays so.
+        return HttpResponse(status=204)
+    reply = show(request, "parts/assistant_turn.html", {"turn": turn, "conversation": found})
+    if not turn.working:
+        # What it wrote is told beside the messages.
+        reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
+    return reply
+
+
+@page(get=READER)
+def conversation_written(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Return what a conversation has written so far. Three queries."""
+    found = conversation_get(conversation_id, principal=request.principal)
+    if not request.htmx:
+        return go(request, "console:conversation", conversation_id)
+    return show(request, "parts/assistant_written.html", {"conversation": found, "wrote": conversation_wrote(found)})
+
+
+@page(get=OPERATOR, post=OPERATOR)
+def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
+    """Show what of a conversation would be taken back and what not and why; then do exactly that. Ten queries to look,
+    and those of ``conversation_undo``."""
+    found = conversation_get(conversation_id, principal=request.principal)
+    form = TakeBackForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        reason = form.cleaned_data["reason"]
+        undone = conversation_undo(conversation_id, principal=request.principal, reason=reason, now=timezone.now())
+        sentence = undone_words(undone, done=True)
+        if undone.run_id is not None:
+            undo_offer(request, sentence, run_get(undone.run_id, principal=request.principal))
+        else:
+            messages.success(request, sentence)
+        jobs.upkeep_nudge()
+        return go(request, "console:conversation", conversation_id)
+    look = conversation_undo_look(conversation_id, principal=request.principal)
+    context = {
+        "conversation": found, "name": _name(found), "form": form, "look": look,
+        "sentence": undone_words(look, done=False),
+        "taken": look.taken_back[:SHOWN], "taken_more": max(0, len(look.taken_back) - SHOWN),
+        "left": look.left[:SHOWN], "left_more": max(0, len(look.left) - SHOWN),
+    }  # fmt: skip
+    return show(request, "assistant_undo.html", context, status=422 if request.method == "POST" else 200)
+
+
+@page(get=READER)
+def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Return how far a study is, for the page of its conversation. Two queries."""
+    job = study_get(study_id, principal=request.principal)
+    if not request.htmx:
+        return go(request, "console:conversation", job.conversation_id)
+    reply = show(
+        request, "parts/assistant_study.html", {"study": study_told(job), "worker": worker_trouble(job.status)}
+    )
+    if job.status != StudyJob.Status.WORKING:
+        reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
+    return reply
+
+
+@page(post=OPERATOR)
+def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Cancel a study; what it has stored stays."""
+    job = study_cancel(study_id, principal=request.principal, now=timezone.now())
+    messages.success(request, f"The study is stopped. What it has stored in {job.done:,} parts stays.")
+    return go(request, "console:conversation", job.conversation_id)
+
+
+@page(post=OPERATOR)
+def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
+    """Let a study that was cancelled or has failed go on where it was."""
+    job = study_resume(study_id, principal=request.principal, now=timezone.now(), hand_over=jobs.study_hand_over)
+    messages.success(request, "The study goes on where it was.")
+    return go(request, "console:conversation", job.conversation_id)
+
+
+def worker_trouble(status: str) -> str | None:
+    """Return what is wrong with the worker, if a study waits for it. One query, if one does."""
+    if status != StudyJob.Status.WORKING:
+        return None
+    worker = worker_check(timezone.now())
+    return None if worker.ok else worker.sentence
+
+
+def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
+    """Write down the message and have a thread answer it; wait a moment for what comes at once."""
+    with ExitStack() as place:
+        place.enter_context(place_taken())
+        chat = chat_begin(asked, channel=Conversation.Channel.CONSOLE, principal=request.principal, now=timezone.now())
+        running = Running(lambda _tell, _go_on: _answer(chat), at_end=place.pop_all().close)
+    running.join(WAIT_SECONDS)
+    return chat
+
+
+def _answer(chat: Chat) -> None:
+    """Run a turn to its end, whether somebody watches or not: how it ended is written down with it."""
+    try:
+        chat_run(chat, clock=timezone.now, hand_over=jobs.study_hand_over)
+    except MemoryProblem as problem:
+        logger.info("conversation_refused", problem=type(problem).__name__)
+    except Exception:
+        logger.exception("conversation_failed", conversation=str(chat.conversation.pk))
+    finally:
+        # What was read counts as used, whatever came of it.
+        jobs.upkeep_nudge()
+
+
+def _say_form(conversation: Conversation | None, said: dict[str, Any]) -> SayForm:
+    """Return an empty form that keeps how the last message was to be taken."""
+    initial = {"intent": said.get("intent", ""), "study": said.get("study", True), "scope": said.get("scope", "")}
+    form = SayForm(initial={**initial, "conversation": conversation.pk if conversation else None})
+    if conversation is not None:
+        # Where a conversation is at home is decided with its first message.
+        del form.fields["scope"]
+    return form
+
+
+def _refused(request: ConsoleRequest, form: SayForm, conversation: Conversation | None) -> HttpResponse:
+    if conversation is None:
+        return _list_page(request, form, status=422)
+    del form.fields["scope"]
+    if not request.htmx:
+        return _conversation_page(request, conversation, form, status=422)
+    reply = show(request, "parts/assistant_say.html", {"form": form, "conversation": conversation}, status=422)
+    reply.headers["HX-Retarget"] = "#say"
+    reply.headers["HX-Reswap"] = "outerHTML"
+    return reply
+
+
+def _list_page(request: ConsoleRequest, form: SayForm, *, status: int = 200) -> HttpResponse:
+    cursor = request.GET.get("cursor") if request.method == "GET" else None
+    found, following = conversations_list(principal=request.principal, cursor=cursor, limit=ROWS)
+    context = {
+        "form": form, "conversations": found, "next": following, **_model(),
+        "long": settings.MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS,
+    }  # fmt: skip
+    return show(request, "assistant.html", context, status=status)
+
+
+def _conversation_page(
+    request: ConsoleRequest, found: Conversation, form: SayForm, *, status: int = 200
+) -> HttpResponse:
+    before = request.GET.get("before", "")
+    shown = int(before) if before.isascii() and before.isdigit() and len(before) < 9 else None
+    rows = conversation_turns(found, before=shown, limit=TURNS)
+    turns = turns_shown(rows, principal=request.principal)
+    working = any(turn.study and turn.study["status"] == StudyJob.Status.WORKING for turn in turns)
+    context = {
+        "conversation": found, "name": _name(found, rows[0].message if rows and rows[0].place == 1 else None),
+        "turns": turns, "older": turns[0].place if turns and turns[0].place > 1 else None, "before": shown,
+        "form": form, "wrote": conversation_wrote(found), "mine": found.identity == request.principal.identity,
+        "working": working or any(turn.working for turn in turns),
+        "worker": worker_trouble(StudyJob.Status.WORKING) if working else None, **_model(),
+    }  # fmt: skip
+    return show(request, "assistant_conversation.html", context, status=status)
+
+
+def _model() -> dict[str, Any]:
+    return {"model": model_told(), "sent": [SENT[each] for each in _PURPOSES if each in SENT]}
+
+
+def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:
+    rows = conversation_turns(conversation, before=place + 1, limit=1)
+    if not rows or rows[0].place != place:
+        raise NotVisible(f"This conversation has no message {place:,}.")
+    return turns_shown(rows, principal=request.principal)[0]
+
+
+def _name(conversation: Conversation, first: str | None = None) -> str:
+    """Return the beginning of its first message, which a conversation goes by."""
+    if first is None:
+        first = next((turn.message for turn in conversation_turns(conversation, before=2, limit=1)), "")
+    words = " ".join(first.split())
+    return f"{words[: NAME - 1]}…" if len(words) > NAME else words or "A conversation"
+
+
+urlpatterns = [
+    path("assistant/", assistant, name="assistant"),
+    path("assistant/count/", assistant_counted, name="assistant_count"),
+    path("assistant/say/", assistant_say, name="assistant_say"),
+    path("assistant/<uuid:conversation_id>/", conversation, name="conversation"),
+    path("assistant/<uuid:conversation_id>/<int:place>/", conversation_turn, name="conversation_turn"),
+    path("assistant/<uuid:conversation_id>/written/", conversation_written, name="conversation_written"),
+    path("assistant/<uuid:conversation_id>/undo/", conversation_take_back, name="conversation_undo"),
+    path("assistant/studies/<uuid:study_id>/", study_progress, name="study_progress"),
+    path("assistant/studies/<uuid:study_id>/cancel/", study_stop, name="study_cancel"),
+    path("assistant/studies/<uuid:study_id>/resume/", study_go_on, name="study_resume"),
+]
