@@ -4,6 +4,7 @@ The SDK runs in an event loop and the store in threads. Who hands a request to a
 ``work_of``: each request has its own, so that no session is bound to a key and none is remembered.
 """
 
+import functools
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
@@ -12,6 +13,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.api.problems import failure_told
@@ -20,6 +22,7 @@ from memory.mcp.calls import CallCancelled
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
 from memory.mcp.tools import Clock, tool_call, tools_make
+from memory.toolbox.tool import Tool
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -122,14 +125,20 @@ async def _done(work: Work, function: Callable[[Principal], T]) -> T:
         raise MCPError(types.INTERNAL_ERROR, sentence) from None
 
 
-def _tool_told(tool: Any) -> types.Tool:
+@functools.cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    # Made of the class, which takes a millisecond each time.
+    return model.model_json_schema()
+
+
+def _tool_told(tool: Tool[Any]) -> types.Tool:
     title = tool.name.replace("_", " ").capitalize()
     return types.Tool(
         name=tool.name,
         title=title,
         description=tool.description,
-        input_schema=tool.schema(),
-        output_schema=RESULTS[tool.name].model_json_schema(),
+        input_schema=_schema(tool.arguments),
+        output_schema=_schema(RESULTS[tool.name]),
         annotations=types.ToolAnnotations(
             title=title, read_only_hint=not tool.writes, destructive_hint=False,
             idempotent_hint=not tool.writes or tool.name in _IDEMPOTENT, open_world_hint=False,

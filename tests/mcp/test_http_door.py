@@ -2,15 +2,19 @@
 
 import datetime as dt
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from django.conf import settings as site_settings
+from django.db import OperationalError
 
-from memory.access.keys import key_revoke
+from memory.access.keys import key_create, key_revoke
 from tests.cast import Answer, Caller, Cast, Clock, store_rows
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 MODERN = "2026-07-28"
+INITIALIZE = {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+}  # fmt: skip
 
 
 def send(caller: Caller, method: str, params: Any = None, /, *, number: Any = 1, **headers: str) -> Answer:
@@ -18,7 +22,9 @@ def send(caller: Caller, method: str, params: Any = None, /, *, number: Any = 1,
     message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
     if number is not None:
         message["id"] = number
-    return caller.post("/mcp", message, headers={**ACCEPT, **{name.replace("_", "-"): headers[name] for name in headers}})
+    return caller.post(
+        "/mcp", message, headers={**ACCEPT, **{name.replace("_", "-"): headers[name] for name in headers}}
+    )
 
 
 def called(caller: Caller, tool: str, /, **arguments: Any) -> Any:
@@ -47,3 +53,117 @@ def test_a_tool_is_called_in_both_protocols(agent: Caller):
     assert old["result"]["structuredContent"]["fields"] == {"city": "Lisbon"}
     new = modern(agent, "tools/call", {"name": "topic", "arguments": {"topic_id": topic_id}}).ok()
     assert new["result"]["structuredContent"] == old["result"]["structuredContent"]
+
+
+def test_who_has_no_key_is_told_so_before_the_protocol(cast: Cast, clock: Clock):
+    before = store_rows()
+    for method in ("POST", "GET", "DELETE"):
+        answer = cast.nobody.request(method, "/mcp", headers=ACCEPT)
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Bearer realm="memstate"')
+        assert "This needs a key" in answer.detail
+    assert Caller(cast.nobody.send, "ms_wrong").post("/mcp", {}).detail == "This key is not known here."
+    bearer = {"Authorization": f"Bearer {cast.reader.secret}"}
+    assert send(cast.nobody, "tools/list", **bearer).ok()["result"]["tools"]
+    assert store_rows() == before
+
+    limited = Caller(cast.nobody.send, "ms_a-key-that-will-not-last-for-long")
+    key = key_create(
+        name="short", role="agent", secret=limited.secret or "", expires_at=clock.stop() + dt.timedelta(days=1)
+    )
+    session = send(limited, "initialize", INITIALIZE).headers["mcp-session-id"]
+    assert send(limited, "tools/list", Mcp_Session_Id=session).status == 200
+    clock.forward(days=2)
+    assert "expired" in send(limited, "tools/list", Mcp_Session_Id=session).detail
+    key_revoke(key.prefix, actor="test", reason="", now=clock.now)
+    assert "revoked" in send(limited, "tools/list", Mcp_Session_Id=session).detail
+
+
+def test_a_session_is_no_key(cast: Cast):
+    """Whoever uses the session of somebody else acts with their own key, and ends nobody's work."""
+    opened = send(cast.operator, "initialize", INITIALIZE)
+    assert opened.ok()["result"]["serverInfo"]["name"] == "memstate"
+    session = {"Mcp_Session_Id": opened.headers["mcp-session-id"]}
+    assert send(cast.reader, "notifications/initialized", number=None, **session).status == 202
+    names = {tool["name"] for tool in send(cast.reader, "tools/list", **session).ok()["result"]["tools"]}
+    assert "new_topic" not in names
+    inside, outside = cast.stranger.remember("His"), cast.agent.remember("Another's")
+    read = {"name": "topic", "arguments": {"topic_id": outside}}
+    assert send(cast.stranger, "tools/call", read, **session).ok()["result"]["isError"]
+    read["arguments"] = {"topic_id": inside}
+    assert not send(cast.stranger, "tools/call", read, **session).ok()["result"].get("isError")
+    assert send(cast.reader, "notifications/cancelled", {"requestId": 1}, number=None, **session).status == 202
+    assert cast.reader.delete("/mcp", headers={"Mcp-Session-Id": session["Mcp_Session_Id"]}).status == 204
+
+
+def test_pages_of_other_sites_are_refused(cast: Cast, settings: Any):
+    for origin in ("https://evil.example", "http://localhost:6274", "null"):
+        assert send(cast.agent, "tools/list", Origin=origin).status == 403
+    assert send(cast.nobody, "tools/list", Origin="https://evil.example").status == 403
+    assert send(cast.agent, "tools/list", Origin="http://testserver").status == 200
+    settings.CSRF_TRUSTED_ORIGINS = ["https://friend.example"]
+    assert send(cast.agent, "tools/list", Origin="https://friend.example").status == 200
+    assert send(cast.agent, "tools/list", Host="evil.example").status == 400
+
+
+def test_what_is_no_message_is_answered_with_the_codes_of_the_protocol(cast: Cast, settings: Any):
+    def refused(body: bytes, **headers: str) -> tuple[int, Any]:
+        answer = cast.agent.post("/mcp", body=body, headers={**ACCEPT, **headers})
+        return answer.status, answer.json["error"]["code"]
+
+    before = store_rows()
+    for body, code in (
+        (b" ", -32700), (b"{", -32700), (b"[" * 3000, -32700), (b"[]", -32602), (b"null", -32602), (b"{}", -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32602),
+    ):  # fmt: skip
+        assert refused(body) == (400, code), body
+    assert refused(b"{", **{"MCP-Protocol-Version": MODERN}) == (400, -32700)
+    assert refused(b"[]", **{"MCP-Protocol-Version": MODERN}) == (400, -32600)
+    message = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
+    assert refused(message, **{"MCP-Protocol-Version": "2042-01-01"}) == (400, -32602)
+    assert send(cast.agent, "no/method").ok()["error"]["code"] == -32601
+    assert send(cast.agent, "tools/call", {"name": 5}).ok()["error"]["code"] == -32602
+    unknown = send(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).ok()["error"]
+    assert unknown == {"code": -32602, "message": "There is no tool 'purge'."}
+    assert modern(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).status == 400
+    wrong = called(cast.agent, "new_topic", title="Half \ud83d")
+    assert (wrong["isError"], "surrogate" in wrong["content"][0]["text"]) == (True, True)
+    assert cast.agent.post("/mcp", body=message, headers={"Accept": "text/html"}).status == 406
+    assert cast.agent.post("/mcp", body=message, headers={**ACCEPT, "Content-Type": "text/plain"}).status == 400
+    assert store_rows() == before
+
+    settings.MEMSTATE_MAX_BODY_BYTES = 2000
+    assert "2000" in cast.agent.post("/mcp", body=message + b" " * 2000, headers=ACCEPT).detail
+    for method in ("GET", "HEAD", "PUT", "PATCH", "OPTIONS"):
+        answer = cast.agent.request(method, "/mcp", headers=ACCEPT)
+        assert (answer.status, answer.headers["allow"]) == (405, "POST, DELETE")
+    assert (
+        send(cast.agent, "ping").ok()["result"]
+        == cast.agent.post("/mcp/", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=ACCEPT).ok()["result"]
+    )
+
+
+def test_the_minute_of_a_key_holds_for_this_door_too(cast: Cast, settings: Any, clock: Clock):
+    settings.MEMSTATE_REQUESTS_PER_MINUTE = 3
+    clock.stop()
+    cast.agent.query("tea")
+    for _time in range(2):
+        assert send(cast.agent, "tools/list").status == 200
+    answer = send(cast.agent, "tools/list")
+    assert (answer.status, 1 <= int(answer.headers["retry-after"]) <= 60) == (429, True)
+    assert "3 requests in this minute" in answer.detail
+    assert send(cast.reader, "tools/list").status == 200
+
+
+@pytest.mark.parametrize("door", [send, modern])
+def test_what_fails_inside_is_told_without_the_inside(cast: Cast, monkeypatch: pytest.MonkeyPatch, door: Any):
+    for problem, sentence in (
+        (RuntimeError("the password is sesame"), "Something went wrong here; the log of the server says what."),
+        (OperationalError("server at 10.1.2.3 is away"), "The database cannot be reached; try again in a moment."),
+    ):
+        monkeypatch.setattr("memory.toolbox.reading.query_answer", Mock(side_effect=problem))
+        monkeypatch.setattr("memory.mcp.resources.topics_list", Mock(side_effect=problem))
+        for method, params in (
+            ("tools/call", {"name": "query", "arguments": {"q": "tea"}}), ("resources/list", {}),
+        ):  # fmt: skip
+            error = door(cast.agent, method, params).json["error"]
+            assert error == {"code": -32603, "message": sentence}

@@ -1,0 +1,163 @@
+"""What an agent can do by MCP, with the SDK's own client, over both transports and by both protocols."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from tests.cast import Cast, secret_of, store_rows
+from tests.mcp.conftest import FEW, Connect
+
+NOWHERE = "01a1fc41-60f2-748e-9428-06ddf57520a2"
+
+
+def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
+    with connect(secret_of("agent")) as link:
+        tools = {tool.name: tool for tool in link.list_tools().tools}
+        assert set(tools) == {
+            "query", "topic", "history", "why", "new_topic", "extend_topic", "version_field", "link", "extract"
+        }  # fmt: skip
+        for tool in tools.values():
+            assert len(tool.description) > 20
+            assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
+            assert tool.annotations.destructive_hint is False
+            assert tool.annotations.read_only_hint is (tool.name in ("query", "topic", "history", "why"))
+
+        made = link.call(
+            "new_topic", title="Mara", summary="A friend.", kind="person", fields=[{"name": "city", "value": "Berlin"}]
+        )
+        mara = made["topic_id"]
+        there = people.reader.topic(mara)
+        assert (there["title"], there["topic_kind"], there["provenance"]) == ("Mara", "person", "mcp")
+        link.call("version_field", topic_id=mara, field="city", value="Lisbon", why_changed="She moved.")
+        link.call("extend_topic", topic_id=mara, fields=[{"name": "car", "value": "an old Volvo"}])
+        other = people.agent.remember("Lisbon", values={"country": "Portugal"})
+        link.call("link", from_topic_id=mara, to_topic_id=other, kind="lives_in")
+        facts = link.call("extract", content="The ferry leaves at nine. The bakery opens at six.")
+        assert len(facts["stored"]) == 2
+        assert people.reader.topic(facts["stored"][0])["topic_kind"] == "fact"
+
+        found = link.call("query", q="Mara city Lisbon")["topics"]
+        assert mara in [each["topic_id"] for each in found]
+        whole = link.call("topic", topic_id=mara)
+        assert whole["fields"] == {"city": "Lisbon", "car": "an old Volvo"}
+        assert [(each["topic_id"], each["kind"]) for each in whole["linked"]] == [(other, "lives_in")]
+        told = link.call("history", topic_id=mara, field="city")
+        assert [(each["value"], each["provenance"]) for each in told["revisions"]] == [
+            ("Lisbon", "mcp"), ("Berlin", "mcp"),
+        ]  # fmt: skip
+        assert told["revisions"][0]["why_changed"] == "She moved."
+        assert link.call("why", topic_id=mara)["sentences"]
+        by_key = people.reader.get(f"/v1/topics/{mara}/fields/city/history").ok()["items"]
+        assert {each["actor"] for each in by_key} == {"key:agent"}
+
+        uri = f"memstate://topics/{mara}"
+        listed = link.list_resources()
+        assert [str(each.uri) for each in listed.resources][-1] == uri
+        assert listed.next_cursor is None
+        (template,) = link.list_resource_templates().resource_templates
+        assert template.uri_template == "memstate://topics/{topic_id}"
+        (content,) = link.read_resource(uri).contents
+        assert json.loads(content.text) == whole
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_what_cannot_be_done_is_said_and_changes_nothing(people: Cast, connect: Connect):
+    topic_id = people.agent.remember("Tea", values={"kind": "green"})
+    with connect(secret_of("agent")) as link:
+        before = store_rows()
+        wrong: list[tuple[str, dict[str, Any], str]] = [
+            ("query", {}, "q: Field required"),
+            ("query", {"q": "tea", "top_k": "many"}, "top_k"),
+            ("query", {"q": " "}, "q must not be empty"),
+            ("topic", {"topic_id": "tea"}, "topic_id"),
+            ("topic", {"topic_id": topic_id, "scope": "/"}, "scope: Extra inputs are not permitted"),
+            ("topic", {"topic_id": NOWHERE}, f"There is no topic {NOWHERE}."),
+            ("history", {"topic_id": topic_id, "field": "price"}, "has no field 'price'"),
+            ("why", {"topic_id": NOWHERE}, f"There is no topic {NOWHERE}."),
+            ("new_topic", {"title": ""}, "title"),
+            ("new_topic", {"title": "NUL \x00"}, "NUL"),
+            ("new_topic", {"title": "Cup", "links": [{"to_topic_id": NOWHERE}]}, NOWHERE),
+            ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, NOWHERE),
+            ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, NOWHERE),
+            ("extract", {"content": "  "}, "no text"),
+        ]
+        for tool, arguments, sentence in wrong:
+            assert sentence in link.refused(tool, **arguments), (tool, arguments)
+        for nothing in ("forget", "purge", "ingest"):
+            with pytest.raises(MCPError, match=f"There is no tool '{nothing}'"):
+                link.call_tool(nothing, {"query": "everything"})
+        for uri in (f"memstate://topics/{NOWHERE}", "memstate://topics/tea", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="There is no"):
+                link.read_resource(uri)
+        with pytest.raises(MCPError, match="cursor"):
+            link.list_resources(cursor="x")
+        with pytest.raises(MCPError, match="not found"):
+            link.get_prompt("anything")
+        assert store_rows() == before
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_a_key_bound_to_a_scope_sees_and_writes_nothing_outside(people: Cast, connect: Connect):
+    inside = people.alice.remember("Her tea", values={"kind": "green"})
+    outside = people.agent.remember("Another's tea", values={"kind": "black"}, scope="/user/bob")
+    with connect(secret_of("alice")) as link:
+        assert [each["topic_id"] for each in link.call("query", q="tea", top_k=50)["topics"]] == [inside]
+        assert [str(each.uri) for each in link.list_resources().resources] == [f"memstate://topics/{inside}"]
+        before = store_rows()
+        for tool, more in (
+            ("topic", {}), ("why", {}), ("history", {"field": "kind"}),
+            ("version_field", {"field": "kind", "value": "red"}),
+            ("extend_topic", {"fields": [{"name": "price", "value": "3"}]}),
+        ):  # fmt: skip
+            assert outside in link.refused(tool, topic_id=outside, **more)
+        assert outside in link.refused("link", from_topic_id=inside, to_topic_id=outside)
+        with pytest.raises(MCPError, match="There is no topic"):
+            link.read_resource(f"memstate://topics/{outside}")
+        assert store_rows() == before
+        made = link.call("new_topic", title="Her cup")["topic_id"]
+        facts = link.call("extract", content="The ferry leaves at nine.")["stored"]
+        assert {people.reader.topic(each)["scope"] for each in (made, *facts)} == {"/user/alice"}
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_a_readers_key_reads(people: Cast, connect: Connect):
+    topic_id = people.agent.remember("Tea", values={"kind": "green"})
+    with connect(secret_of("reader")) as link:
+        tools = {tool.name: tool for tool in link.list_tools().tools}
+        assert set(tools) == {"query", "topic", "history", "why", "extract"}
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        before = store_rows()
+        assert link.call("extract", content="The ferry leaves at nine.")["stored"] == []
+        assert "agent key" in link.refused("new_topic", title="Cup")
+        assert "agent key" in link.refused("version_field", topic_id=topic_id, field="kind", value="black")
+        assert "store" in link.refused("extract", content="The ferry leaves at nine.", store=True)
+        assert store_rows() == before
+        assert link.call("topic", topic_id=topic_id)["title"] == "Tea"
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_lists_of_resources_go_on_page_by_page(people: Cast, connect: Connect):
+    items = [{"placement": "new_topic", "title": f"Topic {number}"} for number in range(120)]
+    assert people.agent.post("/v1/ingest/batch", items).ok()["accepted"] == 120
+    with connect(secret_of("reader")) as link:
+        seen, cursor = [], None
+        while True:
+            page = link.list_resources(cursor=cursor)
+            seen += [str(each.uri) for each in page.resources]
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert len(seen) == len(set(seen)) == 120
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_many_calls_at_once_are_each_answered(people: Cast, connect: Connect):
+    with connect(secret_of("agent")) as link:
+        begun = [link.later("call_tool", "new_topic", {"title": f"Cup {number}"}) for number in range(20)]
+        begun += [link.later("call_tool", "query", {"q": f"Cup {number}"}) for number in range(20)]
+        made = {each.result(60).structured_content["topic_id"] for each in begun[:20]}
+        assert all(not each.result(60).is_error for each in begun)
+    assert len(made) == 20
+    assert {people.reader.topic(each)["title"] for each in made} == {f"Cup {number}" for number in range(20)}

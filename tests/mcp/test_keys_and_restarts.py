@@ -1,0 +1,98 @@
+"""Agents whose key opens nothing, and agents whose server is not the one they began with."""
+
+import contextlib
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.access.keys import key_create, key_revoke
+from memstate_site.folder import CHECKOUT
+from tests.cast import Cast, secret_of
+from tests.mcp.conftest import FEW, PATIENCE, Connect, WebServer, environment
+from tests.site.conftest import eventually
+
+FLEETING = "ms_a-key-that-will-not-last-for-long"
+
+
+def at_the_terminal(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with nothing to read, and return how it ended."""
+    return subprocess.run(
+        [sys.executable, CHECKOUT / "manage.py", "mcp", *arguments], env=environment(**more), check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def test_a_command_without_a_key_that_opens_says_so_and_ends(people: Cast, tmp_path: Path):
+    file = tmp_path / "key"
+    for arguments, more, sentence in (
+        ((), {}, "There is no key. Give one in MEMSTATE_API_KEY or with --key-file"),
+        ((), {"MEMSTATE_API_KEY": "ms_wrong"}, "This key is not known here."),
+        (("--key-file", str(file)), {}, "cannot be read"),
+    ):  # fmt: skip
+        ended = at_the_terminal(*arguments, **more)
+        assert (ended.returncode, ended.stdout) == (2, ""), ended
+        assert sentence in ended.stderr
+        assert "Traceback" not in ended.stderr
+    file.write_text(f"{secret_of('agent')}\n", encoding="utf-8")
+    ended = at_the_terminal("--key-file", str(file))
+    assert (ended.returncode, ended.stdout) == (0, ""), ended
+
+
+@pytest.mark.parametrize("way", [("http", "auto"), ("http", "legacy")], ids="-".join, indirect=True)
+def test_a_wrong_key_opens_no_session(people: Cast, connect: Connect):
+    for secret in ("ms_wrong", ""):
+        with pytest.raises(BaseException) as said, connect(secret):  # noqa: PT011 - groups within groups
+            pass
+        assert "Server returned an error response" in "".join(_all(said.value))
+
+
+@pytest.mark.parametrize("way", FEW, ids="-".join, indirect=True)
+def test_a_key_that_is_revoked_meanwhile_opens_nothing_more(people: Cast, connect: Connect, way: tuple[str, str]):
+    now = timezone.now()
+    key = key_create(name="short", role="agent", secret=FLEETING, expires_at=now + dt.timedelta(days=1))
+    with contextlib.suppress(ExceptionGroup), connect(FLEETING) as link:
+        assert link.call("query", q="tea")["topics"] == []
+        key_revoke(key.prefix, actor="test", reason="", now=now)
+        if way[0] == "stdio":
+            assert "was revoked on" in link.refused("new_topic", title="Cup")
+        else:
+            with pytest.raises(Exception, match="Server returned an error response"):
+                link.call_tool("new_topic", {"title": "Cup"})
+    assert people.reader.get("/v1/topics").ok()["items"] == []
+
+
+@pytest.mark.parametrize("way", [("http", "legacy")], ids="-".join, indirect=True)
+def test_a_session_goes_on_with_another_process(people: Cast, connect: Connect, web: WebServer):
+    with connect(secret_of("agent")) as link:
+        topic_id = link.call("new_topic", title="Cup")["topic_id"]
+        web.restart()
+        # What is lost is a connection, as with any server; the session is not.
+        eventually(lambda: _answered(link, topic_id))
+        assert link.call("topic", topic_id=topic_id)["title"] == "Cup"
+
+
+@pytest.mark.parametrize("way", [("stdio", "auto")], ids="-".join, indirect=True)
+def test_the_minute_of_a_key_holds_for_a_process_of_its_own(people: Cast, connect: Connect):
+    with connect(secret_of("agent"), MEMSTATE_REQUESTS_PER_MINUTE="2") as link:
+        results = [link.call_tool("query", {"q": "tea"}) for _time in range(5)]
+    refused = [result.content[0].text for result in results if result.is_error]
+    assert refused
+    assert all("has made 2 requests in this minute" in each for each in refused)
+
+
+def _answered(link: Any, topic_id: str) -> bool:
+    try:
+        return bool(link.call("topic", topic_id=topic_id))
+    except Exception:
+        return False
+
+
+def _all(problem: BaseException) -> list[str]:
+    if isinstance(problem, BaseExceptionGroup):
+        return [text for each in problem.exceptions for text in _all(each)]
+    return [str(problem)]
