@@ -891,6 +891,48 @@ class ToolCallOut(TypedDict):
     topic_ids: list[str]
 
 
+class StudyOut(TypedDict):
+    """How far the study of a long message has come. No word of the message is in it."""
+
+    study_id: str
+    conversation_id: str
+    status: Literal["working", "done", "cancelled", "failed"]
+    # building makes topics of the text by themselves, linking puts them in their place among the rest.
+    phase: Literal["building", "waiting", "linking"]
+    scope: str
+    # The kind of its topics, by which they are listed.
+    kind: str
+    # The model that was asked for; empty for the usual one.
+    model: str
+    actor: str
+    # Parts that the text is cut into.
+    segments: int
+    # Parts whose topics are stored.
+    done: int
+    # Topics that linking looks at; 0 until it begins.
+    to_link: int
+    linked: int
+    # 0 to 1, over both phases.
+    progress: float
+    # Topics made so far.
+    topics: int
+    # Links that linking has made.
+    links: int
+    # Of the topics, those that were merged into topics known before.
+    merged: int
+    # The topic that holds the text, outside every query.
+    source_topic_id: str | None
+    # What went otherwise than it should, in sentences.
+    warning: str | None
+    # Why it has failed, or why it waits.
+    failure: str | None
+    # When it goes on, if it waits.
+    waits_until: str | None
+    created_at: str
+    moved_at: str
+    finished_at: str | None
+
+
 class ChatReply(TypedDict):
     """The answer, and how it came about."""
 
@@ -908,7 +950,7 @@ class ChatReply(TypedDict):
     # done, or why it ended before: the most rounds, the time, or the model, which failed.
     ended: Literal["done", "rounds", "time", "model"]
     # The job that a long text became, as GET /v1/studies/{id} tells it.
-    study: dict[str, Any] | None
+    study: StudyOut | None
 
 
 class TakenBack(TypedDict):
@@ -958,48 +1000,6 @@ class ConversationUndoReply(TypedDict):
     studies_cancelled: int
     # Takes the release of its topics back.
     run_id: str | None
-
-
-class StudyOut(TypedDict):
-    """How far the study of a long message has come. No word of the message is in it."""
-
-    study_id: str
-    conversation_id: str
-    status: Literal["working", "done", "cancelled", "failed"]
-    # building makes topics of the text by themselves, linking puts them in their place among the rest.
-    phase: Literal["building", "waiting", "linking"]
-    scope: str
-    # The kind of its topics, by which they are listed.
-    kind: str
-    # The model that was asked for; empty for the usual one.
-    model: str
-    actor: str
-    # Parts that the text is cut into.
-    segments: int
-    # Parts whose topics are stored.
-    done: int
-    # Topics that linking looks at; 0 until it begins.
-    to_link: int
-    linked: int
-    # 0 to 1, over both phases.
-    progress: float
-    # Topics made so far.
-    topics: int
-    # Links that linking has made.
-    links: int
-    # Of the topics, those that were merged into topics known before.
-    merged: int
-    # The topic that holds the text, outside every query.
-    source_topic_id: str | None
-    # What went otherwise than it should, in sentences.
-    warning: str | None
-    # Why it has failed, or why it waits.
-    failure: str | None
-    # When it goes on, if it waits.
-    waits_until: str | None
-    created_at: str
-    moved_at: str
-    finished_at: str | None
 
 
 class StudyPage(TypedDict):

@@ -77,6 +77,8 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
     return body
 
 
+# In a stream a line ends with what the protocol says; some who read it know more ends.
+_LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
 _WRITING = frozenset({"new_topic", "extend_topic", "version_field", "link"})
 
 
@@ -97,7 +99,7 @@ def _events(running: Running) -> Iterator[str]:
         event, data = told
         if isinstance(data, Exception):
             event, data = "error", json.loads(_problem(data).content)
-        yield f"event: {event}\ndata: {json_text(data)}\n\n"
+        yield f"event: {event}\ndata: {json_text(data).translate(_LINE_ENDS)}\n\n"
 
 
 def _problem(problem: Exception) -> HttpResponse:

@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+from memory.api.studies import StudyOut
 from memory.assistant.intent import IntentName, Source
 from memory.toolbox.loop import Ended
 
@@ -36,6 +37,6 @@ class ChatReply(Schema):
     ended: Ended = Field(
         description="done, or why it ended before: the most rounds, the time, or the model, which failed."
     )
-    study: dict[str, Any] | None = Field(
+    study: StudyOut | None = Field(
         description="The job that a long text became, as GET /v1/studies/{id} tells it."
     )

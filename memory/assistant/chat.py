@@ -94,7 +94,7 @@ def chat_run(
     """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
 
     Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
-    the work there, and what is written stays. Costs what the tools cost, and three queries for each call, which is
+    the work there, and what is written stays. Costs what the tools cost, and two queries for each call, which is
     written down as it happens. Once a tool was used, a failing model is told in the reply and not raised, since what
     was written is written. Raises ``ModelProblem``, what ``study_start`` raises, and what the database raises; the
     turn is closed in any case.
@@ -168,7 +168,7 @@ def _talk(
 
     def tick(called: ToolCalled) -> None:
         log.append(called)
-        turn_call(chat.turn, called)
+        turn_call(chat.turn, called, heard=heard())
         tell("tool", called.as_json())
 
     tools = reading_tools(chat.principal, clock=clock)

@@ -7,7 +7,7 @@ killed process did is on record. It holds ids and short tellings; what tools ret
 import datetime as dt
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -141,11 +141,15 @@ def turn_intend(turn: ConversationTurn, *, intent: str, source: str) -> None:
     turn.save(update_fields=["intent", "intent_source"])
 
 
-def turn_call(turn: ConversationTurn, called: ToolCalled) -> None:
-    """Add a call to a turn. Three queries in a transaction; a topic that was erased meanwhile is not told of."""
+def turn_call(turn: ConversationTurn, called: ToolCalled, *, heard: Collection[uuid.UUID]) -> None:
+    """Add a call to a turn. Two queries in a transaction.
+
+    ``heard`` are the topics that the turn has had to do with, this call included. If one was erased meanwhile, nothing
+    is kept of the call but that it was made.
+    """
     noted = call_noted(called)
     with transaction.atomic(), connection.cursor() as cursor:
-        if topics_vanished(called.topic_ids):
+        if topics_vanished(heard):
             noted |= {"arguments": {}, "said": "", "topic_ids": []}
         cursor.execute(_CALL, {"call": json.dumps([noted], ensure_ascii=False), "id": turn.pk})
 

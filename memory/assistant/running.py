@@ -69,13 +69,13 @@ class Running:
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="conversation", daemon=True)
         self._thread.start()
 
-    def events(self, beat: float = BEAT_SECONDS) -> Iterator[tuple[str, Any] | None]:
-        """Yield what is told, and None after each ``beat`` seconds of silence, until the end. Closing it early stops
+    def events(self) -> Iterator[tuple[str, Any] | None]:
+        """Yield what is told, and None after each ``BEAT_SECONDS`` of silence, until the end. Closing it early stops
         the work at its next round."""
         try:
             while True:
                 try:
-                    told = self._told.get(timeout=beat)
+                    told = self._told.get(timeout=BEAT_SECONDS)
                 except queue.Empty:
                     yield None
                     continue

@@ -46,6 +46,21 @@ SENT: dict[Purpose, Sent] = {
         "somebody says that something has changed",
         "the attribute and its subject decide",
     ),
+    "intent": Sent(
+        "The last messages of a conversation with the assistant, cut where they are long",
+        "somebody writes to the assistant and does not say what they want",
+        "a rule takes what is no plain order for a question",
+    ),
+    "chat": Sent(
+        "The conversation, and whatever topics the model asks for: titles, values, links and ids",
+        "somebody writes to the assistant",
+        "there is no assistant, and it says so",
+    ),
+    "study": Sent(
+        "A long text, a few thousand characters at a time, then the topics made of it and those that resemble them",
+        "somebody gives the assistant a long text to remember",
+        "there is no assistant, and it says so",
+    ),
 }
 
 

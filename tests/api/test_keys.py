@@ -47,6 +47,8 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("agent", "POST", "/v1/supersede", {"old_query": "Tea is green.", "new_text": "Tea is black."}),
     ("operator", "POST", "/v1/forget", {"verb": "release", "query": "Tea", "dry_run": False}),
     ("operator", "DELETE", "/v1/topics/{id}", None),
+    ("reader", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}]}),
+    ("agent", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}], "intent_override": "ingest"}),
     ("operator", "POST", "/v1/chat/{conversation}/undo", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/merge", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/keep", {}),
@@ -117,8 +119,11 @@ def _runs(operator: Caller) -> dict[str, str]:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("least", "method", "path", "body"), ROUTES)
 def test_each_role_may_do_what_is_its_own(
-    cast: Cast, topics: dict[str, str], least: str, method: str, path: str, body: Any, role: str
-):
+    cast: Cast, topics: dict[str, str], least: str, method: str, path: str, body: Any, role: str,
+    request: pytest.FixtureRequest,
+):  # fmt: skip
+    if path == "/v1/chat":
+        request.getfixturevalue("model").answers("Hello.")
     caller: Caller = getattr(cast, role)
     before = store_rows()
     answer = caller.request(method, path.format(**topics), **({} if body is None else {"json": body}))
@@ -136,12 +141,12 @@ def test_each_role_may_do_what_is_its_own(
 def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
     from memory.api.app import api
 
-    placed = "{(archived|planned|held|done|extraction|pair|merged|receipt)}"
+    placed = "{(archived|planned|held|done|extraction|pair|merged|receipt|conversation|study)}"
     tabled = {(method, re.sub(placed, "{id}", path)) for _least, method, path, _body in ROUTES}
     served = {
         (
             method.upper(),
-            re.sub("{(topic|run|job|pair|receipt)_id}", "{id}", path)
+            re.sub("{(topic|run|job|pair|receipt|conversation|study)_id}", "{id}", path)
             .replace("{name}", "kind")
             .replace("{scope}", "user/alice"),
         )

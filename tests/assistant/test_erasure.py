@@ -1,0 +1,112 @@
+"""What a purge leaves of conversations: nothing that a turn read, wrote or may have said of what was erased."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.access.principal import SYSTEM, Principal
+from memory.command.purge import topics_purge
+from memory.command.verify import erasure_verify
+from memory.models import AccessLog, ConversationTurn, ConversationWrite
+from memory.toolbox import reading
+from tests.assistant.talk import ask, tell
+from tests.cast import Caller
+from tests.command.erasing import EMAIL, FACT, NEEDLES, PERSON, traces
+from tests.llm.server import Model, calling
+
+# What a model made of it, in other words.
+PARAPHRASE = "The lady with the two dachshunds relocated above the baker's"
+
+
+def purge(*ids: str, principal: Principal = SYSTEM) -> Any:
+    return topics_purge([uuid.UUID(each) for each in ids], principal=principal, reason="a test", now=timezone.now())
+
+
+def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_kept(
+    agent: Caller, operator: Caller, model: Model
+):
+    other = agent.remember("Harbor walk", values={"place": "The pier"})
+    person = {
+        "title": PERSON,
+        "fields": [{"name": "email", "value": EMAIL}, {"name": "home", "value": FACT}],
+    }
+    model.answers("Hello.", calling(("new_topic", person)), f"I noted it: {PARAPHRASE}.")
+    begun = ask(agent, "Good morning, how is the harbor?")["conversation_id"]
+    reply = tell(agent, f"Remember: {PARAPHRASE}. That is {PERSON}, {EMAIL}.", conversation_id=begun)
+    (gone,) = reply["tool_log"][0]["topic_ids"]
+    agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": gone}])
+    model.answers(f"As I said, {PARAPHRASE}.")
+    ask(agent, f"Who was that with the dachshunds? {PARAPHRASE}?", conversation_id=begun)
+    model.answers(calling(("query", {"q": "harbor walk", "top_k": 1})), "The pier.")
+    ask(agent, "Where is the walk?")
+    model.answers(calling(("topic", {"topic_id": gone}), ("topic", {"topic_id": other})), f"It is {PARAPHRASE}.")
+    ask(agent, "And this?", before=[{"role": "assistant", "content": FACT}])
+    # One that never touched it, and repeats an identifier all the same.
+    model.answers("I know nobody of that address.")
+    ask(agent, f"Who is {EMAIL}?")
+    assert traces(PARAPHRASE, *NEEDLES)
+    purge(gone)
+    assert traces(PARAPHRASE, *NEEDLES, gone) == [(table, gone) for table, _text in traces(gone)]
+    turns = {turn.place: turn for turn in ConversationTurn.objects.filter(conversation=begun)}
+    assert (turns[1].message, turns[1].reply) == ("Good morning, how is the harbor?", "Hello.")
+    for place in (2, 3):
+        assert (turns[place].message, turns[place].reply, turns[place].ended) == ("", "", "done")
+    (call,) = turns[2].tool_log
+    assert (call["tool"], call["arguments"], call["said"], call["topic_ids"]) == ("new_topic", {}, "", [])
+    kept, touched, named = ConversationTurn.objects.exclude(conversation=begun).order_by("id")
+    assert (kept.message, kept.reply, kept.tool_log[0]["topic_ids"]) == ("Where is the walk?", "The pier.", [other])
+    assert (touched.message, touched.reply) == ("", "")
+    assert [each["topic_ids"] for each in touched.tool_log] == [[], [other]]
+    assert named.message == "Who is [erased]?"
+    assert not ConversationWrite.objects.exists()
+    verdict = erasure_verify()
+    assert verdict.ok, verdict.traces
+
+
+def test_the_words_by_which_writes_are_noted_are_nobodys_memory(agent: Caller, model: Model):
+    model.answers(calling(("new_topic", {"title": "Anna", "fields": [{"name": "town", "value": "Oslo"}]})), "Done.")
+    reply = tell(agent, "Remember Anna.")
+    noted = agent.remember("A field trip", values={"reason": "field"})
+    agent.query("field")
+    purge(reply["tool_log"][0]["topic_ids"][0])
+    assert AccessLog.objects.get(query="field")
+    assert agent.topic(noted)["fields"][0]["current"]["value"] == "field"
+
+
+def test_an_erasure_in_the_midst_of_a_turn_leaves_nothing_of_it(
+    agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    secret = agent.remember(PERSON, values={"email": EMAIL})
+
+    def why(*_args: Any, **_more: Any) -> Any:
+        # As somebody else would, at this moment.
+        purge(secret)
+        return {"sentences": []}
+
+    monkeypatch.setattr(reading, "topic_why", why)
+    model.answers(
+        calling(("topic", {"topic_id": secret})), calling(("why", {"topic_id": secret})),
+        calling(("new_topic", {"title": f"Copy of {EMAIL}"}), ("new_topic", {"title": PARAPHRASE})),
+        f"I could not store it: {PARAPHRASE}, {EMAIL}.",
+    )  # fmt: skip
+    reply = tell(agent, f"What is known of {EMAIL}? {PARAPHRASE}.")
+    assert EMAIL in str(model.chats[1].messages)
+    assert [each["ok"] for each in reply["tool_log"]] == [True, True, False, False]
+    assert reply["tool_log"][2]["result"] == {
+        "error": "Something that was read in this conversation has been erased; nothing is written."
+    }
+    turn = ConversationTurn.objects.get()
+    assert (turn.message, turn.reply, turn.ended) == ("", "", "done")
+    assert traces(PARAPHRASE, *NEEDLES) == []
+
+
+def test_an_operator_of_a_scope_erases_in_the_conversations_of_that_scope(operator: Caller, model: Model):
+    model.answers("Nobody.")
+    for scope in ("/a", "/b"):
+        ask(operator, f"Who is {EMAIL}?", scope=scope)
+    gone = operator.remember(PERSON, values={"email": EMAIL}, scope="/a")
+    purge(gone, principal=Principal("key:a", "a", "operator", "/a"))
+    told = {turn.scope: turn.message for turn in ConversationTurn.objects.all()}
+    assert told == {"/a": "Who is [erased]?", "/b": f"Who is {EMAIL}?"}
