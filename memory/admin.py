@@ -83,6 +83,8 @@ _register(models.Rekeying, "scope", "started_at", "finished_at", "done", "total"
 _register(models.ForgetRun, "created_at", "event", "scope", "status", "planned", "applied", filters=("status",))
 _register(models.ForgetAction, "run", "place", "action", "topic", "state", "at", filters=("action", "state"))
 _register(models.ExtractionJob, "created_at", "scope", "status", "done", "segments", "actor", filters=("status",))
+_register(models.ImportJob, "created_at", "source", "status", "done", "lines", "actor", filters=("status", "source"))
+_register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))
 _register(models.ShadowHit, "at", "topic", "rank", "similarity")

@@ -44,7 +44,9 @@ _RECEIPT_TEXTS = (_RECEIPT_REASON, f"{_RECEIPT}scope")
 # When a row was written, where its own columns tell: the first of these that a table has.
 _MOMENTS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
 # Ids of this sort hold the moment at which they were made, which an item that is brought in with its age cannot choose.
-_MADE = "to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)"
+# Those of a file that somebody has made by hand may be of another.
+_MADE = """CASE WHEN substr(id::text, 15, 1) = '7'
+           THEN to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) END"""
 _TOLD = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
             AND (e.action = 'ingest_new_topic' OR e.action = 'edited'))"""
 _WRITTEN: dict[str, str | None] = {

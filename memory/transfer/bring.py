@@ -279,6 +279,11 @@ SET document = (l.line->>'document')::tsvector,
 FROM transfer_line l
 WHERE l.why IS NULL AND l.line->>'document' IS NOT NULL AND d.topic_id = (l.line->>'id')::uuid
 """
+_MENTIONS = f"""
+UPDATE memory_topicmention m SET identifiers = x.identifiers, words = x.words, aliases = x.aliases
+FROM transfer_line l CROSS JOIN LATERAL jsonb_to_record(l.line->'mention') AS x ({shape.MENTION.record_sql()})
+WHERE l.why IS NULL AND jsonb_typeof(l.line->'mention') = 'object' AND m.topic_id = (l.line->>'id')::uuid
+"""
 # A vector is the text's and the model's, or it is made anew.
 _VECTORS = """
 INSERT INTO memory_topicvector (topic_id, scope_id, live, model, text_hash, embedding)
@@ -313,6 +318,7 @@ def _topics_index(cursor: CursorWrapper) -> None:
         },
     )  # fmt: skip
     mentions_index(cursor, {topic_id: found[topic_id][0] for topic_id in texts})
+    cursor.execute(_MENTIONS)
 
 
 def _histories_index(cursor: CursorWrapper) -> None:

@@ -21,7 +21,7 @@ def line_models() -> dict[str, type[BaseModel]]:
     """Return, by sort, the model that a line of it has to fit, strictly."""
     revision, summary = _model("Revision", shape.REVISION), _model("Summary", shape.SUMMARY)
     field = _model("FieldLine", shape.FIELD, revisions=list[revision], summaries=list[summary])  # type: ignore[valid-type]
-    vector = _model("Vector", shape.VECTOR)
+    vector, mention = _model("Vector", shape.VECTOR), _model("Mention", shape.MENTION)
     edit, vitality = _model("Edit", shape.EDIT), _model("Vitality", shape.VITALITY)
     version = _model("Version", shape.POLICY_VERSION)
     turn, write = _model("Turn", shape.TURN), _model("Write", shape.WRITE)
@@ -32,7 +32,7 @@ def line_models() -> dict[str, type[BaseModel]]:
         ),
         "topic": _model(
             "topic", shape.TOPIC, vitality=vitality, fields=list[field], edits=list[edit],  # type: ignore[valid-type]
-            looked=str | None, vector=vector | None, document=str | None,
+            looked=str | None, vector=vector | None, document=str | None, mention=mention | None,
         ),
         "history": _model(
             "history", None, topic=uuid.UUID, field=uuid.UUID,

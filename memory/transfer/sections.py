@@ -251,6 +251,7 @@ def _topics(*, vectors: bool) -> Section:
             shape.VECTOR, "w", f"w.topic_id = r.id AND ({merged} {'OR w.embedding IS NOT NULL' if vectors else ''})"
         ) + " AS vector",
         f"(SELECT d.document::text FROM memory_topicdocument d WHERE d.topic_id = r.id AND {merged}) AS document",
+        _one(shape.MENTION, "m", f"m.topic_id = r.id AND {merged}") + " AS mention",
     )  # fmt: skip
     return Section("topic", "memory_topic", ", ".join(told), ("r.id",), ("id",), f"r.scope_id IN {_SCOPES}")
 

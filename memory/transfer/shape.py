@@ -30,8 +30,7 @@ LEFT_OUT = {
     "Rekeying": "work of this installation; where a half-life is not the policy's, it begins anew",
     "WakeUp": "calls to the worker of this installation",
     "WorkerHeartbeat": "the pulse of this worker",
-    "TopicDocument": "made anew from the text",
-    "TopicMention": "made anew from all that was ever said",
+    "TopicDocument": "made anew from the text, but for what was merged into another topic",
     "Lexeme": "counted anew",
     "CorpusTotals": "counted anew",
 }
@@ -120,6 +119,8 @@ FIELD = Rows(tables.Field, ("topic",))
 REVISION = Rows(tables.Revision, ("field", "ref_topic"))
 SUMMARY = Rows(tables.FieldSummary, ("field",))
 VECTOR = Rows(tables.TopicVector, ("topic", "scope", "live"))
+# Of what was merged into another topic alone.
+MENTION = Rows(tables.TopicMention, ("topic", "scope"))
 LINK = Rows(tables.Link)
 RUN = Rows(tables.ForgetRun)
 # Numbers that nothing refers to are given anew, in the order of the old ones.
