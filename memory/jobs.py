@@ -28,6 +28,7 @@ from memory.recall.fold import accesses_fold
 from memory.study.start import studies_stalled
 from memory.study.work import study_work, turn_seconds
 from memory.transfer.importing import imports_stalled
+from memory.transfer.uploads import uploads_tidy
 from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
@@ -179,12 +180,14 @@ def shadow() -> int:
 
 def tidy() -> int:
     """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
-    for rows whose half-life no policy wants, left by writers that were at work when it changed."""
+    for rows whose half-life no policy wants, left by writers that were at work when it changed, and for files that no
+    import needs any more."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     # A writer of an older version may have been at work after the last look.
     mentions_give(anew=True)
     listings_tidy(now=timezone.now())
+    uploads_tidy(now=timezone.now())
     return removed
 
 

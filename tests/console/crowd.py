@@ -24,6 +24,7 @@ from memory.models import (
     ExtractionJob,
     ForgetListing,
     ForgetRun,
+    ImportJob,
     Link,
     PolicyVersion,
     ShadowHit,
@@ -44,6 +45,7 @@ class Crowd:
     schedule_id: int
     pair_id: uuid.UUID
     extraction_id: uuid.UUID
+    import_id: uuid.UUID
     listing_id: uuid.UUID
     receipt_id: uuid.UUID
 
@@ -102,7 +104,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     return Crowd(
         topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule,
         pair_id=pair_id, listing_id=_listings_make(n, now), receipt_id=_receipts_make(n, now),
-        extraction_id=_extractions_make(operator, n, now),
+        extraction_id=_extractions_make(operator, n, now), import_id=_imports_make(n, now),
     )  # fmt: skip
 
 
@@ -165,6 +167,20 @@ def _extractions_make(operator: Caller, n: int, now: dt.datetime) -> uuid.UUID:
         for place in range(n)
     )
     return made.pk
+
+
+def _imports_make(n: int, now: dt.datetime) -> uuid.UUID:
+    """So many imports that are done, with so much to tell; return the last."""
+    report = {"source": "mem0", "lines": n, "losses": [f"loss {place}" for place in range(n)]}
+    made = ImportJob.objects.bulk_create(
+        ImportJob(
+            id=uuid.uuid4(), digest="0" * 64, source="mem0", scope="/brought", status="done", lines=n, done=n,
+            counts={"topic": {"brought": n}}, report=report, actor="test", identity="test", role="operator",
+            principal_scope="/", created_at=now - dt.timedelta(hours=place), moved_at=now, finished_at=now,
+        )
+        for place in range(n)
+    )  # fmt: skip
+    return made[-1].pk
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:

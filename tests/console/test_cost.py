@@ -16,6 +16,7 @@ EXPECTED = {
     "policy_effect": 302,
     "run_progress": 302,
     "extraction_progress": 302,
+    "transfer_progress": 302,
     "schedules_pulse": 302,
     "salience_save": 302,
     "salience_dry_run": 302,

@@ -1,0 +1,286 @@
+"""Export and import: the whole store as a file, and files into the store, first checked and then brought."""
+
+import functools
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import path
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+
+from memory import jobs
+from memory.console.fields import ScopeField
+from memory.console.listing import ROWS, count_words
+from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.console.people import may, role_of
+from memory.console.upload import FolderUpload
+from memory.domain.errors import Conflict, MemoryProblem
+from memory.health import worker_check
+from memory.models import ImportJob
+from memory.transfer.export import export_count, store_export
+from memory.transfer.importers.guess import source_guess
+from memory.transfer.importing import (
+    import_cancel,
+    import_confirm,
+    import_get,
+    import_offer,
+    imports_count,
+    imports_list,
+)
+from memory.transfer.report import BROUGHT, REASONS, SORTS, THERE, ImportReport
+from memory.transfer.shape import FORMAT
+from memory.transfer.sources import SOURCES
+from memory.transfer.uploads import import_before, upload_discard, uploads_folder
+
+FILE_NAME = "memstate-export.jsonl"
+Status = ImportJob.Status
+# What the worker is at; the page shows how far.
+AT_WORK = (Status.CHECKING, Status.WORKING)
+
+
+def _sources() -> list[tuple[str, str]]:
+    return [
+        ("", "Find out by itself"), (FORMAT, "An export of MemState"),
+        *((name, source.title[:1].upper() + source.title[1:]) for name, source in SOURCES.items()),
+    ]  # fmt: skip
+
+
+class ExportForm(forms.Form):
+    """What of the store goes into the file."""
+
+    scope = ScopeField(required=False, help_text="Nothing for the whole store.")
+    vectors = forms.BooleanField(required=False, label="With vectors")
+
+
+class ReadingForm(forms.Form):
+    """What is to be known about a file."""
+
+    source = forms.ChoiceField(choices=_sources, required=False, label="What it is")
+    scope = ScopeField(
+        required=False, label="Into scope",
+        help_text="For files of other systems. An export of MemState knows where its topics belong.",
+    )  # fmt: skip
+
+
+class ImportForm(ReadingForm):
+    """A file, and what is to be known about it."""
+
+    # The last, so that the others have arrived when it is refused halfway.
+    file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
+
+
+@page(get=OPERATOR)
+def transfer(request: ConsoleRequest) -> HttpResponse:
+    """Show what can be taken out, take a file in, and list the last imports. One query."""
+    return _page(request, ImportForm())
+
+
+@page(get=OPERATOR)
+def transfer_size(request: ConsoleRequest) -> HttpResponse:
+    """Say how many lines an export of a scope has. A statement for each sort of line."""
+    form = ExportForm(request.GET)
+    scope = form.cleaned_data["scope"] if form.is_valid() else ""
+    count = export_count(principal=request.principal, scope=scope or None)
+    return count_words(request, lambda _most: count, "line")
+
+
+@page(get=OPERATOR)
+def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
+    """Stream an export as a file, in one snapshot and with flat memory."""
+    form = ExportForm(request.GET)
+    if not form.is_valid():
+        return _page(request, ImportForm(), exporting=form, status=422)
+    wanted = form.cleaned_data
+    lines = store_export(principal=request.principal, scope=wanted["scope"] or None, vectors=wanted["vectors"])
+    reply = StreamingHttpResponse(lines, content_type="application/jsonl; charset=utf-8")
+    reply.headers["Content-Disposition"] = f'attachment; filename="{FILE_NAME}"'
+    return reply
+
+
+@csrf_protect
+@page(post=OPERATOR)
+def _upload(request: ConsoleRequest) -> HttpResponse:
+    """Take a file in and have it checked."""
+    upload = request.upload_handlers[0]
+    assert isinstance(upload, FolderUpload)
+    form = ImportForm(request.POST, request.FILES)
+    valid = form.is_valid()
+    if upload.refused:
+        form.errors["file"] = form.error_class([upload.refused])
+        valid = False
+    if not valid or upload.path is None:
+        return _page(request, form, status=422)
+    source = form.cleaned_data["source"] or source_guess(upload.path)
+    if source is None:
+        form.add_error(
+            "file", "This looks neither like an export of MemState nor like JSON of mem0 or of a chat. If it is one of "
+            "them all the same, say which.",
+        )  # fmt: skip
+        return _page(request, form, status=422)
+    try:
+        job = _offer(request, upload.path, source=source, form=form)
+    except MemoryProblem as problem:
+        form.add_error(None, problem.sentence)
+        return _page(request, form, status=422)
+    upload.take()
+    return go(request, "console:transfer_import", job.pk)
+
+
+@csrf_exempt
+@functools.wraps(_upload)
+def transfer_upload(request: HttpRequest) -> HttpResponseBase:
+    """Let the file of a form go to disk as it arrives. Nothing can read the form before that is said, not even for its
+    token, so the token is looked at behind it."""
+    welcome = may(role_of(request.user), OPERATOR)
+    limit = settings.MEMSTATE_MAX_IMPORT_BYTES if welcome else 0
+    upload = FolderUpload(request, folder=uploads_folder(), limit=limit)
+    request.upload_handlers = [upload]
+    try:
+        return _upload(request)
+    finally:
+        upload.discard()
+
+
+@page(post=OPERATOR)
+def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Check the file of an import again, as something else or for another scope."""
+    job = import_get(import_id, principal=request.principal)
+    form = ReadingForm(request.POST)
+    if not _again(job):
+        raise Conflict("Its file is at work, or not there any more. Upload it again.")
+    if not form.is_valid():
+        return _import_page(request, job, form=form, status=422)
+    try:
+        made = _offer(request, Path(job.file), source=form.cleaned_data["source"] or job.source, form=form)
+    except MemoryProblem as problem:
+        form.add_error(None, problem.sentence)
+        return _import_page(request, job, form=form, status=422)
+    if job.status == Status.WAITING:
+        import_cancel(import_id, principal=request.principal, now=timezone.now())
+    return go(request, "console:transfer_import", made.pk)
+
+
+@page(get=OPERATOR)
+def transfer_import(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Show an import: how far its check is, what it would bring, how far it is, or what has come of it."""
+    return _import_page(request, import_get(import_id, principal=request.principal))
+
+
+@page(get=OPERATOR)
+def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Return how far an import is, for its page; once a step is at its end, the page is loaded anew."""
+    job = import_get(import_id, principal=request.principal)
+    if not request.htmx:
+        return go(request, "console:transfer_import", import_id)
+    reply = show(request, "parts/transfer_progress.html", {"job": job, "worker": _worker(job)})
+    if job.status not in AT_WORK or job.status != request.GET.get("was", job.status):
+        reply.headers["HX-Refresh"] = "true"
+    return reply
+
+
+@page(post=OPERATOR)
+def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Bring what a check has found."""
+    import_confirm(import_id, principal=request.principal, now=timezone.now(), hand_over=jobs.import_hand_over)
+    return go(request, "console:transfer_import", import_id)
+
+
+@page(post=OPERATOR)
+def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Stop an import, or put a checked file aside. What was brought until then stays."""
+    job = import_cancel(import_id, principal=request.principal, now=timezone.now())
+    upload_discard(job.file)
+    brought = job.counts.get("topic", {}).get(BROUGHT, 0)
+    stays = f" {brought:,} topic{'' if brought == 1 else 's'} brought until then stay." if brought else ""
+    messages.success(request, f"Stopped.{stays}" if job.done else "The file was put aside; nothing was brought.")
+    return go(request, "console:transfer")
+
+
+@page(get=OPERATOR)
+def transfer_counted(request: ConsoleRequest) -> HttpResponse:
+    """Say how many imports there were. One query."""
+    return count_words(request, lambda most: imports_count(principal=request.principal, at_most=most), "import")
+
+
+def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form) -> ImportJob:
+    return import_offer(
+        file, source=source, scope=form.cleaned_data["scope"] or None, principal=request.principal,
+        now=timezone.now(), hand_over=jobs.import_hand_over,
+    )  # fmt: skip
+
+
+def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
+    cursor = request.GET.get("cursor") if request.method == "GET" else None
+    found, following = imports_list(principal=request.principal, cursor=cursor, limit=ROWS)
+    context = {
+        "form": form, "exporting": ExportForm(), "jobs": found, "next": following,
+        "most": settings.MEMSTATE_MAX_IMPORT_BYTES, **more,
+    }  # fmt: skip
+    return show(request, "transfer.html", context, status=status)
+
+
+def _import_page(
+    request: ConsoleRequest, job: ImportJob, *, form: forms.Form | None = None, status: int = 200
+) -> HttpResponse:
+    report = ImportReport.of(job.report) if job.report else None
+    context = {
+        "job": job, "report": report, "worker": _worker(job), "at_work": job.status in AT_WORK,
+        "rows": _rows(job.counts or (report.sorts if report else {})), "brings": _brings(report),
+        "before": import_before(job), "again": _again(job), "known": report is not None and report.total(THERE) > 0,
+        "form": form or ReadingForm(initial={"source": job.source, "scope": job.scope}),
+    }  # fmt: skip
+    return show(request, "transfer_import.html", context, status=status)
+
+
+def _again(job: ImportJob) -> bool:
+    """Tell whether the file can be read in another way."""
+    return job.status in (Status.WAITING, Status.FAILED) and not job.done and Path(job.file).is_file()
+
+
+def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
+    """Return a row for each sort of line, with what is brought, what is there and what is left out and why."""
+    rows = []
+    for sort, counts in sorts.items():
+        left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
+        rows.append({
+            "noun": SORTS.get(sort, (sort, f"{sort}s"))[1], "brought": counts.get(BROUGHT, 0),
+            "there": counts.get(THERE, 0), "left": sum(left.values()),
+            "why": [REASONS.get(why, why).removeprefix("left out, ") for why in left],
+        })  # fmt: skip
+    return rows
+
+
+def _brings(report: ImportReport | None) -> dict[str, Any] | None:
+    """Return how much a check has found to bring, by the sort that people think of first."""
+    if report is None or not report.total(BROUGHT):
+        return None
+    sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")
+    count = report.sorts[sort][BROUGHT]
+    return {"count": count, "noun": SORTS.get(sort, (sort, f"{sort}s"))[count != 1]}
+
+
+def _worker(job: ImportJob) -> str | None:
+    if job.status not in AT_WORK:
+        return None
+    worker = worker_check(timezone.now())
+    return None if worker.ok else worker.sentence
+
+
+urlpatterns = [
+    path("transfer/", transfer, name="transfer"),
+    path("transfer/size/", transfer_size, name="transfer_size"),
+    path(f"transfer/{FILE_NAME}", transfer_export, name="transfer_export"),
+    path("transfer/upload/", transfer_upload, name="transfer_upload"),
+    path("transfer/count/", transfer_counted, name="transfer_count"),
+    path("transfer/<uuid:import_id>/", transfer_import, name="transfer_import"),
+    path("transfer/<uuid:import_id>/progress/", transfer_progress, name="transfer_progress"),
+    path("transfer/<uuid:import_id>/check/", transfer_recheck, name="transfer_recheck"),
+    path("transfer/<uuid:import_id>/bring/", transfer_bring, name="transfer_bring"),
+    path("transfer/<uuid:import_id>/cancel/", transfer_cancel, name="transfer_cancel"),
+]

@@ -1,0 +1,203 @@
+"""Export and import in the console: a file is streamed out, one is taken in, checked, and brought after a yes."""
+
+import datetime as dt
+import html
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from memory import jobs
+from memory.models import AuditEvent, ImportJob, Topic
+from memory.transfer.uploads import uploads_folder, uploads_tidy
+from tests.cast import Caller
+from tests.console.people import account_make, client_of, token_of
+
+ID = "0b8e7c1a-5d2f-4c3b-9a10-000000000001"
+MEMORY = {
+    "id": ID, "memory": "Mara prefers tea to coffee", "hash": "5d41", "user_id": "mara",
+    "created_at": "2025-03-01T09:00:00-08:00", "metadata": {"cups": 3}, "categories": ["drinks"],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folder(settings: Any, tmp_path: Path) -> Path:
+    """The folder of uploads, of this test alone."""
+    settings.MEMSTATE_DATA_DIR = tmp_path
+    return uploads_folder()
+
+
+def text_of(reply: Any) -> str:
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", reply.content.decode())))
+
+
+def sent(client: Client, said: object, **members: str) -> Any:
+    """Upload a file, given as text, as bytes, or as what its JSON says."""
+    content = said if isinstance(said, bytes) else (said if isinstance(said, str) else json.dumps(said)).encode()
+    file = SimpleUploadedFile("memories.json", content)
+    return client.post("/transfer/upload/", {"source": "", "scope": "", "file": file, **members})
+
+
+def checked(client: Client, said: object, **members: str) -> tuple[str, str]:
+    """Upload a file and have it checked; return the address of its page and what that says."""
+    reply = sent(client, said, **members)
+    assert reply.status_code == 302, text_of(reply)
+    address = reply.headers["Location"]
+    work()
+    return address, text_of(client.get(address))
+
+
+def work() -> None:
+    """Do what the worker would do about imports."""
+    for job in ImportJob.objects.filter(status__in=["checking", "working"]):
+        jobs.import_continue(str(job.pk))
+
+
+def test_the_empty_page_says_what_to_do_and_is_for_operators(op: Client, looker: Client) -> None:
+    told = text_of(op.get("/transfer/"))
+    assert "Nothing was imported yet" in told
+    assert "Up to 2.0" in told
+    assert looker.get("/transfer/").status_code == 403
+    assert "Export and import" in text_of(op.get("/"))
+    assert "Export and import" not in text_of(looker.get("/"))
+
+
+def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client, operator: Caller) -> None:
+    operator.remember("Mara lives in Bonn", scope="/user/mara")
+    operator.remember("Elsewhere", scope="/user/bob")
+    assert "lines" in text_of(op.get("/transfer/size/"))
+    reply = op.get("/transfer/memstate-export.jsonl?scope=/user/mara")
+    assert reply.streaming
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="memstate-export.jsonl"'
+    content = b"".join(reply.streaming_content)
+    assert b"Mara lives in Bonn" in content
+    assert b"Elsewhere" not in content
+    before = Topic.objects.count()
+    address, told = checked(op, content)
+    assert "Export of MemState" in told
+    assert "There is nothing to bring" in told
+    assert "Bring" not in re.sub("Being brought|Bring it|nothing to bring|would bring", "", told)
+    assert Topic.objects.count() == before
+    assert op.post(f"{address}cancel/").status_code == 302
+
+
+def test_an_export_of_a_scope_that_cannot_be_read_is_none(op: Client) -> None:
+    reply = op.get("/transfer/memstate-export.jsonl?scope=a b")
+    assert reply.status_code == 422
+    assert "must not" in text_of(reply)
+
+
+def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folder: Path) -> None:
+    address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
+    assert "Memories of mem0" in told
+    assert "2 of 2: hash: not kept, it is made anew from the text." in told
+    assert "Nothing was changed yet" in told
+    assert not Topic.objects.exists()
+    (file,) = folder.iterdir()
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert "Bring 2 topics" in told
+    assert op.post(f"{address}bring/").headers["Location"] == address
+    assert "<progress" in op.get(address).content.decode()
+    part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
+    assert "HX-Refresh" not in part.headers
+    work()
+    part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
+    assert part.headers["HX-Refresh"] == "true"
+    assert "2 topics brought" in text_of(op.get(address))
+    topic = Topic.objects.get(pk=ID)
+    assert (topic.scope.path, topic.created_at.year, topic.categories) == ("/brought/user/mara", 2025, ["drinks"])
+    assert ID in operator.found("what does Mara drink?")
+    assert "1 import" in text_of(op.get("/transfer/count/"))
+    assert set(AuditEvent.objects.filter(action__startswith="import_").values_list("actor", flat=True)) == {
+        AuditEvent.objects.get(action="import_done").actor
+    }
+    uploads_tidy(now=timezone.now())
+    assert not list(folder.iterdir())
+    # And once more.
+    address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
+    assert "This very file was imported" in told
+    assert "There is nothing to bring" in told
+
+
+def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
+    address, told = checked(op, [MEMORY, 5, "words"], scope="/brought")
+    assert "This file cannot be brought as it is" in told
+    assert "Entry 2 (line 1): A memory is an object; this is a number." in told
+    assert "Entry 3 (line 1): A memory is an object; this is a text." in told
+    assert "Bring 1" not in told
+    assert op.post(f"{address}bring/").status_code in (400, 409, 422)
+    work()
+    assert not Topic.objects.exists()
+
+
+@pytest.mark.parametrize("said", ['[{"role": "user", "content": "a"', '{"type": "memstate", "version": 99}\n'])
+def test_a_damaged_file_says_so(op: Client, said: str) -> None:
+    _address, told = checked(op, said)
+    assert re.search("whole JSON|newer MemState", told)
+    assert not Topic.objects.exists()
+
+
+def test_a_file_can_be_read_as_something_else(op: Client) -> None:
+    address, told = checked(op, [{"role": "user", "content": "Hello there"}], source="mem0")
+    assert "Nothing was changed" in told
+    reply = op.post(f"{address}check/", {"source": "chat", "scope": "/chats"})
+    assert reply.status_code == 302
+    work()
+    told = text_of(op.get(reply.headers["Location"]))
+    assert "Chat transcript" in told
+    assert "Bring 1 topic" in told
+    assert op.post(f"{reply.headers['Location']}check/", {"source": "chat", "scope": "a b"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("said", "members", "sentence"),
+    [
+        ("", {}, "empty"),
+        ("name;city", {}, "neither like an export"),
+        ("x" * 3000, {}, "more than 2,000 bytes"),
+        ("[]", {"scope": "a b"}, "must not"),
+        ("[]", {"source": "other"}, "not one of"),
+    ],
+)
+def test_what_cannot_be_taken_in_leaves_nothing(
+    op: Client, settings: Any, folder: Path, said: str, members: dict[str, str], sentence: str
+) -> None:
+    settings.MEMSTATE_MAX_IMPORT_BYTES = 2000
+    reply = sent(op, said, **members)
+    assert reply.status_code == 422
+    assert sentence in text_of(reply)
+    assert not list(folder.iterdir())
+    assert not ImportJob.objects.exists()
+
+
+def test_an_upload_needs_a_file_a_role_and_the_token_of_the_form(op: Client, looker: Client, folder: Path) -> None:
+    assert "required" in text_of(op.post("/transfer/upload/", {"source": ""}))
+    assert sent(looker, [MEMORY]).status_code == 403
+    strict = client_of(account_make("administrator"), enforce_csrf_checks=True)
+    assert sent(strict, [MEMORY]).status_code == 403
+    assert not list(folder.iterdir())
+    assert sent(strict, [MEMORY], csrfmiddlewaretoken=token_of(strict)).status_code == 302
+
+
+def test_a_checked_file_is_put_aside_and_an_old_one_is_given_up(op: Client, folder: Path) -> None:
+    address, _told = checked(op, [MEMORY])
+    assert op.post(f"{address}cancel/").headers["Location"] == "/transfer/"
+    assert not list(folder.iterdir())
+    assert "Nothing was brought" in text_of(op.get(address))
+    sent(op, [MEMORY])
+    work()
+    stray = folder / "upload-of-nobody"
+    stray.touch()
+    now = timezone.now()
+    assert uploads_tidy(now=now) == 0
+    ImportJob.objects.filter(status="waiting").update(created_at=now - dt.timedelta(days=2))
+    os.utime(stray, (0, 0))
+    assert uploads_tidy(now=now) == 2
+    assert not ImportJob.objects.filter(status="waiting").exists()
