@@ -39,7 +39,7 @@ from memory.study.start import (
 )
 from memory.study.told import study_told, warning_of
 from memory.toolbox.loop import LoopEnd, tools_loop
-from memory.toolbox.tool import Toolbox
+from memory.toolbox.tool import Toolbox, ToolCalled
 
 __all__ = [
     "study_cancel", "study_get", "study_resume", "study_start", "study_told", "study_work", "turn_seconds",
@@ -157,17 +157,24 @@ def _spoken(job: StudyJob, step: Step) -> LoopEnd:
     mark, timeout = mark_make(), _timeout()
     dialogue = min(MOST_DIALOGUE, timeout * DIALOGUE_SHARE)
     until = time.monotonic() + dialogue
-    begun = False
+    used = False
+
+    def tick(_called: ToolCalled) -> None:
+        nonlocal used
+        used = True
 
     def go_on() -> bool:
-        nonlocal begun
-        if begun and time.monotonic() >= until:
+        # Out of time is only who has just used tools: an answer that is there is not thrown away, and one round is made
+        # however short the time.
+        nonlocal used
+        if used and time.monotonic() >= until:
             return False
-        begun = True
+        used = False
         return StudyJob.objects.filter(pk=job.pk, status=Status.WORKING).exists()
 
     return tools_loop(
         step.messages(mark), step.toolbox(), mark=mark, purpose="study", model=job.model or None, go_on=go_on,
+        tick=tick,
         most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
         # The last answer of a dialogue gets all the time an answer may take.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
