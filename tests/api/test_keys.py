@@ -12,6 +12,7 @@ from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey
 from tests.assistant.shop import Talk
 from tests.cast import Caller, Cast, Clock, secret_of, store_rows
+from tests.study.shop import study_ready
 
 ROLES = ("reader", "agent", "operator")
 
@@ -35,6 +36,10 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("reader", "GET", "/v1/extract/{extraction}", None),
     ("agent", "POST", "/v1/extract", {"content": "Tea is green.", "store": True}),
     ("agent", "POST", "/v1/extract/{extraction}/cancel", {}),
+    ("reader", "GET", "/v1/studies", None),
+    ("reader", "GET", "/v1/studies/{study}", None),
+    ("agent", "POST", "/v1/studies/{study}/cancel", {}),
+    ("agent", "POST", "/v1/studies/{stopped}/resume", {}),
     ("agent", "POST", "/v1/ingest", {"placement": "new_topic", "title": "New"}),
     ("agent", "POST", "/v1/ingest/batch", [{"placement": "new_topic", "title": "New"}]),
     ("agent", "PATCH", "/v1/topics/{id}", {"title": "Other"}),
@@ -83,6 +88,7 @@ def topics(cast: Cast) -> dict[str, str]:
     talk.new("Made in a conversation")
     return {
         "id": topic_id, "archived": archived, "extraction": extraction, "conversation": str(talk.row.pk),
+        "study": study_ready(), "stopped": study_ready("resume", scope="/stopped"),
         **_pairs(cast), **_runs(cast.operator),
     }  # fmt: skip
 
@@ -141,7 +147,7 @@ def test_each_role_may_do_what_is_its_own(
 def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict[str, str]):
     from memory.api.app import api
 
-    placed = "{(archived|planned|held|done|extraction|pair|merged|receipt|conversation|study)}"
+    placed = "{(archived|planned|held|done|extraction|pair|merged|receipt|conversation|study|stopped)}"
     tabled = {(method, re.sub(placed, "{id}", path)) for _least, method, path, _body in ROUTES}
     served = {
         (

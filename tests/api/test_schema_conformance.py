@@ -29,6 +29,7 @@ from memory.duplicates.detect import duplicates_find
 from tests.assistant.shop import Talk
 from tests.cast import Cast, secret_of
 from tests.llm.server import Model
+from tests.study.shop import study_ready
 
 pytestmark = pytest.mark.alone
 
@@ -146,6 +147,8 @@ class Known:
         if "job_id" in given:
             text = {"content": "Tea is green. Coffee is black.", "store": True, "scope": "/read"}
             given["job_id"] = self.operator.post("/v1/extract?background=1", text).json["job_id"]
+        if "study_id" in given:
+            given["study_id"] = study_ready(case.operation.path.rpartition("/")[2])
         if "conversation_id" in given:
             talk = Talk()
             talk.new("Made in a conversation", kind="green")

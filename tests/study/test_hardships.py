@@ -19,8 +19,8 @@ from memory.study.start import study_cancel, study_resume
 from memory.study.told import study_told
 from tests.cast import Caller, Clock, principal_like
 from tests.llm.server import Asked, Model, Step, calling, closing, failing, limited, refusing, rejecting, said, slow
-from tests.study.conftest import started, worked
 from tests.study.reader import noting, part_of, reader, rounds_of, text_about
+from tests.study.shop import started, worked
 
 pytestmark = pytest.mark.django_db
 

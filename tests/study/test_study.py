@@ -18,8 +18,8 @@ from memory.study.told import study_told
 from tests.cast import Caller, Clock, principal_like
 from tests.forgetting.shop import JOURNALS, dump
 from tests.llm.server import Model, calling, said
-from tests.study.conftest import started, worked
 from tests.study.reader import CITIES, part_of, reader, rounds_of, text_about
+from tests.study.shop import started, worked
 
 TEXT = text_about(14, chars=9_000)
 # What a study moves beside what it writes: itself, and the trace of what it has asked.

@@ -1,0 +1,39 @@
+"""Short words for studies: begun without the assistant, worked on by a turn of the worker."""
+
+import uuid
+from typing import Any
+
+from django.test import override_settings
+from django.utils import timezone
+
+from memory.access.principal import Principal
+from memory.models import Conversation, StudyJob
+from memory.study.start import study_cancel, study_start
+from memory.study.work import study_work
+from tests.cast import principal_like
+
+
+def started(text: str, *, scope: str = "/", principal: Principal | None = None) -> StudyJob:
+    """Begin a conversation and the study of a text in it."""
+    who = principal or principal_like("agent", scope)
+    now = timezone.now()
+    talk = Conversation.objects.create(
+        id=uuid.uuid4(), scope=scope, actor=who.actor, identity=who.identity, created_at=now, moved_at=now
+    )
+    return study_start(
+        text, conversation_id=talk.id, scope=scope, model=None, principal=who, now=now, hand_over=lambda _job: None
+    )
+
+
+def worked(job: StudyJob, *, seconds: float = 60.0, **more: Any) -> StudyJob:
+    """Let the worker have a turn at it."""
+    return study_work(job.id, clock=timezone.now, seconds=seconds, **more)
+
+
+def study_ready(verb: str = "", *, scope: str = "/") -> str:
+    """Return the id of a study with which ``verb`` is possible, whether there is a model or not."""
+    with override_settings(MEMSTATE_LLM_MODEL="small"):
+        job = started("Tea is green. Coffee is black.", scope=scope)
+    if verb == "resume":
+        study_cancel(job.id, principal=principal_like("operator"), now=timezone.now())
+    return str(job.id)
