@@ -1,7 +1,7 @@
 """Agents that speak MCP with the SDK's own client: over stdio with a process each, over HTTP with a real web server.
 
-``connect(secret)`` opens a session by the transport and the protocol that the test is about; what it returns is called
-like the SDK's client, without awaiting.
+``connect(secret)`` gives a session by the transport and the protocol that the test is about; what it returns is called
+like the SDK's client, without awaiting. With ``fresh=True`` nobody else has used it.
 """
 
 import contextlib
@@ -150,23 +150,52 @@ def way(request: pytest.FixtureRequest) -> tuple[str, str]:
     return chosen
 
 
+@dataclasses.dataclass
+class Processes:
+    """Agents' own processes, kept from test to test: starting one takes seconds, and nothing is remembered in it."""
+
+    portal: BlockingPortal
+    kept: contextlib.ExitStack
+    links: dict[tuple[str, str], Link] = dataclasses.field(default_factory=dict)
+
+    def kept_link(self, secret: str, mode: str) -> Link:
+        if (secret, mode) not in self.links:
+            self.links[secret, mode] = self.kept.enter_context(self.link(secret, mode))
+        return self.links[secret, mode]
+
+    @contextlib.contextmanager
+    def link(self, secret: str, mode: Any, **more: str) -> Iterator[Link]:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=[str(CHECKOUT / "manage.py"), "mcp"],
+            env=environment(MEMSTATE_API_KEY=secret, **more),
+        )  # fmt: skip
+        with self.portal.wrap_async_context_manager(Client(parameters, mode=mode)) as client:
+            yield Link(client, self.portal)
+
+
+@pytest.fixture(scope="session")
+def processes(portal: BlockingPortal) -> Iterator[Processes]:
+    with contextlib.ExitStack() as kept:
+        yield Processes(portal, kept)
+
+
 @pytest.fixture
-def connect(way: tuple[str, str], web: WebServer, portal: BlockingPortal) -> Connect:
+def connect(way: tuple[str, str], web: WebServer, portal: BlockingPortal, processes: Processes) -> Connect:
     transport, mode = way
 
     @contextlib.contextmanager
-    def opened(secret: str, **more: str) -> Iterator[Link]:
+    def opened(secret: str, *, fresh: bool = False, **more: str) -> Iterator[Link]:
+        if transport == "stdio":
+            if not fresh:
+                yield processes.kept_link(secret, mode)
+                return
+            with processes.link(secret, mode, **more) as link:
+                yield link
+            return
         with contextlib.ExitStack() as stack:
-            if transport == "stdio":
-                parameters = StdioServerParameters(
-                    command=sys.executable, args=[str(CHECKOUT / "manage.py"), "mcp"],
-                    env=environment(MEMSTATE_API_KEY=secret, **more),
-                )  # fmt: skip
-                client = Client(parameters, mode=mode)  # type: ignore[arg-type]
-            else:
-                http = httpx2.AsyncClient(headers={"X-API-Key": secret}, timeout=PATIENCE)
-                stack.enter_context(portal.wrap_async_context_manager(http))
-                client = Client(streamable_http_client(web.url, http_client=http), mode=mode)  # type: ignore[arg-type]
+            http = httpx2.AsyncClient(headers={"X-API-Key": secret}, timeout=PATIENCE)
+            stack.enter_context(portal.wrap_async_context_manager(http))
+            client = Client(streamable_http_client(web.url, http_client=http), mode=mode)  # type: ignore[arg-type]
             yield Link(stack.enter_context(portal.wrap_async_context_manager(client)), portal)
 
     return opened

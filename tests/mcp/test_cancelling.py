@@ -56,7 +56,7 @@ def test_a_call_that_is_given_up_ends_and_writes_nothing(people: Cast, connect: 
 def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(people: Cast, connect: Connect):
     topic_id = people.agent.remember("Tea", values={"kind": "green"})
     with contextlib.ExitStack() as stack:
-        link = stack.enter_context(connect(secret_of("agent")))
+        link = stack.enter_context(connect(secret_of("agent"), fresh=True))
         change = {"topic_id": topic_id, "field": "kind", "value": "black"}
         with held(topic_id):
             link.later("call_tool", "version_field", change)

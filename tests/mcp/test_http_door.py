@@ -27,12 +27,6 @@ def send(caller: Caller, method: str, params: Any = None, /, *, number: Any = 1,
     )
 
 
-def called(caller: Caller, tool: str, /, **arguments: Any) -> Any:
-    """Call a tool and return its result, whatever it says."""
-    answer = send(caller, "tools/call", {"name": tool, "arguments": arguments})
-    return answer.ok()["result"]
-
-
 def modern(caller: Caller, method: str, params: Any, **headers: str) -> Answer:
     """Send a request of the protocol of 2026."""
     meta = {
@@ -125,7 +119,9 @@ def test_what_is_no_message_is_answered_with_the_codes_of_the_protocol(cast: Cas
     unknown = send(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).ok()["error"]
     assert unknown == {"code": -32602, "message": "There is no tool 'purge'."}
     assert modern(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).status == 400
-    wrong = called(cast.agent, "new_topic", title="Half \ud83d")
+    half = {"name": "new_topic", "arguments": {"title": "Half \ud83d"}}
+    assert send(cast.agent, "tools/call", half).json["error"]["code"] == -32700
+    wrong = modern(cast.agent, "tools/call", half).ok()["result"]
     assert (wrong["isError"], "surrogate" in wrong["content"][0]["text"]) == (True, True)
     assert cast.agent.post("/mcp", body=message, headers={"Accept": "text/html"}).status == 406
     assert cast.agent.post("/mcp", body=message, headers={**ACCEPT, "Content-Type": "text/plain"}).status == 400

@@ -55,7 +55,7 @@ def test_a_wrong_key_opens_no_session(people: Cast, connect: Connect):
 def test_a_key_that_is_revoked_meanwhile_opens_nothing_more(people: Cast, connect: Connect, way: tuple[str, str]):
     now = timezone.now()
     key = key_create(name="short", role="agent", secret=FLEETING, expires_at=now + dt.timedelta(days=1))
-    with contextlib.suppress(ExceptionGroup), connect(FLEETING) as link:
+    with contextlib.suppress(ExceptionGroup), connect(FLEETING, fresh=True) as link:
         assert link.call("query", q="tea")["topics"] == []
         key_revoke(key.prefix, actor="test", reason="", now=now)
         if way[0] == "stdio":
@@ -78,7 +78,7 @@ def test_a_session_goes_on_with_another_process(people: Cast, connect: Connect, 
 
 @pytest.mark.parametrize("way", [("stdio", "auto")], ids="-".join, indirect=True)
 def test_the_minute_of_a_key_holds_for_a_process_of_its_own(people: Cast, connect: Connect):
-    with connect(secret_of("agent"), MEMSTATE_REQUESTS_PER_MINUTE="2") as link:
+    with connect(secret_of("agent"), fresh=True, MEMSTATE_REQUESTS_PER_MINUTE="2") as link:
         results = [link.call_tool("query", {"q": "tea"}) for _time in range(5)]
     refused = [result.content[0].text for result in results if result.is_error]
     assert refused
