@@ -22,11 +22,8 @@ TOOLS = {
 }  # fmt: skip
 INTENTS = {"query": "asks", "ingest": "remembers", "both": "remembers and asks"}
 SOURCES = {"override": "as you chose", "model": "as the model understood it", "rule": "by rules"}
-# How a turn ended, if not well, in a sentence; what the reply says by itself is not said again.
+# How a turn ended, where the reply does not say it by itself.
 ENDINGS = {
-    "rounds": "It stopped at the limit of rounds.",
-    "time": "It stopped, because the time for an answer was over.",
-    "model": "The language model was of no more help.",
     "stopped": "It was stopped.",
     "failed": "Something went wrong in the server, whose log says what. What was written until then stays.",
     "lost": "The process that was at it is gone. What was written until then stays.",

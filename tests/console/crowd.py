@@ -19,6 +19,9 @@ from memory.domain.identifiers import uuid7
 from memory.models import (
     AccessLog,
     AuditEvent,
+    Conversation,
+    ConversationTurn,
+    ConversationWrite,
     DuplicatePair,
     ErasureReceipt,
     ExtractionJob,
@@ -27,7 +30,9 @@ from memory.models import (
     ImportJob,
     Link,
     PolicyVersion,
+    Revision,
     ShadowHit,
+    StudyJob,
     Topic,
 )
 from tests.cast import Caller, worker_turn
@@ -46,8 +51,11 @@ class Crowd:
     pair_id: uuid.UUID
     extraction_id: uuid.UUID
     import_id: uuid.UUID
+    conversation_id: uuid.UUID
+    study_id: uuid.UUID
     listing_id: uuid.UUID
     receipt_id: uuid.UUID
+    place: int = 1
 
     def given(self, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Return those of ``arguments`` that stand for a row."""
@@ -105,6 +113,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule,
         pair_id=pair_id, listing_id=_listings_make(n, now), receipt_id=_receipts_make(n, now),
         extraction_id=_extractions_make(operator, n, now), import_id=_imports_make(n, now),
+        **_conversations_make(forgotten, n, now),
     )  # fmt: skip
 
 
@@ -181,6 +190,33 @@ def _imports_make(n: int, now: dt.datetime) -> uuid.UUID:
         for place in range(n)
     )  # fmt: skip
     return made[-1].pk
+
+
+def _conversations_make(topics: list[str], n: int, now: dt.datetime) -> dict[str, uuid.UUID]:
+    """So many conversations; the newest has so many turns with calls, and has written to so many topics."""
+    made = Conversation.objects.bulk_create(
+        Conversation(id=uuid.uuid4(), scope="/", actor="test", identity="test", created_at=now,
+                     moved_at=now - dt.timedelta(minutes=place), turns=n)
+        for place in range(n)
+    )  # fmt: skip
+    study = StudyJob.objects.create(
+        id=uuid.uuid4(), conversation=made[0], scope="/", actor="test", identity="test", role="operator",
+        principal_scope="/", part_chars=1000, segments=n, done=n, status="cancelled", created_at=now, moved_at=now,
+    )  # fmt: skip
+    calls = [{"tool": "topic", "arguments": {"topic_id": each}, "ok": True, "ms": 1.0, "topic_ids": [each], "said": ""}
+             for each in topics]  # fmt: skip
+    ConversationTurn.objects.bulk_create(
+        ConversationTurn(conversation=made[0], place=1 + place, scope="/", at=now, message="What is known?",
+                         reply="This.", ended="done", tool_log=calls, study=study)
+        for place in range(n)
+    )  # fmt: skip
+    fields = dict(Revision.objects.filter(seq=1, field__topic__in=topics).values_list("field__topic", "id"))
+    ConversationWrite.objects.bulk_create(
+        ConversationWrite(conversation=made[0], topic_id=topic, at=now, what=what, revision_id=revision)
+        for place, (topic, revision) in enumerate(fields.items())
+        for what in (["version"] if place % 2 else ["topic", "field"])
+    )  # fmt: skip
+    return {"conversation_id": made[0].pk, "study_id": study.pk}
 
 
 def _runs_make(like: uuid.UUID, n: int) -> None:

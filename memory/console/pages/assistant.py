@@ -132,7 +132,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def conversation(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most."""
+    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most, beside those of a page."""
     found = conversation_get(conversation_id, principal=request.principal)
     return _conversation_page(request, found, _say_form(found, {}))
 
@@ -291,7 +291,7 @@ def _conversation_page(
     turns = turns_shown(rows, principal=request.principal)
     working = any(turn.study and turn.study["status"] == StudyJob.Status.WORKING for turn in turns)
     context = {
-        "conversation": found, "name": _name(found, rows[0].message if rows and rows[0].place == 1 else None),
+        "conversation": found, "name": _name(found),
         "turns": turns, "older": turns[0].place if turns and turns[0].place > 1 else None, "before": shown,
         "form": form, "wrote": conversation_wrote(found), "mine": found.identity == request.principal.identity,
         "working": working or any(turn.working for turn in turns),
@@ -311,10 +311,9 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
     return turns_shown(rows, principal=request.principal)[0]
 
 
-def _name(conversation: Conversation, first: str | None = None) -> str:
+def _name(conversation: Conversation) -> str:
     """Return the beginning of its first message, which a conversation goes by."""
-    if first is None:
-        first = next((turn.message for turn in conversation_turns(conversation, before=2, limit=1)), "")
+    first = next((turn.message for turn in conversation_turns(conversation, before=2, limit=1)), "")
     words = " ".join(first.split())
     return f"{words[: NAME - 1]}…" if len(words) > NAME else words or "A conversation"
 

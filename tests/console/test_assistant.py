@@ -1,0 +1,266 @@
+"""Assistant: a message is answered beside the page, every call is seen, and what a conversation wrote is taken back."""
+
+import html
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from memory.assistant.conversations import turn_begin
+from memory.console.pages import assistant
+from memory.models import AuditEvent, Conversation, ConversationTurn, StudyJob, Topic
+from tests.assistant.shop import Talk
+from tests.cast import Caller
+from tests.llm.server import Model, calling, failing
+
+HTMX = {"HX-Request": "true"}
+pytestmark = pytest.mark.usefixtures("_at_once")
+
+
+class AtOnce:
+    """Work that is done when it is begun: what the tests see is in their own transaction."""
+
+    def __init__(self, work: Callable[..., object], *, at_end: Callable[[], None]) -> None:
+        work(lambda _event, _told: None, lambda: True)
+        at_end()
+
+    def join(self, _seconds: float) -> None:
+        """There is nothing to wait for."""
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assistant, "Running", AtOnce)
+
+
+def text_of(reply: Any) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", reply.content.decode())))
+
+
+def say(client: Client, message: str, **members: Any) -> Any:
+    return client.post("/assistant/say/", {"message": message, "study": "on", **members})
+
+
+def remembering(topic_id: str) -> list[Any]:
+    """A model that adds a field to a topic, makes one, and says so."""
+    return [
+        {"intent": "ingest"},
+        calling(
+            ("extend_topic", {"topic_id": topic_id, "fields": [{"name": "phone", "value": "12"}]}),
+            ("new_topic", {"title": "Anna's job", "fields": [{"name": "role", "value": "pilot"}],
+                           "links": [{"to_topic_id": topic_id, "kind": "about"}]}),
+        ),
+        "I have remembered both.",
+    ]  # fmt: skip
+
+
+def test_without_a_model_the_page_says_how_to_configure_one(looker: Client, op: Client) -> None:
+    for client in (looker, op):
+        told = text_of(client.get("/assistant/"))
+        assert "No language model is configured" in told
+        assert "MEMSTATE_LLM_BASE_URL=http://127.0.0.1:11434/v1" in told
+        assert "api.groq.com" in told
+        assert "api.openai.com" in told
+        assert "No conversation yet" in told
+    assert "<textarea" not in op.get("/assistant/").content.decode()
+    reply = say(op, "Who is Anna?")
+    assert reply.status_code == 422
+    assert not Conversation.objects.exists()
+
+
+def test_a_message_is_answered_with_every_call_in_sight(op: Client, agent: Caller, model: Model) -> None:
+    anna = agent.remember("Anna Berg", values={"city": "Oslo"})
+    model.answers(*remembering(anna))
+    reply = say(op, "Remember that Anna is a pilot,\r\nphone 12.", scope="/")
+    conversation = Conversation.objects.get()
+    assert reply.headers["Location"] == f"/assistant/{conversation.pk}/#last"
+    page = op.get(f"/assistant/{conversation.pk}/")
+    told, source = text_of(page), page.content.decode()
+    for part in ("Added to a topic", "extend_topic", "field phone 12", "Remembered something new", "about → Anna Berg",
+                 "I have remembered both.", "remembers, as the model understood it", "1 round of tools",
+                 "1 new topic, 2 values, 1 link."):  # fmt: skip
+        assert part in told, part
+    assert f'href="/topic/{anna}/"' in source or f"/{anna}/" in source
+    assert "hx-get" not in source.partition('id="turns"')[2].partition("</ol>")[0]
+    assert "noscript><meta" not in source
+    assert (conversation.channel, conversation.actor) == ("console", "user:operator")
+    turn = ConversationTurn.objects.get()
+    assert turn.message == "Remember that Anna is a pilot,\nphone 12."
+    listed = text_of(op.get("/assistant/"))
+    assert "Remember that Anna is a pilot" in listed
+    assert "1 conversation" in text_of(op.get("/assistant/count/"))
+    # What came before is said to the model again.
+    model.answers({"intent": "query"}, "Anna.")
+    part = client_part(op, conversation, "Who is the pilot?")
+    assert "Anna." in text_of(part)
+    assert 'hx-swap-oob="true"' in part.content.decode()
+    assert [each["content"] for each in model.chats[-1].messages[1:]] == [
+        "Remember that Anna is a pilot,\nphone 12.", "I have remembered both.", "Who is the pilot?",
+    ]  # fmt: skip
+
+
+def client_part(op: Client, conversation: Conversation, message: str, **members: Any) -> Any:
+    """Go on with a conversation as the page with script does."""
+    sent = {"message": message, "study": "on", "conversation": str(conversation.pk), **members}
+    return op.post("/assistant/say/", sent, headers=HTMX)
+
+
+def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Caller, model: Model) -> None:
+    agent.remember("Anna")
+    model.answers({"intent": "query"}, calling(("query", {"q": "x", "top_k": 900}), ("purge", {"topic_id": "all"})),
+                  failing(400))  # fmt: skip
+    say(op, "Who is Anna?")
+    told = text_of(op.get(f"/assistant/{Conversation.objects.get().pk}/"))
+    assert "top_k: Input should be less than or equal to 50" in told
+    assert "Asked for a tool that is not there purge refused" in told
+    assert "nothing was written" in told
+    model.answers(failing(400))
+    say(op, "Who is Bob?", intent="query")
+    newest = Conversation.objects.order_by("-moved_at")[0]
+    assert ConversationTurn.objects.get(conversation=newest).ended == "model"
+    assert op.get(f"/assistant/{newest.pk}/").status_code == 200
+
+
+def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, model: Model) -> None:
+    model.answers({"intent": "query"}, "Hello.")
+    say(op, "Hello")
+    conversation = Conversation.objects.get()
+    turn_begin(conversation, message="And now?", model="small", now=timezone.now())
+    page = f"/assistant/{conversation.pk}/"
+    source = op.get(page).content.decode()
+    assert f'hx-get="{page}2/?seen=0" hx-trigger="every 1s"' in source
+    assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in source
+    assert "The assistant is at it." in text_of(op.get(page))
+    # What somebody has unfolded stays as it is, until there is more.
+    assert op.get(f"{page}2/?seen=0", headers=HTMX).status_code == 204
+    refused = client_part(op, conversation, "Another <b>one</b>")
+    assert refused.status_code == 422
+    assert refused.headers["HX-Retarget"] == "#say"
+    assert "still at the last message" in text_of(refused)
+    assert "Another &lt;b&gt;one&lt;/b&gt;" in refused.content.decode()
+    ConversationTurn.objects.filter(place=2).update(ended="lost")
+    done = op.get(f"{page}2/?seen=0", headers=HTMX)
+    assert done.headers["HX-Trigger-After-Swap"] == "conversation-moved"
+    assert "The process that was at it is gone" in text_of(done)
+    assert op.get(f"{page}2/").headers["Location"] == page
+    assert op.get(f"{page}9/", headers=HTMX).status_code == 404
+
+
+def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client, agent: Caller, model: Model) -> None:
+    anna, bob = agent.remember("Anna Berg", values={"city": "Oslo"}), agent.remember("Bob", values={"city": "Rome"})
+    talk = Talk()
+    made = talk.new("Anna's job", role="pilot")
+    talk.version(anna, "city", "Paris")
+    talk.version(bob, "city", "Lima")
+    agent.ingest("version_field", topic_id=bob, fields=[{"name": "city", "value": "Bern"}])
+    page = f"/assistant/{talk.row.pk}/"
+    told = text_of(op.get(f"{page}undo/"))
+    for part in ("2 things are taken back", "city: “Oslo” again", "1 is left as it is",
+                 "Somebody else has written a newer value since.", "Take back 2 things"):  # fmt: skip
+        assert part in told, part
+    assert op.post(f"{page}undo/", {"reason": ""}).status_code == 422
+    assert Topic.objects.get(pk=made).released_at is None
+    reply = op.post(f"{page}undo/", {"reason": "wrong Anna"}, follow=True)
+    told = text_of(reply)
+    assert "Taken back: 1 topic is released, 1 value is put back. 1 thing is left as it is." in told
+    assert "Taken back now by operator, but for what is left" in told
+    event = AuditEvent.objects.get(action="conversation_undone")
+    assert (event.actor, event.reason) == ("user:operator", "wrong Anna")
+    undo = re.search(r'action="(/undo/[^"]+)"', reply.content.decode())
+    assert undo
+    op.post(undo[1], {"next": page})
+    assert Topic.objects.get(pk=made).released_at is None
+    # Of what it made, nothing is taken back any more, so it can be again.
+    assert "1 thing is taken back" in text_of(op.get(f"{page}undo/"))
+    assert "There are no earlier" in text_of(op.get(f"{page}?before=1"))
+
+
+def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, looker: Client, model: Model) -> None:
+    talk = Talk()
+    job = StudyJob.objects.create(
+        id=uuid.uuid4(), conversation=talk.row, scope="/", actor="user:operator", identity="x", role="operator",
+        principal_scope="/", part_chars=6000, segments=8, done=2, phase="waiting", created_at=timezone.now(),
+        moved_at=timezone.now(), not_before=timezone.now() + timezone.timedelta(minutes=5),
+        told=[{"phase": "building", "at": 0, "to": 1, "rounds": 1, "ended": "done", "made": 3}],
+    )  # fmt: skip
+    turn = turn_begin(talk.row, message="(A text of 48,000 characters.)", model="small", now=timezone.now())
+    ConversationTurn.objects.filter(pk=turn.pk).update(study=job, ended="done", reply="I study it.")
+    page, study = f"/assistant/{talk.row.pk}/", f"/assistant/studies/{job.pk}/"
+    told, source = text_of(op.get(page)), op.get(page).content.decode()
+    assert "2 of 8 parts read, 3 topics made" in told
+    assert "It goes on in 5 minutes" in told
+    assert f'hx-get="{study}" hx-trigger="every 2s"' in source
+    assert f"/lookup/?q=kind:study%3A{job.pk}" in source
+    assert '<noscript><meta http-equiv="refresh"' in source
+    assert 'value="0.1875"' in source
+    assert "HX-Trigger-After-Swap" not in op.get(study, headers=HTMX).headers
+    assert op.get(study).headers["Location"] == page
+    assert looker.post(f"{study}cancel/").status_code == 403
+    assert "The study is stopped" in text_of(op.post(f"{study}cancel/", follow=True))
+    assert op.get(study, headers=HTMX).headers["HX-Trigger-After-Swap"] == "conversation-moved"
+    assert op.post(f"{study}cancel/").status_code == 409
+    job.refresh_from_db()
+    assert job.status == "cancelled"
+    # At work again, it is stopped by the undo of the conversation.
+    StudyJob.objects.filter(pk=job.pk).update(phase="linking")
+    assert "goes on where it was" in text_of(op.post(f"{study}resume/", follow=True))
+    assert "1 study still at work is stopped first" in text_of(op.get(f"{page}undo/"))
+    op.post(f"{page}undo/", {"reason": "not wanted"})
+    job.refresh_from_db()
+    assert job.status == "cancelled"
+
+
+def test_who_may_see_and_go_on(op: Client, looker: Client, administrator: Client, model: Model) -> None:
+    model.answers({"intent": "query"}, "Hello.")
+    say(op, "Hello")
+    conversation = Conversation.objects.get()
+    page = f"/assistant/{conversation.pk}/"
+    # What others talk about is for those who oversee the store.
+    assert looker.get(page).status_code == 404
+    assert say(looker, "Hello").status_code == 403
+    told = text_of(administrator.get(page))
+    assert "Only operator goes on with this conversation." in told
+    assert "<textarea" not in administrator.get(page).content.decode()
+    assert client_part(administrator, conversation, "Me too").status_code == 404
+    assert looker.get(f"{page}undo/").status_code == 403
+    assert "only operators see those of others" in text_of(looker.get("/assistant/"))
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ({"message": "   "}, "is empty"), ({"message": ""}, "required"),
+        ({"message": "x" * 60_001, "intent": "query"}, "60,000"),
+        ({"message": "Hello", "scope": "//a b"}, ""), ({"message": "Hello", "intent": "purge"}, "valid choice"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_comes_back_with_the_reason(op: Client, model: Model, sent: Any, sentence: str) -> None:
+    reply = op.post("/assistant/say/", sent)
+    assert reply.status_code == 422
+    assert sentence in text_of(reply)
+    assert not Conversation.objects.exists()
+    assert op.get(f"/assistant/{uuid.uuid4()}/").status_code == 404
+
+
+def test_a_long_conversation_is_read_page_by_page_and_long_texts_fold(op: Client) -> None:
+    talk = Talk()
+    for number in range(1, 46):
+        turn = turn_begin(talk.row, message=f"Question {number}.", model="small", now=timezone.now())
+        ConversationTurn.objects.filter(pk=turn.pk).update(ended="done", reply=f"Answer {number}. " + "long " * 400)
+    page = f"/assistant/{talk.row.pk}/"
+    newest, source = text_of(op.get(page)), op.get(page).content.decode()
+    assert "Question 45." in newest
+    assert "Question 25." not in newest
+    assert source.count('<details class="talk-long">') == 20
+    assert 'href="?before=26"' in source
+    older = text_of(op.get(f"{page}?before=6"))
+    assert "Question 5." in older
+    assert "Question 6." not in older
+    assert "The newest messages" in older
+    # Whatever an address says.
+    for before in ("x", "-1", "999999999999", "0"):
+        assert op.get(f"{page}?before={before}").status_code == 200
