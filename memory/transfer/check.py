@@ -199,7 +199,9 @@ def _parse(sort: str, line: bytes) -> Any:
         return line_models()[sort].model_validate_json(line, strict=True)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"] if not str(part).startswith(("literal[", "constrained")))
+        # Of a choice of types, the types are named in between.
+        parts = [str(part) for part in first["loc"]]
+        place = ".".join(part for part in parts if part != "float" and "[" not in part)
         if first["type"] == "json_invalid":
             raise LineProblem(f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.") from problem
         said = _SENTENCES.get(first["type"], f"is not as it should be: {first['msg'][0].lower()}{first['msg'][1:]}")

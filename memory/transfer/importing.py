@@ -29,6 +29,7 @@ STALLED_AFTER = dt.timedelta(minutes=3)
 MOST_STALLED = 20
 
 Status = ImportJob.Status
+_UNFINISHED = (Status.CHECKING, Status.WAITING, Status.WORKING)
 HandOver = Callable[[uuid.UUID], None]
 
 
@@ -108,10 +109,11 @@ def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) 
     ``Conflict`` if it is at its end."""
     principal.require("operator")
     import_get(job_id, principal=principal)
-    job = import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
-    if job.status != Status.CANCELLED or job.finished_at != now:
-        raise Conflict(f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.")
-    return job
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status not in _UNFINISHED:
+            raise Conflict(f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.")
+        return import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
 
 
 def import_get(job_id: uuid.UUID, *, principal: Principal) -> ImportJob:
@@ -167,7 +169,7 @@ def import_finish(
     """Bring an import to its end, once, and journal it if it had begun. Two statements and the journal."""
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status in (Status.CHECKING, Status.WAITING, Status.WORKING):
+        if job.status in _UNFINISHED:
             begun = job.status == Status.WORKING
             job.status, job.finished_at, job.failure = status, now, failure or job.failure
             job.save(update_fields=["status", "finished_at", "failure"])

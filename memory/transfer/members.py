@@ -97,7 +97,7 @@ _TYPES: dict[type[Any], Any] = {
     models.DateTimeField: AwareDatetime,
     models.BooleanField: bool,
     models.FloatField: Annotated[float, Field(allow_inf_nan=False)] | Literal["Infinity", "-Infinity"],
-    models.JSONField: Any,
+    models.JSONField: dict[str, Any] | list[Any],
     models.PositiveBigIntegerField: _integer(0, MAX_NUMBER),
     models.PositiveSmallIntegerField: _integer(0, 2**15 - 1),
     models.PositiveIntegerField: _integer(0, 2**31 - 1),

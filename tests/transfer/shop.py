@@ -103,7 +103,7 @@ def derived() -> dict[str, list[str]]:
 def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     """Fill a store with everything that an export can hold, by the ways that fill one, and return some ids by name."""
     agent, operator = cast.agent, cast.operator
-    made: dict[str, Any] = {"past": days_live(cast, clock, days=24, runs_from=12)}
+    made: dict[str, Any] = {"past": days_live(cast, clock, days=14, runs_from=8)}
     made["undone"] = _run_undone(cast)
     made |= history_make(cast)
     told: dict[str, Any] = {"author": "ops", "now": clock.now}
@@ -196,7 +196,8 @@ def _long_history(made: dict[str, Any]) -> None:
     Revision.objects.bulk_create(
         Revision(
             id=uuid.uuid5(topic.pk, str(seq)), field=field, seq=seq,
-            value=f"{ODD} of Rumpelstilzchen{seq}" if seq < 1201 else ODD, valid_from=first.valid_from, recorded_at=first.recorded_at + dt.timedelta(seconds=seq),
+            value=f"{ODD} of Rumpelstilzchen{seq}" if seq < 1201 else ODD,
+            valid_from=first.valid_from, recorded_at=first.recorded_at + dt.timedelta(seconds=seq),
         )
         for seq in range(2, 1202)
     )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Files that are cut off, garbled, another's or a newer MemState's: a sentence that says where, and nothing changes."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from memory.access.principal import SYSTEM
+from memory.domain.errors import MemoryProblem
+from memory.transfer.importing import import_start
+from tests.cast import Caller
+from tests.forgetting.shop import dump
+from tests.transfer.shop import ended, exported, lines
+
+pytestmark = pytest.mark.django_db
+
+
+def told(**members: Any) -> Callable[[bytes], bytes]:
+    """Change members of the line of the topic; a name with a dot is of the first of the list."""
+
+    def change(content: bytes) -> bytes:
+        found = lines(content)
+        at = next(place for place, line in enumerate(found) if line.startswith(b'{"type":"topic"'))
+        topic = json.loads(found[at])
+        for name, value in members.items():
+            holder, _, own = name.rpartition("__")
+            (topic[holder][0] if isinstance(topic.get(holder), list) else topic.get(holder, topic))[own] = value
+        found[at] = json.dumps(topic).encode() + b"\n"
+        return b"".join(found)
+
+    return change
+
+
+def swapped(content: bytes) -> bytes:
+    found = lines(content)
+    return ended([found[0], *lines(content, "link"), *lines(content, "topic")])
+
+
+FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "nothing": (lambda _all: b"", "The file is empty"),
+    "a picture": (lambda _all: b"\x89PNG\r\n\x1a\n\x00\xff", "no export of MemState"),
+    "text": (lambda _all: b"Dear diary,\n", "no export of MemState"),
+    "json of another system": (lambda _all: b'{"results": []}\n', "no export of MemState"),
+    "a type of another system": (lambda _all: b'{"type":"message","text":"a"}\n', 'begins with {"type":"memstate"'),
+    "a newer format": (lambda all_: all_.replace(b'"version":1', b'"version":2', 1), "newer MemState, in the format 2"),
+    "no format": (lambda all_: all_.replace(b'"version":1', b'"version":null', 1), "does not say in which format"),
+    "cut off at a line": (lambda all_: b"".join(lines(all_)[:-1]), r"breaks off after line \d"),
+    "cut off within a line": (lambda all_: all_[:-60], r"Line \d+"),
+    "cut off at its first line": (lambda all_: lines(all_)[0], "breaks off after line 1"),
+    "a line taken out": (lambda all_: b"".join(lines(all_)[:2] + lines(all_)[3:]), r"says that it has \d+ lines"),
+    "a line too much": (lambda all_: all_ + lines(all_, "topic")[0], "more after the line that ends"),
+    "an empty line": (lambda all_: all_.replace(b"\n", b"\n\n", 1), "Line 2 is empty"),
+    "not utf-8": (lambda all_: all_.replace("Wörter".encode(), b"W\xf6rter"), "This is not JSON"),
+    "half a surrogate": (lambda all_: all_.replace("Wörter".encode(), b"W\\ud800rter"), "This is not JSON"),
+    "a nul": (lambda all_: all_.replace("Wörter".encode(), b"W\\u0000rter"), "NUL character"),
+    "a bracket lost": (lambda all_: all_.replace(b'"fields":[{', b'"fields":[', 1), "This is not JSON"),
+    "an unknown sort": (lambda all_: all_.replace(b'"type":"link"', b'"type":"knot"'), "no sort of line 'knot'"),
+    "out of order": (swapped, "has no place behind"),
+    "an unknown member": (told(mood="good"), "The member mood of this topic is not known"),
+    "a member missing": (lambda all_: all_.replace(b'"summary":', b'"sumary":', 1), "of this topic"),
+    "a number as text": (told(vitality__salience="high"), "The member vitality.salience of this topic"),
+    "no number at all": (told(vitality__salience=None), "The member vitality.salience of this topic"),
+    "an unknown rung": (told(rung=7), "The member rung of this topic"),
+    "no id": (told(id="7"), "The member id of this topic"),
+    "a day without a time": (told(created_at="2026-01-01"), "The member created_at of this topic"),
+    "too long a title": (told(title="x" * 1001), "The member title of this topic"),
+    "no scope": (told(scope="user/alice"), "is no scope"),
+    "a scope with a blank": (told(scope="/user alice"), "scope segment"),
+    "a gap in a history": (told(fields__last_seq=3), "have a gap"),
+    "two fields of a name": (
+        lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_), "same name",
+    ),
+    "too great a number": (lambda all_: re.sub(rb'k","id":\d+', b'k","id":9' + b"9" * 16, all_), "of this link"),
+    "no journal": (lambda all_: re.sub(rb'"after":\{[^}]*\}', b'"after":null', all_), "The member after of"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_gets_a_sentence_and_changes_nothing(name: str, agent: Caller, tmp_path: Path) -> None:
+    one = agent.remember("Wörter", values={"city": "Oslo"})
+    agent.ingest("extend_topic", topic_id=one, edges=[{"to_topic_id": one, "kind": "itself"}])
+    damage, sentence = FILES[name]
+    content = exported()
+    damaged = damage(content)
+    assert damaged != content
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(damaged)
+    before = dump()
+    with pytest.raises(MemoryProblem, match=sentence) as refused:
+        import_start(path, principal=SYSTEM, now=timezone.now())
+    assert len(refused.value.sentence) < 400
+    assert dump() == before
+
+
+def test_the_command_says_so_too(agent: Caller, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent.remember("Wörter")
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(exported()[:-60])
+    before = dump()
+    for more in ((), ("--dry-run",)):
+        with pytest.raises(CommandError, match=r"breaks off|not JSON"):
+            call_command("import", str(path), *more)
+    assert dump() == before
+
+
+def test_a_file_that_is_not_there_is_no_failure_of_the_program(db: None, tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(CommandError, match="cannot be read"):
+            call_command("import", str(path))
+        with pytest.raises(CommandError, match="cannot be read"):
+            call_command("import", str(path), "--dry-run")

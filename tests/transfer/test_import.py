@@ -1,0 +1,275 @@
+"""Importing into a store that is not empty, again, in parts, by whoever may; and what comes of it."""
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from memory import jobs
+from memory.access.principal import SYSTEM, Principal
+from memory.command.purge import topics_purge
+from memory.command.verify import erasure_verify
+from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.forgetting.runs import run_take_back
+from memory.models import AuditEvent, ForgetRun, ImportJob, Link, PolicyVersion, Topic
+from memory.transfer import lines as lines_room
+from memory.transfer import work as work_room
+from memory.transfer.check import import_check
+from memory.transfer.importing import (
+    import_cancel,
+    import_confirm,
+    import_get,
+    import_offer,
+    import_start,
+    imports_count,
+    imports_list,
+    imports_stalled,
+)
+from memory.transfer.work import import_work
+from tests.cast import Caller, Cast, Clock, principal_like
+from tests.forgetting.shop import dump, policy_put
+from tests.transfer.shop import brought, emptied, ended, exported, lines, rich
+
+pytestmark = pytest.mark.django_db
+
+ALICE = Principal("person:alice", "Alice", "operator", "/user/alice")
+# What an import writes about itself.
+OWN = ("memory_importjob", "memory_importedtopic", "memory_auditevent")
+
+
+def told(content: bytes, sort: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines(content, sort)]
+
+
+def plain(content: bytes) -> dict[str, Any]:
+    """Topics by id without what depends on the store around them: whether they wait to be compared, and numbers."""
+    found = {}
+    for topic in told(content, "topic"):
+        del topic["looked"]
+        for summary in [summary for field in topic["fields"] for summary in field["summaries"]]:
+            del summary["id"]
+        found[topic["id"]] = topic
+    return found
+
+
+def edges(content: bytes) -> set[tuple[str, str, str]]:
+    return {(link["source_id"], link["target_id"], link["kind"]) for link in told(content, "link")}
+
+
+def all_undone(clock: Clock) -> bytes:
+    """Return what the store is once all runs are taken back; it stays as it is."""
+    with transaction.atomic():
+        for run in ForgetRun.objects.filter(status="done", applied__gt=0).order_by("-created_at", "-id"):
+            run_take_back(run.pk, principal=SYSTEM, reason="all of it", now=clock.now)
+        content = exported()
+        transaction.set_rollback(True)
+    return content
+
+
+def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    made = rich(cast, clock)
+    whole, undone = exported(), all_undone(clock)
+    emptied()
+    # A store with a life of its own: numbers are taken, topics and links to them, a policy, and a part of the file.
+    brought(_part(whole, "/people"), tmp_path)
+    for number in range(5):
+        own = cast.agent.remember(f"Own {number}")
+        cast.agent.ingest("extend_topic", topic_id=own, edges=[{"to_topic_id": own, "kind": "itself"}])
+        cast.agent.query(f"own {number}")
+    jobs.upkeep()
+    cast.agent.patch(f"/v1/topics/{made['fact']}", {"title": "Changed here", "reason": "x"}).ok()
+    policy_put(cast.operator, "/work", half_life_days=3)
+    before = plain(exported())
+    path = tmp_path / "whole"
+    path.write_bytes(whole)
+    report = import_check(path, principal=SYSTEM, now=clock.now)
+    rows = dump()
+    assert not report.problems
+    assert dump() == rows
+    job = brought(whole, tmp_path)
+    # What was said before is what came of it.
+    assert job.counts == report.sorts
+    after = exported()
+    here = plain(after)
+    assert {topic_id: here[topic_id] for topic_id in before} == before
+    assert PolicyVersion.objects.filter(scope="/work").count() == 1
+    assert job.counts["policy"] == {"brought": 3, "there": 1}
+    new = plain(whole).keys() - before.keys()
+    assert len(new) == job.counts["topic"]["brought"] > 20
+    assert {topic_id: here[topic_id] for topic_id in new} == {topic_id: plain(whole)[topic_id] for topic_id in new}
+    assert edges(after) >= {edge for edge in edges(whole) if new & set(edge[:2])}
+    # The numbers in the journal were moved with the rows: taking back does here what it would have done there.
+    taken = all_undone(clock)
+    there, now = plain(undone), plain(taken)
+    assert {topic_id: now[topic_id] for topic_id in new} == {topic_id: there[topic_id] for topic_id in new}
+    assert {edge for edge in edges(taken) if new & set(edge)} == {edge for edge in edges(undone) if new & set(edge)}
+    # And once more brings nothing at all.
+    rows = dump(*OWN)
+    again = brought(whole, tmp_path)
+    assert {why for counts in again.counts.values() for why in counts} <= {"there", "erased", "missing", "chain"}
+    assert dump(*OWN) == rows
+
+
+def _part(whole: bytes, scope: str) -> bytes:
+    """The lines of what lies at a scope, as somebody with a filter would pick them: whole topics, and nothing else."""
+    kept = [line for line in lines(whole, "topic") if f'"scope":"{scope}'.encode() in line]
+    return ended([lines(whole)[0], *kept])
+
+
+def test_what_was_erased_here_does_not_come_back(cast: Cast, tmp_path: Path) -> None:
+    agent, operator = cast.agent, cast.operator
+    ids = [agent.remember(f"Guest {n} of the feast", values={"mail": f"guest{n}@feast.example"}) for n in range(3)]
+    agent.ingest("extend_topic", topic_id=ids[1], edges=[{"to_topic_id": ids[0], "kind": "knows"}],
+                 fields=[{"name": "friend", "value": "somebody", "ref_topic_id": ids[0]}])  # fmt: skip
+    agent.query("guest0@feast.example")
+    cast.reader.topic(ids[0])
+    operator.post(f"/v1/topics/{ids[0]}/archive", {"reason": "guest0@feast.example left"}).ok()
+    content = exported()
+    topics_purge([uuid.UUID(ids[0])], principal=SYSTEM, reason="asked for", now=timezone.now())
+    kept = dump(*OWN)
+    again = brought(content, tmp_path)
+    assert again.counts["topic"] == {"erased": 1, "there": 2}
+    assert {sort for sort, counts in again.counts.items() if "erased" in counts} == {
+        "topic", "action", "access", "audit", "link",
+    }  # fmt: skip
+    assert dump(*OWN) == kept
+    assert erasure_verify().ok
+
+
+def test_receipts_come_only_where_they_go_on(cast: Cast, tmp_path: Path) -> None:
+    def purge(word: str) -> None:
+        topics_purge([uuid.UUID(cast.agent.remember(f"The {word} of the {word}"))], principal=SYSTEM, reason="x",
+                     now=timezone.now())  # fmt: skip
+
+    purge("amber")
+    first = exported()
+    purge("birch")
+    second = exported()
+    emptied()
+    brought(first, tmp_path)
+    # The same chain, longer by one.
+    assert brought(second, tmp_path).counts["receipt"] == {"brought": 1, "there": 1}
+    assert (erasure_verify().ok, erasure_verify().chain.count) == (True, 2)
+    emptied()
+    purge("cedar")
+    job = brought(second, tmp_path)
+    assert (job.counts["receipt"], job.counts["audit"]) == ({"chain": 2}, {"brought": 2, "missing": 2})
+    assert (erasure_verify().ok, erasure_verify().chain.count) == (True, 1)
+
+
+def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Path) -> None:
+    inside = cast.alice.remember("Mine", scope="/user/alice/notes")
+    outside = cast.agent.remember("Not mine", edges=[{"to_topic_id": inside, "kind": "near"}])
+    whole, part = exported(), exported(scope="/user/alice")
+    assert exported(ALICE) == part
+    with pytest.raises(NotVisible):
+        exported(ALICE, scope="/user")
+    emptied()
+    path = tmp_path / "whole"
+    path.write_bytes(whole)
+    with pytest.raises(ValueRefused, match=r"Line \d+: This lies in /, outside /user/alice"):
+        import_start(path, principal=ALICE, now=timezone.now())
+    assert not ImportJob.objects.exists()
+    job = brought(part, tmp_path, ALICE)
+    assert [str(topic.pk) for topic in Topic.objects.all()] == [inside]
+    # A link into what is not theirs is as one to what is not there.
+    stolen = lines(whole, "link")[0].replace(outside.encode(), str(uuid.uuid4()).encode())
+    more = lines(part, "topic")[0].replace(inside.encode(), str(uuid.uuid4()).encode())
+    assert brought(ended([lines(part)[0], more, stolen]), tmp_path, ALICE).counts["link"] == {"missing": 1}
+    assert Link.objects.count() == 0
+    stranger = Principal("x", "x", "operator", "/user/bob")
+    with pytest.raises(NotVisible):
+        import_get(job.pk, principal=stranger)
+    assert imports_count(principal=stranger, at_most=9) == 0
+    assert imports_count(principal=ALICE, at_most=9) == imports_count(principal=SYSTEM, at_most=9) == 2
+
+
+@pytest.mark.parametrize("role", ["reader", "agent"])
+def test_only_operators_export_and_import(agent: Caller, role: str, tmp_path: Path) -> None:
+    agent.remember("Something")
+    path = tmp_path / "file"
+    path.write_bytes(exported())
+    caller = principal_like(role)
+    for call in (
+        lambda: exported(caller), lambda: import_check(path, principal=caller, now=timezone.now()),
+        lambda: import_start(path, principal=caller, now=timezone.now()),
+        lambda: import_offer(path, principal=caller, now=timezone.now(), hand_over=_nobody),
+    ):  # fmt: skip
+        with pytest.raises(NotAllowed):
+            call()
+
+
+def stepped(job: ImportJob, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker do so many steps of an import, and be gone."""
+    left = iter(range(steps))
+    real = work_room._step
+
+    def step(*args: Any, **named: Any) -> bool:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return real(*args, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_room, "_step", step)
+        with pytest.raises(KeyboardInterrupt):
+            import_work(job.pk, clock=timezone.now, seconds=600)
+
+
+def _nobody(_job: uuid.UUID) -> None:
+    pass
+
+
+def test_an_offered_file_is_checked_and_waits_for_a_yes(
+    agent: Caller, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        agent.remember(f"Topic {number}")
+    content = exported()
+    emptied()
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    clock.stop()
+    job = import_offer(path, principal=SYSTEM, now=clock.now, hand_over=_nobody)
+    with pytest.raises(Conflict, match="does not wait"):
+        import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
+    assert jobs.import_continue(str(job.pk)) == "waiting"
+    job.refresh_from_db()
+    assert job.report["sorts"] == {"topic": {"brought": 30}, "audit": {"brought": 30}}
+    assert not Topic.objects.exists()
+    import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
+    # A few steps, then somebody stops it.
+    monkeypatch.setattr(lines_room, "LINES", 10)
+    stepped(job, 3, monkeypatch)
+    assert Topic.objects.count() == 20
+    assert imports_stalled(now=clock.now) == []
+    assert imports_stalled(now=clock.forward(minutes=4)) == [job.pk]
+    import_cancel(job.pk, principal=SYSTEM, now=clock.now)
+    with pytest.raises(Conflict, match="cancelled"):
+        import_cancel(job.pk, principal=SYSTEM, now=clock.now)
+    # The same file goes on where it was, under a number of its own.
+    follower = import_start(path, principal=SYSTEM, now=clock.now)
+    assert import_work(follower.pk, clock=timezone.now, seconds=600).status == "done"
+    assert exported() == content
+    found, following = imports_list(principal=SYSTEM, cursor=None, limit=1)
+    assert [each.pk for each in found] == [follower.pk]
+    assert [each.pk for each in imports_list(principal=SYSTEM, cursor=following, limit=1)[0]] == [job.pk]
+
+
+def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_path: Path) -> None:
+    agent.remember("Something")
+    path = tmp_path / "file"
+    path.write_bytes(exported())
+    emptied()
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    path.write_bytes(path.read_bytes().replace(b"Something", b"Otherwise"))
+    job = import_work(job.pk, clock=timezone.now, seconds=60)
+    assert (job.status, job.failure) == ("failed", "The file is not the one that was checked any more.")
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    path.unlink()
+    assert "import it again" in import_work(job.pk, clock=timezone.now, seconds=60).failure
+    assert not Topic.objects.exists()
+    assert AuditEvent.objects.filter(action="import_failed").count() == 2
