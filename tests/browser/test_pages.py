@@ -15,7 +15,11 @@ from memory.access.principal import SYSTEM
 from memory.command.filters import ForgetFilter
 from memory.command.listing import forget_list
 from memory.command.purge import topics_purge
-from memory.models import ApiKey, DuplicatePair, ForgetRun, Topic
+from memory.domain.identifiers import uuid7
+from memory.models import ApiKey, Conversation, DuplicatePair, ForgetRun, StudyJob, Topic
+from memory.transfer.importing import import_offer
+from memory.transfer.uploads import uploads_folder
+from memory.transfer.work import import_work
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled, shifts
 from tests.cast import Caller, in_process, secret_of
@@ -44,6 +48,8 @@ def url_of(address: Address) -> str:
         "topic_id": topic.pk,
         "run_id": ForgetRun.objects.filter(status="done", event="cron", applied__gt=0).latest("created_at").pk,
         "key_id": ApiKey.objects.order_by("created_at")[0].pk,
+        "conversation_id": Conversation.objects.get().pk,
+        "place": 1,
         "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
         "schedule_id": Schedule.objects.get(func="memory.jobs.upkeep").pk,
         **forgotten(address.arguments),
@@ -61,6 +67,19 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
         text = {"content": "Mara lives in Oslo. She has a cat.", "scope": "/extracted", "store": True}
         agent = Caller(in_process, secret_of("agent"))
         return {"extraction_id": agent.post("/v1/extract?background=1", text).json["job_id"]}
+    if "import_id" in asked:
+        # Checked, with something to lose, and not brought yet.
+        file = uploads_folder() / "memories.json"
+        file.write_text('[{"memory": "Ida plays the hurdy-gurdy", "hash": "5d41", "user_id": "ida"}]')
+        made = import_offer(file, principal=SYSTEM, now=now, hand_over=lambda _job: None, source="mem0", scope="/ida")
+        return {"import_id": import_work(made.pk, clock=timezone.now, seconds=60).pk}
+    if "study_id" in asked:
+        study = StudyJob.objects.create(
+            id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation=Conversation.objects.get(), scope="/",
+            actor="test", identity="test", role="operator", principal_scope="/", part_chars=6000, segments=4, done=1,
+            created_at=now, moved_at=now,
+        )  # fmt: skip
+        return {"study_id": study.pk}
     if "receipt_id" in asked:
         # Nothing of the demo: a purge reaches every copy of it, the one too that is put back before each test.
         made = Caller(in_process, secret_of("agent")).remember("A letter nobody should have kept")

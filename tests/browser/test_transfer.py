@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from memory import jobs
-from memory.models import ImportJob
+from memory.models import ImportJob, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.test_pages import findings
 from tests.browser.watch import overflow, settled
@@ -64,6 +64,7 @@ def test_an_export_is_downloaded_and_is_all_there_when_it_comes_back(page: Page,
     expect(page.get_by_role("button", name=re.compile("^Bring"))).to_have_count(0)
     page.get_by_role("button", name="Remove the file").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("nothing was brought")
+    settled(page)
 
 
 def test_memories_of_mem0_are_checked_brought_and_found(page: Page, tmp_path: Path) -> None:
@@ -76,11 +77,13 @@ def test_memories_of_mem0_are_checked_brought_and_found(page: Page, tmp_path: Pa
     assert not findings_of(page)
     page.get_by_role("button", name="Bring 2 topics").click()
     work(page, "2 topics brought")
+    assert set(Topic.objects.filter(kind="memory").values_list("scope__path", flat=True)) == {"/brought/user/ida"}
     page.goto("/lookup/?q=hurdy-gurdy")
     expect(page.get_by_role("main")).to_contain_text("Ida plays the hurdy-gurdy on Sundays")
     upload(page, file, scope="/brought")
     work(page, "There is nothing to bring")
     expect(page.get_by_role("main")).to_contain_text("This very file was imported")
+    settled(page)
 
 
 def findings_of(page: Page) -> list[str]:

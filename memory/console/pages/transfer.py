@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.template.defaultfilters import filesizeformat
 from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
@@ -23,7 +24,7 @@ from memory.console.upload import FolderUpload
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.health import worker_check
 from memory.models import ImportJob
-from memory.transfer.export import export_count, store_export
+from memory.transfer.export import export_size, store_export
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import (
     import_cancel,
@@ -46,7 +47,7 @@ AT_WORK = (Status.CHECKING, Status.WORKING)
 
 def _sources() -> list[tuple[str, str]]:
     return [
-        ("", "Find out by itself"), (FORMAT, "An export of MemState"),
+        ("", "Find out from the file"), (FORMAT, "An export of MemState"),
         *((name, source.title[:1].upper() + source.title[1:]) for name, source in SOURCES.items()),
     ]  # fmt: skip
 
@@ -56,6 +57,10 @@ class ExportForm(forms.Form):
 
     scope = ScopeField(required=False, help_text="Nothing for the whole store.")
     vectors = forms.BooleanField(required=False, label="With vectors")
+
+    def __init__(self, data: Any = None) -> None:
+        # Beside the form of an import, which has a scope too.
+        super().__init__(data, auto_id="export_%s")
 
 
 class ReadingForm(forms.Form):
@@ -83,11 +88,16 @@ def transfer(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=OPERATOR)
 def transfer_size(request: ConsoleRequest) -> HttpResponse:
-    """Say how many lines an export of a scope has. A statement for each sort of line."""
+    """Say how many lines an export has, and about how large it is. Two statements for each sort of line."""
     form = ExportForm(request.GET)
-    scope = form.cleaned_data["scope"] if form.is_valid() else ""
-    count = export_count(principal=request.principal, scope=scope or None)
-    return count_words(request, lambda _most: count, "line")
+    wanted: dict[str, Any] = form.cleaned_data if form.is_valid() else {}
+    count, size = export_size(
+        principal=request.principal, scope=wanted.get("scope") or None, vectors=bool(wanted.get("vectors"))
+    )
+    said = f"{count:,} lines, about {filesizeformat(size)}"
+    if request.htmx:
+        return HttpResponse(said, content_type="text/plain; charset=utf-8")
+    return show(request, "count.html", {"said": said, "query": request.GET.urlencode()})
 
 
 @page(get=OPERATOR)
@@ -229,9 +239,10 @@ def _import_page(
     request: ConsoleRequest, job: ImportJob, *, form: forms.Form | None = None, status: int = 200
 ) -> HttpResponse:
     report = ImportReport.of(job.report) if job.report else None
+    rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
     context = {
-        "job": job, "report": report, "worker": _worker(job), "at_work": job.status in AT_WORK,
-        "rows": _rows(job.counts or (report.sorts if report else {})), "brings": _brings(report),
+        "job": job, "report": report, "worker": _worker(job), "at_work": job.status in AT_WORK, "rows": rows,
+        "left": any(row["left"] for row in rows), "brings": _brings(report),
         "before": import_before(job), "again": _again(job), "known": report is not None and report.total(THERE) > 0,
         "form": form or ReadingForm(initial={"source": job.source, "scope": job.scope}),
     }  # fmt: skip
@@ -246,7 +257,10 @@ def _again(job: ImportJob) -> bool:
 def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     """Return a row for each sort of line, with what is brought, what is there and what is left out and why."""
     rows = []
-    for sort, counts in sorts.items():
+    order = list(SORTS)
+    for sort, counts in sorted(
+        sorts.items(), key=lambda each: order.index(each[0]) if each[0] in SORTS else len(order)
+    ):
         left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
         rows.append({
             "noun": SORTS.get(sort, (sort, f"{sort}s"))[1], "brought": counts.get(BROUGHT, 0),

@@ -68,7 +68,7 @@ class Mem0(Importer):
     """A list of memories."""
 
     name = "mem0"
-    title = "mem0"
+    title = "memories of mem0"
     noun = "memory"
     nouns = "memories"
 
