@@ -5,6 +5,8 @@ tools give back is framed as data each time, with a mark of the conversation tha
 """
 
 import json
+import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 from django.conf import settings
 
 from memory.llm.asking import Purpose, asking, framed, mark_make, message_ask, storable
+from memory.llm.wire import Resting
 
 # Longer dialogues lose the oldest results of tools: small models forget the beginning anyway, and some refuse.
 MAX_DIALOGUE = 160_000
@@ -77,8 +80,19 @@ def dialogue_turn(
              "function": {"name": each.name, "description": each.description, "parameters": dict(each.parameters)}}
             for each in tools
         ]  # fmt: skip
-    with asking(purpose, within, model=model) as call:
-        message = message_ask(members, call, model=model)
+    until = time.monotonic() + (settings.MEMSTATE_LLM_TIMEOUT_SECONDS if within is None else within)
+    while True:
+        try:
+            with asking(purpose, max(0.0, until - time.monotonic()), model=model) as call:
+                message = message_ask(members, call, model=model)
+            break
+        except Resting as problem:
+            # Somebody else was told to wait; whoever has the time waits too, and is not turned away.
+            wait = (problem.wait or 0.0) * (1 + random.random() / 10)  # noqa: S311
+            cap = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS
+            if not problem.limited or wait > cap or wait >= until - time.monotonic():
+                raise
+            time.sleep(wait)
     return ModelTurn(storable(message["content"]).strip(), _calls(message.get("tool_calls")))
 
 

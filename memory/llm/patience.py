@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from prometheus_client import Counter, Histogram
 
-from memory.llm.wire import ModelProblem, ModelUnavailable, ModelUnusable, RateLimited
+from memory.llm.wire import ModelProblem, ModelUnusable, RateLimited, Resting
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ _lock = threading.Lock()
 _failures = 0
 # Until when nobody asks, by the monotonic clock.
 _rests_until = 0.0
+# Whether it asked for that itself.
+_limited = False
 
 
 @contextmanager
@@ -70,17 +72,16 @@ def _admit(now: float) -> None:
     global _rests_until
     with _lock:
         if now < _rests_until:
-            raise ModelUnavailable(
-                "The language model failed lately and is left alone for a while.", kind="rests", wait=_rests_until - now
-            )
+            raise Resting(_rests_until - now, limited=_limited)
         if _failures >= FAILURES_IN_A_ROW:
             _rests_until = now + _pause()
 
 
 def _failed(problem: ModelProblem) -> None:
-    global _failures, _rests_until
+    global _failures, _limited, _rests_until
     with _lock:
         _failures += 1
+        _limited = isinstance(problem, RateLimited)
         pause = _pause() if _failures >= FAILURES_IN_A_ROW else 0.0
         if isinstance(problem, RateLimited):
             # It said when it will answer again.

@@ -61,6 +61,16 @@ class RateLimited(ModelUnavailable):
         super().__init__("The language model asks to be left alone for a while.", wait=wait)
 
 
+class Resting(ModelUnavailable):
+    """It is not asked at present, since it has failed lately, or (``limited``) has asked to be left alone so long."""
+
+    kind = "rests"
+
+    def __init__(self, wait: float, *, limited: bool) -> None:
+        super().__init__("The language model failed lately and is left alone for a while.", wait=wait)
+        self.limited = limited
+
+
 class Stumbled(ModelUnavailable):
     """An error of the moment: the endpoint is in trouble, or the connection broke. Worth one more try."""
 

@@ -20,6 +20,8 @@ Clock = Callable[[], dt.datetime]
 _SHORT = 1_000
 _LONG = 8_000
 _MOST_NEIGHBORS = 20
+# Of one topic, where many are told, and where it is told alone.
+_MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
 
 
 class QueryArguments(Arguments):
@@ -103,11 +105,16 @@ def _cut(text: object, most: int) -> object:
     return f"{text[:most]}…" if isinstance(text, str) and len(text) > most else text
 
 
+def _fields(fields: list[dict[str, Any]], most: int, longest: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"fields": {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most]}}
+    return told | {"fields_left_out": len(fields) - most} if len(fields) > most else told
+
+
 def _bundle(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "topic_id": found["topic_id"], "title": found["title"], "summary": _cut(found["summary"], _SHORT),
         "kind": found["topic_kind"],
-        "fields": {each["name"]: _cut(each["current"]["value"], _SHORT) for each in found["fields"] if each["current"]},
+        **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _SHORT),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "title": each["title"]}
             for each in found["neighbors"][:_MOST_NEIGHBORS]
@@ -120,7 +127,7 @@ def _detail(topic: dict[str, Any]) -> dict[str, Any]:
         "topic_id": topic["topic_id"], "title": topic["title"], "summary": _cut(topic["summary"], _LONG),
         "kind": topic["topic_kind"], "scope": topic["scope"], "stands": topic["rung"],
         "categories": topic["categories"], "created_at": topic["created_at"].isoformat(),
-        "fields": {each["name"]: _cut(each["current"]["value"], _LONG) for each in topic["fields"]},
+        **_fields(topic["fields"], _MOST_FIELDS_ALONE, _LONG),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
             for each in topic["neighbors"][:_MOST_NEIGHBORS]

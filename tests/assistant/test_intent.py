@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memory.assistant import chat
 from memory.assistant.intent import intent_by_rule, intent_find
 from tests.assistant.talk import say
 from tests.cast import Caller
@@ -57,6 +58,16 @@ def test_where_the_model_is_of_no_help_the_rule_answers(agent: Caller, model: Mo
         model.answers(failure, *([failure] if failure.status == 200 and failure in _TWICE else []), "Well.")
         reply = say(agent, text).ok()
         assert (reply["intent"], reply["intent_source"], reply["reply"]) == (intent, "rule", "Well.")
+
+
+def test_a_rate_limit_that_outlasts_the_question_holds_up_the_answer_and_does_not_refuse_it(
+    agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(chat, "SECONDS", 0.2)
+    model.answers(server.limited(after=0.5), "Well.")
+    reply = say(agent, "Remember Anna.").ok()
+    assert (reply["intent"], reply["intent_source"], reply["reply"]) == ("ingest", "rule", "Well.")
+    assert model.chats[1].at - model.chats[0].at >= 0.5
 
 
 _TWICE = [server.malformed(), server.said({"intent": "purge"})]

@@ -120,6 +120,21 @@ def test_a_rate_limit_says_when_to_ask_again(model: Model):
     assert (raised.value.kind, 200 < (raised.value.wait or 0) <= 300) == ("rests", True)
 
 
+def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model):
+    model.answers(server.limited(after=0.4), "Well.")
+    with pytest.raises(ModelUnavailable):
+        turn(within=0.2)
+    begun = model.chats[0].at
+    assert turn(within=2.0).text == "Well."
+    assert model.chats[1].at - begun >= 0.4
+    # After failures of another sort nobody is made to wait.
+    model.answers(server.failing(500))
+    for _time in range(FAILURES_IN_A_ROW + 1):
+        with pytest.raises(ModelUnavailable) as raised:
+            turn(within=100.0)
+    assert raised.value.kind == "rests"
+
+
 def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model, settings: Any):
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.1
     model.answers(*[server.slow()] * 4, server.failing(404))
