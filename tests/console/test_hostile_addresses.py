@@ -18,7 +18,7 @@ from memory.console.pages.lookup import AgentForm
 from memory.console.policy_form import MEMBERS
 from memory.domain.cursors import MOST_CURSOR
 from memory.domain.knobs import KNOBS
-from tests.cast import Caller
+from tests.cast import cast_make, in_process
 from tests.console.crowd import Crowd, crowd_make
 from tests.console.people import account_make, body_of, client_of
 from tests.console.table import QUERIES, Address, addresses
@@ -64,9 +64,9 @@ CURSORS = tuple(dict.fromkeys(cursors()))
 SORTED = {"archived": ("archived", "score", "title"), "lookup": ("created", "salience", "used", "best")}
 
 
-@pytest.fixture
-def crowd(operator: Caller) -> Crowd:
-    return crowd_make(operator, 2)
+@pytest.fixture(scope="module")
+def crowd(lasting: None) -> Crowd:
+    return crowd_make(cast_make(in_process).operator, 2)
 
 
 @pytest.fixture(params=[each for each in addresses() if each.roles and "GET" in each.roles], ids=str)
