@@ -86,10 +86,11 @@ def study_work(job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: Ha
     ``studies_stalled`` tells when it is over.
     """
     until, more, first = time.monotonic() + seconds, True, True
+    cuts: list[tuple[int, int]] = []
     with _alone(job_id) as alone:
         # One step at least, so that a turn that is too short comes forward too.
         while alone and more and (first or time.monotonic() < until):
-            more, first = _forward(job_id, clock=clock, until=until), False
+            more, first = _forward(job_id, clock=clock, until=until, cuts=cuts), False
     # Once the job is free: who takes it up may be there at once, and who came meanwhile, after a resume, was sent away.
     job = StudyJob.objects.get(pk=job_id)
     due = job.not_before is None or job.not_before <= clock()
@@ -98,8 +99,8 @@ def study_work(job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: Ha
     return job
 
 
-def _forward(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
-    """Wait, or do the next step; return whether this turn has more to do."""
+def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]]) -> bool:
+    """Wait, or do the next step; return whether this turn has more to do. ``cuts`` are found once a turn."""
     job = StudyJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
         return False
@@ -115,20 +116,22 @@ def _forward(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
         taken = StudyJob.objects.filter(pk=job_id, status=Status.WORKING)
         taken.update(not_before=None, moved_at=clock(), phase=job.phase)
     try:
-        return _step(job, clock=clock)
+        return _step(job, clock=clock, cuts=cuts)
     except Exception as problem:
         _failure_note(job_id, problem, now=clock())
         raise
 
 
-def _step(job: StudyJob, *, clock: Clock) -> bool:
+def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
     principal = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
     step: Step
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
         if content is None:
             return _fail(job, ERASED, now=clock())
-        step = Part(job, content, parts_cut(content, at_most=job.part_chars), principal=principal, now=clock())
+        if not cuts:
+            cuts.extend(parts_cut(content, at_most=job.part_chars))
+        step = Part(job, content, cuts, principal=principal, now=clock())
     else:
         step = Placing(job, principal=principal, clock=clock)
     end = End("empty", True) if step.empty() else end_of(_spoken(job, step), tries=job.tries)

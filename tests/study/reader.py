@@ -83,7 +83,8 @@ def placing(asked: Asked) -> Step:
     wanted = [(topic, name) for topic in topics for name in (topic["title"], topic["fields"].get("city")) if name]
     match rounds_of(asked):
         case 0:
-            return calling(*(("query", {"q": name, "kinds": ["person", "city"]}) for _topic, name in wanted))
+            asks = {"kinds": ["person", "city"], "top_k": 3}
+            return calling(*(("query", {"q": name, **asks}) for _topic, name in wanted))
         case 1:
             calls: list[tuple[str, Any]] = []
             for (topic, name), found in zip(wanted, asked.results, strict=True):
@@ -91,8 +92,8 @@ def placing(asked: Asked) -> Step:
                 if same is None:
                     continue
                 if same["kind"] == "city":
-                    asks = {"from_topic_id": topic["topic_id"], "to_topic_id": same["topic_id"], "kind": "lives_in"}
-                    calls.append(("link", asks))
+                    link = {"from_topic_id": topic["topic_id"], "to_topic_id": same["topic_id"], "kind": "lives_in"}
+                    calls.append(("link", link))
                 else:
                     calls.append(("merge_into", {"topic_id": topic["topic_id"], "into_topic_id": same["topic_id"]}))
             calls.sort(key=lambda call: call[0])
