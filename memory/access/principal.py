@@ -17,9 +17,13 @@ class Principal:
     role: str
     scope: str = ROOT
 
+    def covers(self, role: str) -> bool:
+        """Tell whether the caller may do what ``role`` may."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
     def require(self, role: str) -> None:
         """Raise ``NotAllowed`` unless the caller's role covers ``role``."""
-        if ROLES.index(self.role) < ROLES.index(role):
+        if not self.covers(role):
             raise NotAllowed(f"This needs {_with_article(role)} key; the key in use is {_with_article(self.role)} key.")
 
     def scope_chosen(self, path: str | None) -> str:

@@ -17,11 +17,11 @@ from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.api.problems import failure_told
-from memory.domain.errors import MemoryProblem, NotVisible
+from memory.domain.errors import MemoryProblem
 from memory.mcp.calls import CallCancelled
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
-from memory.mcp.tools import Clock, tool_call, tools_make
+from memory.mcp.tools import Clock, NoSuchTool, tool_call, tools_make
 from memory.toolbox.tool import Tool
 
 T = TypeVar("T")
@@ -29,7 +29,6 @@ Context = ServerRequestContext[Any, Any]
 
 # What the protocol says of a request that its sender has given up.
 REQUEST_CANCELLED = -32800
-RESOURCE_NOT_FOUND = -32002
 # Added twice, a link is there once; every other writing tool writes again.
 _IDEMPOTENT = frozenset({"link"})
 
@@ -61,8 +60,6 @@ def server_make(work_of: Callable[[Context], Work], *, clock: Clock) -> Server[A
             called = await _done(
                 work_of(ctx), lambda principal: tool_call(params.name, arguments, principal=principal, clock=clock)
             )
-        except LookupError:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}.") from None
         except _Refused as refused:
             return _result({"error": str(refused)}, ok=False)
         return _result(called.result, ok=called.ok)
@@ -113,13 +110,12 @@ class _Refused(MCPError):
 async def _done(work: Work, function: Callable[[Principal], T]) -> T:
     try:
         return await work(function)
-    except (MCPError, LookupError):
-        raise
     except CallCancelled:
         raise MCPError(REQUEST_CANCELLED, "The request was cancelled.") from None
+    except NoSuchTool as problem:
+        raise MCPError(types.INVALID_PARAMS, problem.sentence) from None
     except MemoryProblem as problem:
-        code = RESOURCE_NOT_FOUND if isinstance(problem, NotVisible) else types.INVALID_PARAMS
-        raise _Refused(code, problem.sentence) from None
+        raise _Refused(types.INVALID_PARAMS, problem.sentence) from None
     except Exception as problem:
         _status, sentence = failure_told(problem)
         raise MCPError(types.INTERNAL_ERROR, sentence) from None
@@ -132,12 +128,13 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _tool_told(tool: Tool[Any]) -> types.Tool:
+    arguments: type[BaseModel] = tool.arguments
     title = tool.name.replace("_", " ").capitalize()
     return types.Tool(
         name=tool.name,
         title=title,
         description=tool.description,
-        input_schema=_schema(tool.arguments),
+        input_schema=_schema(arguments),
         output_schema=_schema(RESULTS[tool.name]),
         annotations=types.ToolAnnotations(
             title=title, read_only_hint=not tool.writes, destructive_hint=False,

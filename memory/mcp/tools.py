@@ -8,9 +8,9 @@ from django.conf import settings
 from pydantic import Field
 
 from memory import jobs
-from memory.access.principal import ROLES, Principal
+from memory.access.principal import Principal
 from memory.api.metrics import items_count
-from memory.domain.errors import MemoryProblem
+from memory.domain.errors import MemoryProblem, NotVisible
 from memory.extraction.request import extract
 from memory.ingest.items import IngestItem, ShortText
 from memory.ingest.plan import Outcome, Reply
@@ -23,6 +23,10 @@ Clock = Callable[[], dt.datetime]
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"
+
+
+class NoSuchTool(NotVisible):
+    """Nobody has a tool of this name."""
 
 
 class FactsArguments(Arguments):
@@ -41,7 +45,7 @@ class ExtractArguments(FactsArguments):
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     """Return the tools that this key may call, those that read first. No query."""
     reading = reading_tools(principal, clock=clock)
-    if not _may_write(principal):
+    if not principal.covers("agent"):
         return [*reading, _facts_tool(principal, clock)]
 
     def write(item: IngestItem) -> Reply:
@@ -53,23 +57,17 @@ def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
     """Call a tool with arguments as JSON text, and return what came of it. Costs what the tool costs.
 
-    Raises ``LookupError`` if there is no such tool for anybody; what the database or the embedder raises goes on.
+    Raises ``NotAllowed`` for a tool of other roles, ``NoSuchTool`` if there is none of this name. What the database or
+    the embedder raises goes on.
     """
     toolbox = Toolbox(tools_make(principal, clock=clock))
+    if name in WRITING:
+        principal.require("agent")
     if name not in toolbox.tools:
-        try:
-            principal.require("agent")
-        except MemoryProblem as problem:
-            if name in WRITING:
-                return ToolCalled(name, arguments, {"error": problem.sentence}, False, 0.0)
-        raise LookupError(name)
+        raise NoSuchTool(f"There is no tool {name[:100]!r}.")
     called = toolbox.call(name, arguments)
     jobs.upkeep_nudge()
     return called
-
-
-def _may_write(principal: Principal) -> bool:
-    return ROLES.index(principal.role) >= ROLES.index("agent")
 
 
 def _unwritten(_item: IngestItem) -> Reply:

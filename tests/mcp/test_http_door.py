@@ -114,6 +114,10 @@ def test_what_is_no_message_is_answered_with_the_codes_of_the_protocol(cast: Cas
     assert refused(b"[]", **{"MCP-Protocol-Version": MODERN}) == (400, -32600)
     message = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'
     assert refused(message, **{"MCP-Protocol-Version": "2042-01-01"}) == (400, -32602)
+    # No stream is opened, which would hold a thread.
+    for listen in ({"notifications": {}}, {"notifications": {"toolsListChanged": True}}):
+        assert modern(cast.agent, "subscriptions/listen", listen).json["error"]["code"] == -32601
+    assert send(cast.agent, "resources/subscribe", {"uri": "memstate://topics/x"}).json["error"]["code"] == -32601
     assert send(cast.agent, "no/method").ok()["error"]["code"] == -32601
     assert send(cast.agent, "tools/call", {"name": 5}).ok()["error"]["code"] == -32602
     unknown = send(cast.agent, "tools/call", {"name": "purge", "arguments": {}}).ok()["error"]
