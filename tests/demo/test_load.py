@@ -1,39 +1,28 @@
-"""The demo in the store: everything the story tells is there, once, at its own time."""
+"""Loading the demo: once, whole or not at all, beside what was there; and the command that does it."""
 
 import io
-from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
-from django_q.models import Schedule
 
 from memory.demo import load as load_room
-from memory.demo.load import story_load, story_size
-from memory.demo.story import Story, story_build, topic_id
-from memory.domain.errors import Conflict
-from memory.domain.knobs import Knobs
+from memory.demo.load import story_load
+from memory.demo.story import Story, story_build
 from memory.embedding import EmbeddingFailed
 from memory.embedding.base import Vectors
 from memory.embedding.instant import InstantEmbedder
-from memory.forgetting.by_hand import BY_HAND
 from memory.models import (
     AccessLog,
-    AuditEvent,
     Field,
-    ForgetAction,
-    Link,
     Revision,
     Topic,
-    TopicDocument,
     TopicVector,
     Vitality,
 )
-from memory.policy.schedules import FUNCTION
 from tests.cast import Caller, store_rows, worker_turn
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
@@ -43,209 +32,10 @@ pytestmark = [pytest.mark.django_db]
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    return story_build(now=NOW, topics=300)
-
-
-@pytest.fixture
-def steps(story: Story) -> int:
-    """Load the story and return how many steps were reported."""
-    told: list[int] = []
-    story_load(story, now=NOW, progress=told.append)
-    return sum(told)
-
-
-def archived_at_the_end(story: Story) -> set[str]:
-    gone: set[str] = set()
-    for change in story.changes:
-        if change.action == "archive":
-            gone.add(change.key)
-        elif change.action == "restore":
-            gone.discard(change.key)
-    return gone
-
-
-def archived_by_runs() -> set[Any]:
-    applied = ForgetAction.objects.filter(state="applied", to_rung=3).exclude(run__event=BY_HAND)
-    back = AuditEvent.objects.filter(action="restored", reason="needed again").values_list("topic_id", flat=True)
-    return set(applied.values_list("topic_id", flat=True)) - set(back)
-
-
-def pinned_at_the_end(story: Story) -> set[str]:
-    pinned = {topic.key for topic in story.topics if topic.pinned}
-    for change in story.changes:
-        if change.action == "pin":
-            pinned.add(change.key)
-        elif change.action == "unpin":
-            pinned.discard(change.key)
-    return pinned
-
-
-def retrievals_that_count(story: Story) -> Counter[str]:
-    """How often each topic was returned, less the questions asked again within a minute."""
-    within = timedelta(seconds=Knobs().reinforce_once_seconds)
-    last: dict[tuple[str, str], datetime] = {}
-    times: Counter[str] = Counter()
-    for retrieval in story.retrievals:
-        asked = (retrieval.actor, retrieval.query)
-        if asked in last and retrieval.at - last[asked] < within:
-            continue
-        last[asked] = retrieval.at
-        times.update(retrieval.keys)
-    return times
-
-
-def test_the_story_of_these_tests_holds_something_of_everything(story: Story):
-    assert len(story.topics) == 300
-    assert len(story.revisions) > 0
-    assert len(story.retrievals) > 20
-    assert any(topic.links for topic in story.topics)
-    assert any(entry.ref_key for topic in story.topics for entry in topic.fields)
-    assert archived_at_the_end(story)
-    assert pinned_at_the_end(story)
-    assert {"archive", "restore", "unpin"} <= {change.action for change in story.changes}
-
-
-def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
-    stored = {
-        topic.pk: (
-            topic.scope.path, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.created_at,
-        )
-        for topic in Topic.objects.select_related("scope")
-    }  # fmt: skip
-    assert stored == {
-        topic_id(topic.key): (
-            topic.scope, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.at,
-        )
-        for topic in story.topics
-    }  # fmt: skip
-
-
-def test_every_field_has_all_its_values_in_order_each_at_its_time(story: Story, steps: int):
-    told: dict[tuple[str, str], list[tuple[str, str, datetime]]] = defaultdict(list)
-    for topic in story.topics:
-        for entry in topic.fields:
-            told[topic.key, entry.name].append((entry.value, entry.field_type, topic.at))
-    for revision in story.revisions:
-        told[revision.key, revision.name].append((revision.value, revision.field_type, revision.at))
-    stored = defaultdict(list)
-    for revision in Revision.objects.select_related("field").order_by("field", "seq"):
-        stored[revision.field.topic_id, revision.field.name].append(
-            (revision.value, revision.field_type, revision.recorded_at)
-        )
-    assert stored == {(topic_id(key), name): values for (key, name), values in told.items()}
-    reasons = Counter(Revision.objects.filter(seq__gt=1).values_list("why_changed", flat=True))
-    assert reasons == Counter(revision.why_changed for revision in story.revisions)
-
-
-def test_links_and_references_lead_where_the_story_says(story: Story, steps: int):
-    assert set(Link.objects.values_list("source_id", "target_id", "kind")) == {
-        (topic_id(topic.key), topic_id(link.to_key), link.kind) for topic in story.topics for link in topic.links
-    }
-    first_values = Revision.objects.filter(seq=1, ref_topic__isnull=False)
-    assert set(first_values.values_list("field__topic_id", "field__name", "ref_topic_id")) == {
-        (topic_id(topic.key), entry.name, topic_id(entry.ref_key))
-        for topic in story.topics
-        for entry in topic.fields
-        if entry.ref_key
-    }
-
-
-def test_every_retrieval_is_logged_and_counted(story: Story, steps: int):
-    asked = AccessLog.objects.filter(kind="query")
-    assert Counter(asked.values_list("at", "actor", "query")) == Counter(
-        (retrieval.at, retrieval.actor, retrieval.query) for retrieval in story.retrievals
-    )
-    assert not AccessLog.objects.filter(folded_at__isnull=True).exists()
-    wanted = retrievals_that_count(story)
-    assert sum(wanted.values()) > 0
-    assert dict(Vitality.objects.values_list("topic_id", "retrieval_count")) == {
-        topic_id(topic.key): wanted[topic.key] for topic in story.topics
-    }
-    last: dict[str, datetime] = {}
-    for retrieval in story.retrievals:
-        last.update(dict.fromkeys(retrieval.keys, retrieval.at))
-    for key, at in last.items():
-        seen = Vitality.objects.get(topic_id=topic_id(key)).last_retrieved_at
-        assert seen is not None
-        assert timedelta() <= at - seen < timedelta(seconds=Knobs().reinforce_once_seconds)
-
-
-def test_what_was_asked_for_often_outweighs_what_was_never_asked_for(story: Story, steps: int):
-    often = [key for key, _times in retrievals_that_count(story).most_common(3)]
-    never = [topic.key for topic in story.topics if topic.key not in retrievals_that_count(story) and not topic.pinned]
-    salience = dict(Vitality.objects.values_list("topic_id", "fade"))
-    assert (
-        min(salience[topic_id(key)] for key in often)
-        > sorted(salience[topic_id(key)] for key in never)[len(never) // 2]
-    )
-
-
-def test_archived_ones_are_archived_and_pinned_ones_pinned_and_no_others(story: Story, steps: int, operator: Caller):
-    keys = {topic_id(topic.key): topic.key for topic in story.topics}
-    by_hand = archived_at_the_end(story)
-    gone = by_hand | {keys[pk] for pk in archived_by_runs()}
-    assert gone > by_hand
-    assert {keys[pk] for pk in Topic.objects.filter(rung=3).values_list("pk", flat=True)} == gone
-    for table in (Vitality, TopicVector, TopicDocument):
-        assert {keys[pk] for pk in table.objects.filter(live=False).values_list("pk", flat=True)} == gone
-    assert {keys[pk] for pk in Vitality.objects.filter(pinned=True).values_list("pk", flat=True)} == (
-        pinned_at_the_end(story)
-    )
-    journal = AuditEvent.objects.filter(action__in=["archived", "restored", "pinned", "unpinned"], actor="demo")
-    actions = {"archive": "archived", "restore": "restored", "pin": "pinned", "unpin": "unpinned"}
-    assert Counter(journal.values_list("at", "topic_id", "action", "reason")) == Counter(
-        (change.at, topic_id(change.key), actions[change.action], change.reason) for change in story.changes
-    )
-    title = Topic.objects.get(pk=topic_id(min(gone))).title
-    assert str(topic_id(min(gone))) not in operator.found(title, top_k=50)
-
-
-def test_what_a_person_changed_is_changed_between_the_retrievals_before_and_those_after(story: Story, steps: int):
-    once = timedelta(seconds=Knobs().reinforce_once_seconds)
-    compared = 0
-    for change in story.changes:
-        event = AuditEvent.objects.get(topic_id=topic_id(change.key), at=change.at)
-        reinforced_at = datetime.fromisoformat(event.before["reinforced_at"])
-        assert reinforced_at <= change.at
-        for retrieval in story.retrievals:
-            if change.key in retrieval.keys and retrieval.at <= change.at:
-                compared += 1
-                assert reinforced_at > retrieval.at - once
-    assert compared
-    for at, folded_at in AccessLog.objects.values_list("at", "folded_at"):
-        following = [change.at for change in story.changes if change.at >= at]
-        assert at <= folded_at <= min(following, default=NOW)
-
-
-def test_every_topic_can_be_found_by_meaning_and_by_word(story: Story, steps: int, agent: Caller):
-    assert not TopicVector.objects.filter(embedding__isnull=True).exists()
-    assert not TopicDocument.objects.filter(uncounted=True).exists()
-    turn = worker_turn()
-    assert {name: turn[name] for name in ("folded", "embedded")} == {"folded": 0, "embedded": 0}
-    gone = {topic_id(key) for key in archived_at_the_end(story)} | archived_by_runs()
-    living = [topic for topic in story.topics if topic_id(topic.key) not in gone]
-    for topic in living[:10]:
-        assert str(topic_id(topic.key)) in agent.found(topic.title, top_k=5), topic.title
-
-
-def test_no_run_by_schedule_is_overdue_once_the_story_is_there(story: Story, steps: int):
-    coming = list(Schedule.objects.filter(func=FUNCTION).values_list("next_run", flat=True))
-    assert len(coming) == 3
-    assert min(coming) > NOW
-
-
-def test_progress_ends_where_it_was_said_to_end(story: Story, steps: int):
-    assert steps == story_size(story)
-
-
-@pytest.mark.parametrize(("topics", "seed"), [(300, 7), (100, 7), (300, 8)])
-def test_a_second_load_is_refused_in_a_sentence_and_changes_nothing(steps: int, topics: int, seed: int):
-    before = store_rows()
-    again = story_build(now=NOW + timedelta(days=1), seed=seed, topics=topics)
-    with pytest.raises(Conflict) as refused:
-        story_load(again, now=NOW + timedelta(days=1), progress=lambda _steps: None)
-    assert refused.value.sentence == "The demo is in this store already."
-    assert store_rows() == before
+    made = story_build(now=NOW, topics=100)
+    assert {"archive", "restore"} <= {change.action for change in made.changes}
+    assert made.retrievals
+    return made
 
 
 def test_a_load_that_is_stopped_leaves_nothing_and_can_be_repeated(story: Story, monkeypatch: pytest.MonkeyPatch):
