@@ -12,11 +12,11 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.access.principal import ROLES, Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
+from memory.models.newest import newest_page
 
 PREFIX_LENGTH = 8
 # Journals hold "key:" and the name in 200 characters.
@@ -131,14 +131,7 @@ def keys_list(
 ) -> tuple[list[ApiKey], str | None]:  # fmt: skip
     """Return keys, the latest first, and the cursor of the next page. ``valid_at`` leaves out those that are revoked
     or have expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
-    keys = _keys(valid_at).order_by("-created_at", "-id")
-    if cursor is not None:
-        at, key_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        keys = keys.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=key_id))
-    found = list(keys[: limit + 1])
-    if len(found) <= limit:
-        return found, None
-    return found[:limit], cursor_make(found[limit - 1].created_at, found[limit - 1].pk)
+    return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
 
 
 def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:

@@ -11,16 +11,16 @@ from collections.abc import Collection, Sequence
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Left
 
 from memory.access.principal import Principal
 from memory.assistant.telling import call_noted
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import Conflict, NotVisible
 from memory.domain.identifiers import uuid7
-from memory.domain.scopes import ROOT
+from memory.forgetting.ground import path_q
 from memory.models import Conversation, ConversationTurn
+from memory.models.newest import newest_page
 from memory.toolbox.tool import ToolCalled
 from memory.toolbox.written import topics_vanished
 
@@ -79,14 +79,8 @@ def conversations_list(
     Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
     """
     first = ConversationTurn.objects.filter(conversation=OuterRef("pk"), place=1)
-    rows = _visible(principal).order_by("-moved_at", "-id")
-    rows = rows.annotate(name=Subquery(first.values(begin=Left("message", _NAME))))
-    if cursor is not None:
-        at, last_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.filter(Q(moved_at__lt=at) | Q(moved_at=at, id__lt=last_id))
-    found = list(rows[: limit + 1])
-    last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], cursor_make(last.moved_at, last.id) if last else None
+    rows = _visible(principal).annotate(name=Subquery(first.values(begin=Left("message", _NAME))))
+    return newest_page(rows, by="moved_at", cursor=cursor, limit=limit)
 
 
 def conversations_count(*, principal: Principal, at_most: int) -> int:
@@ -174,7 +168,5 @@ def turn_end(
 
 
 def _visible(principal: Principal) -> QuerySet[Conversation]:
-    rows = Conversation.objects.all()
-    if principal.scope != ROOT:
-        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
+    rows = Conversation.objects.filter(path_q(principal.scope))
     return rows if principal.role == "operator" else rows.filter(identity=principal.identity)

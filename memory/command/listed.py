@@ -10,10 +10,11 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.command.rest import rest_words
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.domain.cursors import place_read
 from memory.domain.errors import NotVisible
 from memory.forgetting.ground import path_q
 from memory.models import ForgetListing, Rung
+from memory.models.newest import newest_page
 
 # So long after it expired a list still tells what was asked for.
 KEPT_FOR = dt.timedelta(days=7)
@@ -93,13 +94,9 @@ def listings_list(
     *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[Listing], str | None]:
     """Return lists, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
-    rows = ForgetListing.objects.filter(path_q(principal.scope)).order_by("-created_at", "-id")
-    if cursor:
-        at, last = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.extra(where=["(created_at, id) < (%s, %s)"], params=[at, last])
-    found = list(rows.defer("entries")[: limit + 1])
-    following = cursor_make(found[limit - 1].created_at, found[limit - 1].id) if len(found) > limit else None
-    return [listing_told(row, now=now) for row in found[:limit]], following
+    rows = ForgetListing.objects.filter(path_q(principal.scope)).defer("entries")
+    found, following = newest_page(rows, cursor=cursor or None, limit=limit)
+    return [listing_told(row, now=now) for row in found], following
 
 
 def listings_count(*, principal: Principal, at_most: int) -> int:

@@ -10,7 +10,6 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.differences import Piece, words_differ
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.knobs import knobs_warnings
@@ -20,6 +19,7 @@ from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge
 from memory.duplicates.plan import survivor_first as _survivor_first
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
+from memory.models.newest import newest_page
 from memory.policy.effective import knobs_effective
 from memory.recall.lookup import also_from
 
@@ -62,13 +62,9 @@ def pairs_list(
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
     """
-    pairs = _pairs(wanted, principal).select_related("scope", "one", "other").order_by("-found_at", "-id")
-    if cursor is not None:
-        at, pair_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        pairs = pairs.filter(Q(found_at__lt=at) | Q(found_at=at, id__lt=pair_id))
-    found = list(pairs[: limit + 1])
-    following = cursor_make(found[limit - 1].found_at, found[limit - 1].id) if len(found) > limit else None
-    return [_row(pair) for pair in found[:limit]], following
+    pairs = _pairs(wanted, principal).select_related("scope", "one", "other")
+    found, following = newest_page(pairs, by="found_at", cursor=cursor, limit=limit)
+    return [_row(pair) for pair in found], following
 
 
 def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> int:

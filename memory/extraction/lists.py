@@ -4,16 +4,17 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import F, Func, IntegerField, Q, QuerySet
+from django.db.models import F, Func, IntegerField
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
-from memory.domain.scopes import ROOT
+from memory.domain.cursors import place_read
 from memory.extraction.known import FACT_FIELD
 from memory.extraction.segments import note_of
 from memory.extraction.store import source_text
 from memory.extraction.work import method_of
+from memory.forgetting.ground import path_q
 from memory.models import ExtractionJob, Revision, Rung, Topic
+from memory.models.newest import newest_page
 
 STORED, KNOWN = "stored", "known"
 # So much of the text is shown beside a fact that was known.
@@ -27,19 +28,14 @@ def extractions_list(
 
     Each with ``stored_count`` and ``known_count``, without the long lists they are counts of.
     """
-    rows = _visible(principal).order_by("-created_at", "-id").defer("stored", "skipped", "methods")
+    rows = ExtractionJob.objects.filter(path_q(principal.scope)).defer("stored", "skipped", "methods")
     rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
-    if cursor is not None:
-        at, job_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=job_id))
-    found = list(rows[: limit + 1])
-    last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], cursor_make(last.created_at, last.id) if last else None
+    return newest_page(rows, cursor=cursor, limit=limit)
 
 
 def extractions_count(*, principal: Principal, at_most: int) -> int:
     """Return how many jobs there are, or one more than ``at_most``. One query."""
-    return _visible(principal)[: at_most + 1].count()
+    return ExtractionJob.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
 def extraction_facts(
@@ -117,10 +113,3 @@ def _still_there(entry: Mapping[str, Any]) -> bool:
 
 def _length(name: str) -> Func:
     return Func(F(name), function="jsonb_array_length", output_field=IntegerField())
-
-
-def _visible(principal: Principal) -> QuerySet[ExtractionJob]:
-    rows = ExtractionJob.objects.all()
-    if principal.scope != ROOT:
-        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
-    return rows

@@ -8,12 +8,13 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.domain.cursors import place_read
 from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.ground import path_q
 from memory.forgetting.run_words import event_words, run_policy, run_sentence, run_standing, run_took, why_words
 from memory.forgetting.runs import run_get
 from memory.models import ForgetAction, ForgetRun, Rung
+from memory.models.newest import newest_page
 
 # How many runs that wait for approval are told of by name.
 HELD_NAMED = 5
@@ -52,15 +53,7 @@ class Tally:
 
 def runs_list(wanted: RunFilter, *, cursor: str | None, limit: int) -> tuple[list[ForgetRun], str | None]:
     """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
-    runs = _runs(wanted).order_by("-created_at", "-id")
-    if cursor is not None:
-        at, run_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        runs = runs.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=run_id))
-    found = list(runs[: limit + 1])
-    if len(found) <= limit:
-        return found, None
-    last = found[limit - 1]
-    return found[:limit], cursor_make(last.created_at, last.id)
+    return newest_page(_runs(wanted), cursor=cursor, limit=limit)
 
 
 def runs_count(wanted: RunFilter, *, at_most: int) -> int:

@@ -5,12 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
-
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
-from memory.domain.scopes import ROOT
+from memory.forgetting.ground import path_q
 from memory.models import StudyJob
+from memory.models.newest import newest_page
 from memory.study.numbers import Phase, entries_of, total
 
 # Of the whole, so much is phase A; its steps are longer, and there are more of them.
@@ -58,15 +56,10 @@ def studies_list(
     *, principal: Principal, cursor: str | None, limit: int, conversation_id: uuid.UUID | None = None
 ) -> tuple[Sequence[StudyJob], str | None]:
     """Return a page of studies, newest first, and the cursor of the next. One query. Raises ``ValueRefused``."""
-    rows = _visible(principal).order_by("-created_at", "-id")
+    rows = StudyJob.objects.filter(path_q(principal.scope))
     if conversation_id is not None:
         rows = rows.filter(conversation_id=conversation_id)
-    if cursor is not None:
-        at, job_id = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=job_id))
-    found = list(rows[: limit + 1])
-    last = found[limit - 1] if len(found) > limit else None
-    return found[:limit], cursor_make(last.created_at, last.id) if last else None
+    return newest_page(rows, cursor=cursor, limit=limit)
 
 
 def warning_of(job: StudyJob) -> str:
@@ -103,10 +96,3 @@ def _progress(job: StudyJob) -> float:
     built = job.done / job.segments if job.segments else 1.0
     placed = job.linked / job.to_link if job.to_link else 0.0
     return round(BUILDING_SHARE * built + (1 - BUILDING_SHARE) * placed, 4)
-
-
-def _visible(principal: Principal) -> QuerySet[StudyJob]:
-    rows = StudyJob.objects.all()
-    if principal.scope != ROOT:
-        rows = rows.filter(Q(scope=principal.scope) | Q(scope__startswith=f"{principal.scope}/"))
-    return rows

@@ -13,11 +13,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
+from memory.models.newest import newest_page
 from memory.models.transfer import OPEN
 from memory.transfer.check import file_digest, import_check, source_of
 from memory.transfer.numbers import numbers_reserve
@@ -129,14 +129,7 @@ def imports_list(
 ) -> tuple[list[ImportJob], str | None]:  # fmt: skip
     """Return imports, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
     cursor."""
-    rows = _visible(principal).order_by("-created_at", "-id")
-    if cursor:
-        at, last = cursor_parse(cursor, moment_read, uuid.UUID)
-        rows = rows.filter(created_at__lte=at).exclude(created_at=at, id__gte=last)
-    found = list(rows[: limit + 1])
-    if len(found) <= limit:
-        return found, None
-    return found[:limit], cursor_make(found[limit - 1].created_at, found[limit - 1].pk)
+    return newest_page(_visible(principal), cursor=cursor or None, limit=limit)
 
 
 def imports_count(*, principal: Principal, at_most: int) -> int:
