@@ -126,6 +126,18 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     assert "There is nothing to bring" in told
 
 
+def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memory.console.pages.transfer.CHECKED_HERE", 10)
+    address = sent(op, [MEMORY]).headers["Location"]
+    page = op.get(address).content.decode()
+    assert "Being checked" in page
+    assert f'<progress max="{len(json.dumps([MEMORY]))}" value="0"' in page
+    assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
+    assert op.post(f"{address}bring/").status_code == 409
+    work()
+    assert "Bring 1 topic" in text_of(op.get(address))
+
+
 def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
     address, told = checked(op, [MEMORY, 5, "words"], scope="/brought")
     assert "This file cannot be brought as it is" in told

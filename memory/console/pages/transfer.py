@@ -38,8 +38,11 @@ from memory.transfer.report import BROUGHT, REASONS, SORTS, THERE, ImportReport
 from memory.transfer.shape import FORMAT
 from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
+from memory.transfer.work import import_work
 
 FILE_NAME = "memstate-export.jsonl"
+# Bytes of a file that is checked in a moment; the worker may be busy for a minute.
+CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
 # What the worker is at; the page shows how far.
 AT_WORK = (Status.CHECKING, Status.WORKING)
@@ -219,10 +222,17 @@ def transfer_counted(request: ConsoleRequest) -> HttpResponse:
 
 
 def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form) -> ImportJob:
-    return import_offer(
+    """Have a file checked: a small one before the answer, any other by the worker."""
+    here = file.stat().st_size <= CHECKED_HERE
+    job = import_offer(
         file, source=source, scope=form.cleaned_data["scope"] or None, principal=request.principal,
-        now=timezone.now(), hand_over=jobs.import_hand_over,
+        now=timezone.now(), hand_over=_nobody if here else jobs.import_hand_over,
     )  # fmt: skip
+    return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
+
+
+def _nobody(_import_id: uuid.UUID) -> None:
+    """The request does it by itself."""
 
 
 def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
