@@ -12,6 +12,9 @@ import warnings
 from memstate_site.env import SettingError, envstr
 from memstate_site.postgres.errors import PostgresError
 
+# This one stays as long as an agent does, so it uses what runs and starts nothing.
+BESIDE_UP = {"mcp"}
+
 # These say or write something without looking into the database; every other command gets a running one.
 WITHOUT_DATABASE = {
     "check",
@@ -42,7 +45,7 @@ def main(arguments: list[str]) -> int:
             from memstate_site.postgres.session import server_running
 
             # Settings read the address from here, as they would for a server of the user's own.
-            os.environ["DATABASE_URL"] = stack.enter_context(server_running())
+            os.environ["DATABASE_URL"] = stack.enter_context(server_running(start=command not in BESIDE_UP))
         if command == "up" and not asks_for_help:
             # Without Django: what watches over the other processes stays small and starts at once.
             from memstate_site.supervisor import run

@@ -1,4 +1,4 @@
-"""A server for the length of one command: the running one, or one of our own."""
+"""A server for the length of one command: the running one, or one of our own if the command is not to stay."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ USE_FILE = "database.use"
 
 
 @contextlib.contextmanager
-def server_running(folder: Path | None = None) -> Iterator[str]:
+def server_running(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
     """The address of the data folder's server, started for the duration if it does not run.
 
     Several commands may share a server that one of them started; the one that started it stops it, and waits with that
-    until the others are done.
+    until the others are done. A command that stays for hours does not ``start`` one, since ``manage.py up`` could not
+    begin meanwhile, and a store without its worker forgets nothing: it gets a ``PostgresError`` where none runs.
     """
     folder = folder or data_folder_ensure()
     address = _running_address(folder)
@@ -36,6 +37,8 @@ def server_running(folder: Path | None = None) -> Iterator[str]:
         finally:
             use.close()
         return
+    if not start:
+        raise PostgresError(f"MemState is not running on {folder}; start it with make run (manage.py up).")
 
     server = EmbeddedServer(folder, say=_tell)
     with _stops_on_sigterm():

@@ -446,6 +446,20 @@ def test_a_command_starts_a_server_and_stops_it_afterwards(folder: Path) -> None
     assert not (folder / "socket-folder").exists()
 
 
+def test_a_command_that_stays_uses_what_runs_and_starts_nothing(folder: Path) -> None:
+    outside = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    ended = subprocess.run(
+        [sys.executable, CHECKOUT / "manage.py", "mcp"], env={**outside, "MEMSTATE_API_KEY": "ms_any"}, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "MemState is not running" in ended.stderr
+    assert "make run" in ended.stderr
+    assert server_pid(folder) is None
+    with server_running() as address, server_running(start=False) as found:
+        assert found == address
+
+
 def test_a_second_command_uses_the_server_of_the_first(folder: Path) -> None:
     program = "from memstate_site.postgres.session import server_running\nwith server_running() as a: print(a)"
     with server_running() as address:
