@@ -13,6 +13,7 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.demo.forgetting import forgetting_load
 from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
+from memory.demo.talk import talk_load
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
 from memory.domain.scopes import ROOT
@@ -48,6 +49,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         fold_wait()
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
+        talk_load([topic_id(topic.key) for topic in story.topics])
     while documents_count():
         pass
     for given in vectors_give():

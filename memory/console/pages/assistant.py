@@ -132,7 +132,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def conversation(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most, beside those of a page."""
+    """Show a conversation: its newest messages, with each call of a tool. Seven queries at most."""
     found = conversation_get(conversation_id, principal=request.principal)
     return _conversation_page(request, found, _say_form(found, {}))
 
