@@ -24,7 +24,7 @@ from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import Reply, ingest_plan
 from memory.llm.asking import framed
 from memory.llm.dialogue import Message, dialogue_begin
-from memory.models import ConversationWrite, StudyJob
+from memory.models import ConversationWrite, ForgetRun, StudyJob
 from memory.policy.effective import policies_current
 from memory.study.building import topic_shown
 from memory.study.numbers import Phase, rounds_in, session_ids
@@ -138,12 +138,16 @@ class Placing:
                     # One of the two has gone, or was moved, since the model decided.
                     counts["refused"] += 1
                     continue
-                notes.append(ConversationWrite(topic_id=topic_id, what=ConversationWrite.What.MERGED, run_id=run.pk))
-        for note in notes:
-            note.conversation_id, note.at = self.job.conversation_id, now
+                notes.append(self._note(topic_id, run, now=now))
         ConversationWrite.objects.bulk_create(notes)
         counts["merged"] = len(notes)
         return counts
+
+    def _note(self, topic_id: uuid.UUID, run: ForgetRun, *, now: dt.datetime) -> ConversationWrite:
+        return ConversationWrite(
+            conversation_id=self.job.conversation_id, topic_id=topic_id, at=now, run_id=run.pk,
+            what=ConversationWrite.What.MERGED,
+        )  # fmt: skip
 
     def _live(self, topic_id: uuid.UUID) -> bool:
         topic = self.known.topics.get(topic_id)

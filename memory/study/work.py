@@ -31,19 +31,11 @@ from memory.study.start import (
     ERASED,
     HandOver,
     Status,
-    study_cancel,
     study_finish,
-    study_get,
-    study_resume,
-    study_start,
 )
-from memory.study.told import study_told, warning_of
+from memory.study.told import warning_of
 from memory.toolbox.loop import LoopEnd, tools_loop
 from memory.toolbox.tool import Toolbox, ToolCalled
-
-__all__ = [
-    "study_cancel", "study_get", "study_resume", "study_start", "study_told", "study_work", "turn_seconds",
-]  # fmt: skip
 
 Clock = Callable[[], dt.datetime]
 

@@ -11,7 +11,7 @@ from memory import jobs
 from memory.command.purge import topics_purge
 from memory.extraction.store import source_text
 from memory.forgetting.runs import run_take_back
-from memory.models import AuditEvent, ConversationWrite, Link, StudyJob, Topic
+from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from memory.study.numbers import session_ids
 from memory.study.start import studies_stalled
 from memory.study.told import study_told
@@ -199,19 +199,23 @@ def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
     assert jobs.study_continue(str(job.id)) == "done"
 
 
-def test_the_text_may_be_a_million_characters(model: Model, settings: Any, agent: Caller) -> None:
+def test_the_text_may_be_a_million_characters(db: None, model: Model, settings: Any, agent: Caller) -> None:
     text = text_about(500, chars=1_000_000)
     settings.MEMSTATE_CHAT_CHUNK_CHARS = 30_000
     job = started(text)
     assert source_text(job.source_id) == text
     assert 33 < job.segments < 70
     assert agent.found("harbour") == []
-    # By way of one topic a purge finds the text, in however many fields it stands.
+
+
+def test_by_way_of_one_topic_a_purge_finds_the_text_in_however_many_fields_it_stands(model: Model, db: None) -> None:
     model.answers(reader)
-    job = worked(job, seconds=0.001)
+    job = worked(started(text_about(9, chars=120_000)), seconds=0.0)
+    assert job.source_id is not None
+    assert Field.objects.filter(topic=job.source_id).count() == 2
     ids = session_ids(job)
     topics_purge(ids[:1], principal=principal_like("operator"), reason="", now=timezone.now())
-    assert not Topic.objects.filter(pk__in=[ids[0], job.source_id]).exists()
+    assert set(Topic.objects.values_list("pk", flat=True)) == set(ids[1:])
     assert worked(job).failure.startswith("The text was erased")
 
 
@@ -222,3 +226,28 @@ def test_a_job_holds_no_word_of_the_text(model: Model, db: None) -> None:
     written = str({name: value for name, value in row.items() if name not in ("actor", "identity")})
     for word in ("Person", "Oslo", "harbour", "value"):
         assert word not in written
+
+
+def test_a_study_of_one_scope_reaches_no_other(agent: Caller, model: Model) -> None:
+    outside = agent.remember("Tea is outside", scope="/user/bob")
+    results: list[Any] = []
+
+    def reaches(asked: Any) -> Any:
+        if part_of(asked):
+            return said("done") if rounds_of(asked) else calling(("new_topic", {"title": "Tea"}))
+        results.extend(asked.results)
+        own = asked.data[0]["topic_id"]
+        return said("done") if rounds_of(asked) else calling(
+            ("query", {"q": "Tea is outside"}), ("topic", {"topic_id": outside}),
+            ("link", {"from_topic_id": own, "to_topic_id": outside}),
+            ("merge_into", {"topic_id": own, "into_topic_id": outside}),
+        )  # fmt: skip
+
+    model.answers(reaches)
+    scope = "/user/alice/notes"
+    job = worked(started("Tea is green.", scope=scope, principal=principal_like("agent", "/user/alice")))
+    assert job.status == "done"
+    assert outside not in str(results[0])
+    assert [list(each) for each in results[1:]] == [["error"]] * 3
+    (topic,) = Topic.objects.filter(kind=job.kind).select_related("scope")
+    assert (topic.scope.path, topic.merged_into_id) == (scope, None)
