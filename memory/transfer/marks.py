@@ -21,8 +21,7 @@ _TABLES = """
 CREATE TEMPORARY TABLE IF NOT EXISTS transfer_line (n bigint, line jsonb, why text);
 CREATE TEMPORARY TABLE IF NOT EXISTS transfer_found (sort text, id text, PRIMARY KEY (sort, id));
 CREATE TEMPORARY TABLE IF NOT EXISTS transfer_erased (id text PRIMARY KEY);
-DELETE FROM transfer_line;
-DELETE FROM transfer_erased;
+TRUNCATE transfer_line, transfer_erased;
 """
 _DROP = "DROP TABLE IF EXISTS pg_temp.transfer_line, pg_temp.transfer_found, pg_temp.transfer_erased"
 # What a purge has erased here. The receipts that this import has brought tell of the store that the file is from.
@@ -154,6 +153,12 @@ def _mark(why: str, condition: str = "true") -> str:
     return f"UPDATE transfer_line l SET why = {why} WHERE l.why IS NULL AND {condition}"
 
 
+def _again(member: str) -> str:
+    """The line says what an earlier one of the batch has said."""
+    places = f"SELECT n, row_number() OVER (PARTITION BY line->>'{member}' ORDER BY n) AS place FROM transfer_line"
+    return f"l.n IN (SELECT d.n FROM ({places}) d WHERE d.place > 1)"
+
+
 def _marks(sort: str, *, checking: bool) -> Sequence[str]:
     words = _Words(checking=checking)
     return _MARKS[sort](words)
@@ -161,16 +166,16 @@ def _marks(sort: str, *, checking: bool) -> Sequence[str]:
 
 def _topic(words: _Words) -> Sequence[str]:
     own = "l.line->>'id'"
-    again = "SELECT 1 FROM transfer_line o WHERE o.line->>'id' = l.line->>'id' AND o.n < l.n"
     stored = f"EXISTS (SELECT 1 FROM memory_topic t WHERE t.id = ({own})::uuid)"
-    found = f"{stored} OR {words.new(own)} OR EXISTS ({again})"
-    return _mark("'erased'", words.erased(own)), _mark("'there'", f"({found})")
+    return (
+        _mark("'erased'", words.erased(own)), _mark("'there'", f"({stored} OR {words.new(own)})"),
+        _mark("'there'", _again("id")),
+    )  # fmt: skip
 
 
 def _policy(_words: _Words) -> Sequence[str]:
-    again = "SELECT 1 FROM transfer_line o WHERE o.line->>'scope' = l.line->>'scope' AND o.n < l.n"
-    stored = "SELECT 1 FROM memory_policyversion p WHERE p.scope = l.line->>'scope'"
-    return (_mark("'there'", f"(EXISTS ({stored}) OR EXISTS ({again}))"),)
+    stored = "EXISTS (SELECT 1 FROM memory_policyversion p WHERE p.scope = l.line->>'scope')"
+    return _mark("'there'", stored), _mark("'there'", _again("scope"))
 
 
 def _hangs(*members: str) -> Callable[[_Words], Sequence[str]]:
