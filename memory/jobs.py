@@ -28,7 +28,7 @@ from memory.recall.fold import accesses_fold
 from memory.study.start import studies_stalled
 from memory.study.work import study_work, turn_seconds
 from memory.transfer.importing import imports_stalled
-from memory.transfer.uploads import uploads_tidy
+from memory.transfer.uploads import upload_discard, uploads_tidy
 from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
@@ -156,6 +156,8 @@ def import_continue(job_id: str) -> str:
     enough. What has come is embedded and counted by upkeep."""
     job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=import_hand_over)
     if job.status == job.Status.DONE:
+        # What it says is in the store, where a purge reaches it.
+        upload_discard(job.file)
         upkeep_request()
     return job.status
 

@@ -118,7 +118,6 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     assert set(AuditEvent.objects.filter(action__startswith="import_").values_list("actor", flat=True)) == {
         AuditEvent.objects.get(action="import_done").actor
     }
-    uploads_tidy(now=timezone.now())
     assert not list(folder.iterdir())
     # And once more.
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
