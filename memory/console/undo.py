@@ -21,6 +21,7 @@ from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
 PAIR_TAG = "pair:"
+RUN_TAG = "run:"
 # So many of what could not be put back is told in the notice; the run lists all of it.
 CONFLICTS_TOLD = 3
 
@@ -34,6 +35,11 @@ class UndoForm(forms.Form):
 def undo_offer(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
     """Leave a notice that says what was done by hand, with a button that takes ``run`` back."""
     messages.success(request, sentence, extra_tags=f"{UNDO_TAG}{run.pk}")
+
+
+def run_named(request: ConsoleRequest, sentence: str, run: ForgetRun) -> None:
+    """Leave a notice that leads to ``run``, of which taking it back undoes only a part of what was done."""
+    messages.success(request, sentence, extra_tags=f"{RUN_TAG}{run.pk}")
 
 
 def pair_undo_offer(request: ConsoleRequest, sentence: str, pair_id: uuid.UUID) -> None:

@@ -106,6 +106,13 @@ def actor(value: str | None) -> str:
 
 
 @register.filter
+def named_run(message: Any) -> str:
+    """Return the id of the run that a notice leads to, nothing for other notices."""
+    tags = str(getattr(message, "extra_tags", "") or "")
+    return tags.removeprefix("run:") if tags.startswith("run:") else ""
+
+
+@register.filter
 def undo_run(message: Any) -> str:
     """Return the id of the run that a notice offers to take back, nothing for other notices."""
     tags = str(getattr(message, "extra_tags", "") or "")

@@ -34,7 +34,7 @@ from memory.console.fields import ReasonField, ScopeField
 from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.talk import TurnShown, turns_shown
-from memory.console.undo import undo_offer
+from memory.console.undo import run_named, undo_offer
 from memory.domain.errors import MemoryProblem, NotVisible
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
@@ -174,7 +174,12 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
         undone = conversation_undo(conversation_id, principal=request.principal, reason=reason, now=timezone.now())
         sentence = undone_words(undone, done=True)
         if undone.run_id is not None:
-            undo_offer(request, sentence, run_get(undone.run_id, principal=request.principal))
+            run = run_get(undone.run_id, principal=request.principal)
+            if undone.counts["topic"] == len(undone.taken_back):
+                undo_offer(request, sentence, run)
+            else:
+                # The run brings the topics back, and nothing else.
+                run_named(request, f"{sentence} The undo of its run brings released topics back.", run)
         else:
             messages.success(request, sentence)
         jobs.upkeep_nudge()
