@@ -108,8 +108,12 @@ def turn_message(turn: ModelTurn) -> Message:
 
 
 def result_message(call: ToolCall, result: object, *, mark: str) -> Message:
-    """Return what a tool gave back as a message, framed as data and cut where it is too long."""
+    """Return what a tool gave back as a message, framed as data. Of a list that is too long the last entries are left
+    out, which is said; anything else is cut."""
     text = framed(result, mark)
+    while len(text) > MAX_RESULT and (shorter := _without_last(result)) is not None:
+        result = shorter
+        text = framed(result, mark)
     if len(text) > MAX_RESULT:
         text = framed({"cut": text[: MAX_RESULT - 500], "note": "The result was too long; ask for less."}, mark)
     return {"role": "tool", "tool_call_id": call.id, "content": text}
@@ -118,6 +122,18 @@ def result_message(call: ToolCall, result: object, *, mark: str) -> Message:
 def model_named(model: str | None) -> str:
     """Return the name of the model that is asked."""
     return model or str(settings.MEMSTATE_LLM_MODEL)
+
+
+def _without_last(result: object) -> dict[str, Any] | None:
+    """Return a result whose longest list has lost the last of its entries; None if no list has two."""
+    told = result if isinstance(result, dict) else {}
+    lists = {name: value for name, value in told.items() if isinstance(value, list) and len(value) > 1}
+    if not lists:
+        return None
+    name = max(lists, key=lambda each: len(lists[each]))
+    keep = len(lists[name]) - max(1, len(lists[name]) // 8)
+    left_out = len(lists[name]) - keep + int(told.get("left_out", 0))
+    return {**told, name: lists[name][:keep], "left_out": left_out}
 
 
 def _calls(said: object) -> list[ToolCall]:

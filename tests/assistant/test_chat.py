@@ -252,7 +252,11 @@ def test_a_huge_result_is_cut_for_the_model_and_whole_in_the_log(agent: Caller, 
     reply = ask(agent, "Which teas?")
     assert set(reply["tool_log"][0]["topic_ids"]) == set(ids)
     (told,) = model.chats[1].results
-    assert told["note"] == "The result was too long; ask for less."
+    # The best are told whole, and how many are not.
+    shown = [topic["topic_id"] for topic in told["topics"]]
+    assert shown == reply["tool_log"][0]["topic_ids"][: len(shown)]
+    assert len(shown) > 5
+    assert told["left_out"] == 30 - len(shown)
     assert len(str(model.chats[1].messages)) < 25_000
 
 
