@@ -1,6 +1,7 @@
 """The store behind the browser: the demo, loaded once and put back before each test.
 
-Loading takes seconds, so the tables are kept as they are then in a schema of their own, and copied from there.
+Loading takes seconds, so the tables are kept as they are then in a schema of their own, and copied from there: those
+that the test before has changed, which for a page that is only looked at are few.
 """
 
 import datetime as dt
@@ -39,6 +40,7 @@ def _tables(schema: str) -> list[str]:
 
 def tables_keep(schema: str) -> None:
     """Keep every row of the store as it is now under the name ``schema``."""
+    _put_back.clear()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
@@ -55,10 +57,36 @@ def tables_put_back(schema: str) -> None:
     """Make every row of the store what ``tables_keep`` kept. Sequences go on, so no number is given twice."""
     tables = [name.removeprefix(KEPT) for name in _tables(schema)]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
+        before = _looks(tables)
+        changed = [table for table in tables if before[table] != _put_back.get((schema, table))]
+        if not changed:
+            return
+        cursor.execute(f"TRUNCATE {', '.join(changed)} CASCADE")
+        emptied = _looks(tables)
         # In any order: foreign keys are looked at when the transaction ends.
         for table in tables:
-            cursor.execute(f'INSERT INTO public."{table}" SELECT * FROM {schema}."{KEPT}{table}"')
+            if table in changed or emptied[table] != before[table]:
+                cursor.execute(f'INSERT INTO public."{table}" SELECT * FROM {schema}."{KEPT}{table}"')
+        looks = _looks(tables)
+    _put_back.clear()
+    _put_back.update({(schema, table): look for table, look in looks.items()})
+
+
+# How each table looked when it was put back last, by schema and name.
+_put_back: dict[tuple[str, str], str] = {}
+
+
+def _looks(tables: list[str]) -> dict[str, str]:
+    """Return what differs as soon as a table is changed. All rows of one that was put back were written by one
+    transaction, so that whatever is written later is seen by its number, and whatever is removed by their count."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            " UNION ALL ".join(
+                f"SELECT '{table}', concat_ws(' ', count(*), min(xmin::text), max(xmin::text)) FROM public.\"{table}\""
+                for table in tables
+            )
+        )
+        return dict(cursor.fetchall())
 
 
 def demo_make() -> None:
