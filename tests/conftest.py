@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.conf import settings as site_settings
 from django.core.cache import cache
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
 from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -37,6 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.django_db)
+        # All tests made from one document have one id otherwise, and of those only one is handed to a process.
+        if label := getattr(item, "operation_label", None):
+            item._id = item.id.with_params(label)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -93,6 +96,14 @@ def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         _embedder_take("instant")
         yield
         transaction.set_rollback(True)
+
+
+@pytest.fixture
+def without_vector_index(db: None) -> None:
+    """For tests that store thousands of topics and do not ask how near they are: the index is most of what that costs.
+    It is there again when the transaction of the test is taken back."""
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX topicvector_hnsw")
 
 
 @pytest.fixture

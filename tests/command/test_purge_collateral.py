@@ -41,7 +41,7 @@ def person(n: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def people(operator: Caller, settings: Any) -> list[str]:
+def people(without_vector_index: None, operator: Caller, settings: Any) -> list[str]:
     settings.MEMSTATE_REQUESTS_PER_MINUTE = 1_000_000
     ids: list[str] = []
     for begin in range(0, PEOPLE, 1000):

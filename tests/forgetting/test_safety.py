@@ -1,6 +1,7 @@
 """A mistyped policy does no harm: the run is held, and if somebody lets it go ahead, undo brings all of it back."""
 
 import datetime as dt
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,10 @@ def tended() -> None:
 
 
 @pytest.fixture
-def five_thousand(operator: Caller, clock: Clock) -> list[str]:
+def five_thousand(without_vector_index: None, operator: Caller, clock: Clock, settings: Any) -> list[str]:
     """Topics of forty days with a value each, one in five of them reinforced since, some linked."""
+    # Nobody looks for duplicates here, which without the index takes the longer the more there are.
+    settings.MEMSTATE_KNOBS = {**settings.MEMSTATE_KNOBS, "duplicates_mode": "off"}
     clock.set(NOON)
     made = topics_make(operator, 5000, days=40, fields=[{"name": "kind", "value": "green"}])
     for topic_id, other in zip(made[:20], made[100:120], strict=True):
