@@ -17,6 +17,7 @@ from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Reply
 from memory.models import ErasureReceipt, ForgetRun, ImportedTopic, ImportJob
+from memory.models.transfer import OPEN
 from memory.policy.rekey import half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.transfer.bring import lines_bring, runs_open
@@ -33,6 +34,8 @@ Counts = dict[str, dict[str, int]]
 
 _CHANGED = "The file is not the one that was checked any more."
 _GONE = "The file is not there any more; import it again, and it goes on where it stopped."
+# A large purge takes longer than others have to wait for a lock.
+_WAIT_SECONDS = 300
 # How often a check says how far it is.
 _SAY_SECONDS = 1.0
 
@@ -96,6 +99,9 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> Import
         )  # fmt: skip
     except MemoryProblem as problem:
         return import_finish(job.pk, Status.FAILED, now=clock(), failure=problem.sentence)
+    except Exception as problem:
+        _failure_note(job.pk, problem, now=clock())
+        raise
     return import_checked(job.pk, report, now=clock())
 
 
@@ -125,6 +131,8 @@ def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progres
 def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> bool:
     """Do one step, unless it is done; return whether it was done here."""
     with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
         # Before the import, as a purge locks them: what it erases must not come back behind it.
         purges_wait()
         job = ImportJob.objects.select_for_update().get(pk=job_id)
@@ -241,4 +249,4 @@ def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) ->
     if job.failure == told:
         import_finish(job_id, Status.FAILED, now=now, failure=told)
     else:
-        ImportJob.objects.filter(pk=job_id, status=Status.WORKING).update(failure=told, moved_at=now)
+        ImportJob.objects.filter(OPEN, pk=job_id).update(failure=told, moved_at=now)
