@@ -29,7 +29,7 @@ doctor: $(VENV)/.installed ## Say what is healthy and what is not.
 test: lint ## Run every check and every test.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
 		$(PY) -m pytest -m alone && \
-		exec $(PY) -m pytest -n 2 --dist loadfile -m "not bench and not alone"
+		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone"
 
 lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/ruff check

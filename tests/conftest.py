@@ -31,8 +31,39 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "nudges: lets requests call the worker from their thread, as in production")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Files that take longest, the longest first. Two processes take up file by file, and one that begins a long file when
+# the other is nearly done ends minutes after it.
+LONGEST = (
+    "tests/site/test_up.py",
+    "tests/api/test_schema_conformance.py",
+    "tests/browser/test_pages.py",
+    "tests/crash/test_killed_runs.py",
+    "tests/browser/test_habits.py",
+    "tests/command/test_cases.py",
+    "tests/crash/test_study_killed.py",
+    "tests/console/test_permissions.py",
+    "tests/console/test_hostile_addresses.py",
+    "tests/hindsight/test_backtest_agrees.py",
+    "tests/duplicates/test_planted.py",
+    "tests/command/test_purge_collateral.py",
+    "tests/console/test_cost.py",
+    "tests/crash/test_killed.py",
+    "tests/concurrency/test_writers.py",
+    "tests/forgetting/test_faithfulness.py",
+    "tests/properties/test_condition_equality.py",
+    "tests/properties/test_as_of_replay.py",
+    "tests/properties/test_command_invariants.py",
+    "tests/browser/test_salience.py",
+    "tests/properties/test_store_invariants.py",
+    "tests/properties/test_forgetting_machine.py",
+    "tests/extraction/test_jobs.py",
+    "tests/demo/test_load.py",
+)
+
+
+# Last, since Django's plugin puts tests without a database after all others.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
@@ -40,6 +71,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # All tests made from one document have one id otherwise, and of those only one is handed to a process.
         if label := getattr(item, "operation_label", None):
             item._id = item.id.with_params(label)
+    yield
+    places = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
 
 
 @pytest.fixture(autouse=True, scope="session")

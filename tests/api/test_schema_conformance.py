@@ -31,8 +31,6 @@ from tests.cast import Cast, secret_of
 from tests.llm.server import Model
 from tests.study.shop import study_ready
 
-pytestmark = pytest.mark.alone
-
 # Not among them: that everything senseless is refused. A number given as text, or 0 for false, is understood, as the
 # published server understands it; what must be refused is in test_bad_input.py.
 CHECKS = [
