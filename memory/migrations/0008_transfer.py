@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),
                 ('digest', models.CharField(help_text='SHA-256 of the file.', max_length=64)),
-                ('file', models.CharField(blank=True, default='', help_text='Where the worker finds it.', max_length=500)),
+                ('file', models.TextField(blank=True, default='', help_text='Where the worker finds it.')),
                 ('source', models.CharField(help_text='memstate, mem0 or chat: what wrote the file.', max_length=20)),
                 ('scope', models.CharField(blank=True, default='', help_text="Into which other systems' go.", max_length=500)),
                 ('status', models.CharField(choices=[('checking', 'Checking'), ('waiting', 'Waiting'), ('working', 'Working'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], default='working', max_length=20)),
@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['-created_at', '-id'], name='importjob_newest'), models.Index(fields=['digest'], name='importjob_digest'), models.Index(condition=models.Q(('status__in', ['checking', 'working'])), fields=['moved_at'], name='importjob_open')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status', 'working')), fields=('digest', 'source', 'scope'), name='importjob_working')],
             },
         ),
         migrations.CreateModel(

@@ -2,7 +2,8 @@
 
 from django.db import models
 
-
+# Whose file is still needed.
+UNFINISHED = ("checking", "waiting", "working")
 # Whose worker may have been lost.
 OPEN = models.Q(status__in=["checking", "working"])
 
@@ -23,7 +24,7 @@ class ImportJob(models.Model):
 
     id = models.UUIDField(primary_key=True)
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
-    file = models.CharField(max_length=500, blank=True, default="", help_text="Where the worker finds it.")
+    file = models.TextField(blank=True, default="", help_text="Where the worker finds it.")
     source = models.CharField(max_length=20, help_text="memstate, mem0 or chat: what wrote the file.")
     scope = models.CharField(max_length=500, blank=True, default="", help_text="Into which other systems' go.")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.WORKING)
@@ -46,6 +47,11 @@ class ImportJob(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["digest", "source", "scope"], name="importjob_working", condition=models.Q(status="working")
+            ),
+        ]
         indexes = [
             # The last ones, for the page.
             models.Index(fields=["-created_at", "-id"], name="importjob_newest"),

@@ -5,11 +5,12 @@ file started again goes on where an earlier import of it has stopped.
 """
 
 import datetime as dt
+import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
@@ -18,7 +19,7 @@ from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
 from memory.models.newest import newest_page
-from memory.models.transfer import OPEN
+from memory.models.transfer import OPEN, UNFINISHED
 from memory.transfer.check import file_digest, import_check, source_of
 from memory.transfer.numbers import numbers_reserve
 from memory.transfer.report import ImportReport, Progress
@@ -29,7 +30,9 @@ STALLED_AFTER = dt.timedelta(minutes=3)
 MOST_STALLED = 20
 
 Status = ImportJob.Status
-_UNFINISHED = (Status.CHECKING, Status.WAITING, Status.WORKING)
+# One import begins at a time, so that each sees the numbers that those before it have reserved. Any constant will do.
+_LOCK = 0x6D656D69
+_AT_WORK = "This file is being imported already."
 HandOver = Callable[[uuid.UUID], None]
 
 
@@ -39,24 +42,28 @@ def import_start(
 ) -> ImportJob:  # fmt: skip
     """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
 
-    Raises what ``import_check`` raises, and ``ValueRefused`` with all the problems it has found; then nothing is
-    changed. Whoever calls does the work, or hands it over.
+    Raises what ``import_check`` raises, ``ValueRefused`` with all the problems it has found, and ``Conflict`` if a
+    caller of another scope brings this file; then nothing is changed. Whoever calls does the work, or hands it over.
     """
     principal.require("operator")
     where = _where(source, scope, principal)
     path = path.absolute()
-    if (known := _known(path, source=source, scope=where, principal=principal)) is not None:
-        if known.status == Status.WORKING:
-            ImportJob.objects.filter(pk=known.pk, status=Status.WORKING).update(file=str(path))
-            return known
-        report = ImportReport.of(known.report)
+    job = _made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
+    job.digest = _digest(path)
+    if (working := _at_work(job)) is not None:
+        return _joined(working, path)
+    if (stopped := _stopped(job)) is not None:
+        report = ImportReport.of(stopped.report)
     else:
         report = import_check(path, principal=principal, now=now, source=source, scope=scope, progress=progress)
     if report.problems:
         raise ValueRefused("\n".join(report.problems))
-    job = _made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
     _checked(job, report)
     with transaction.atomic():
+        _turn_take()
+        # The check has taken its time, in which somebody else may have begun.
+        if (working := _at_work(job)) is not None:
+            return _joined(working, path)
         job.save(force_insert=True)
         _begin(job, now=now)
         if hand_over is not None:
@@ -94,11 +101,9 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WAITING:
             raise Conflict(f"This import is {job.get_status_display().lower()}; it does not wait for a yes.")
-        same = ImportJob.objects.filter(
-            digest=job.digest, scope=job.scope, source=job.source, status=Status.WORKING
-        ).exclude(pk=job_id)
-        if same.exists():
-            raise Conflict("This file is being imported already.")
+        _turn_take()
+        if _at_work(job) is not None:
+            raise Conflict(_AT_WORK)
         _begin(job, now=now, actor=principal.actor)
         hand_over(job_id)
     return job
@@ -111,7 +116,7 @@ def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) 
     import_get(job_id, principal=principal)
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status not in _UNFINISHED:
+        if job.status not in UNFINISHED:
             raise Conflict(f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.")
         return import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
 
@@ -162,7 +167,7 @@ def import_finish(
     """Bring an import to its end, once, and journal it if it had begun. Two statements and the journal."""
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status in _UNFINISHED:
+        if job.status in UNFINISHED:
             begun = job.status == Status.WORKING
             job.status, job.finished_at, job.failure = status, now, failure or job.failure
             job.save(update_fields=["status", "finished_at", "failure"])
@@ -203,28 +208,53 @@ def _checked(job: ImportJob, report: ImportReport) -> None:
     job.report, job.digest, job.lines, job.size = report.told(), report.digest, report.lines, report.size
 
 
-def _known(path: Path, *, source: str, scope: str, principal: Principal) -> ImportJob | None:
-    """Return an import of the same file by callers of the same scope that is at work or has stopped before its end."""
+def _digest(path: Path) -> str:
     try:
-        digest, _size = file_digest(path)
+        return file_digest(path)[0]
     except OSError as problem:
         raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
-    jobs = ImportJob.objects.filter(digest=digest, source=source, scope=scope, principal_scope=principal.scope)
-    found = jobs.filter(status=Status.WORKING).order_by("created_at").first()
-    return found or _stopped(ImportJob(digest=digest, source=source, scope=scope, principal_scope=principal.scope))
+
+
+def _turn_take() -> None:
+    """Wait until no other import begins, and keep it so until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+
+
+def _at_work(job: ImportJob) -> ImportJob | None:
+    """Return the import of the same file that is at work; there is one at most. Raises ``Conflict`` if its caller is
+    bound to another scope."""
+    same = ImportJob.objects.filter(digest=job.digest, source=job.source, scope=job.scope, status=Status.WORKING)
+    found = same.first()
+    if found is not None and found.principal_scope != job.principal_scope:
+        raise Conflict(_AT_WORK)
+    return found
+
+
+def _joined(working: ImportJob, path: Path) -> ImportJob:
+    """Return an import that is at work already; it reads on in ``path`` if its own file is not there any more."""
+    if not os.access(working.file, os.R_OK):
+        ImportJob.objects.filter(pk=working.pk, status=Status.WORKING).update(file=str(path))
+    return working
+
+
+def _all_stopped() -> QuerySet[ImportJob]:
+    """Return the imports that have stopped before their end, and that no other has taken up."""
+    rows = ImportJob.objects.filter(status__in=[Status.FAILED, Status.CANCELLED], done__gt=0)
+    return rows.exclude(numbers__has_key="continued_by")
 
 
 def _stopped(job: ImportJob) -> ImportJob | None:
-    """Return the last import of the same file that has stopped before its end, and that no other has taken up."""
-    rows = ImportJob.objects.filter(
-        digest=job.digest, source=job.source, scope=job.scope, principal_scope=job.principal_scope,
-        status__in=[Status.FAILED, Status.CANCELLED], done__gt=0,
-    ).exclude(numbers__has_key="continued_by")  # fmt: skip
+    """Return the last import of the same file, by callers of the same scope, that can be gone on with."""
+    rows = _all_stopped().filter(
+        digest=job.digest, source=job.source, scope=job.scope, principal_scope=job.principal_scope
+    )
     return rows.order_by("-created_at").first()
 
 
 def _begin(job: ImportJob, *, now: dt.datetime, actor: str | None = None) -> None:
-    """Set a checked import to work: in the transaction of the caller. Goes on where an earlier one has stopped."""
+    """Set a checked import to work: in the transaction of the caller, who has ``_turn_take``n. Goes on where an earlier
+    one has stopped."""
     if (earlier := _stopped(job)) is not None:
         earlier = ImportJob.objects.select_for_update().get(pk=earlier.pk)
         job.offset, job.done, job.counts, job.fresh = earlier.offset, earlier.done, earlier.counts, earlier.fresh
@@ -233,7 +263,10 @@ def _begin(job: ImportJob, *, now: dt.datetime, actor: str | None = None) -> Non
         earlier.numbers = {**earlier.numbers, "continued_by": str(job.pk)}
         earlier.save(update_fields=["numbers"])
     elif job.source == FORMAT:
-        job.fresh, job.numbers = numbers_reserve(ImportReport.of(job.report).numbers)
+        # What others have reserved and not yet used is theirs.
+        ours = ImportJob.objects.filter(source=FORMAT).exclude(pk=job.pk)
+        alone = not (ours.filter(status=Status.WORKING) | _all_stopped().filter(source=FORMAT)).exists()
+        job.fresh, job.numbers = numbers_reserve(ImportReport.of(job.report).numbers, alone=alone)
     job.status, job.moved_at = Status.WORKING, now
     job.save()
     import_audit(job, "import_started", actor or job.actor, now)

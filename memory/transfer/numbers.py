@@ -28,9 +28,10 @@ SELECT NOT EXISTS (SELECT 1 FROM memory_topic) AND NOT EXISTS (SELECT 1 FROM mem
 """
 
 
-def numbers_reserve(most: dict[str, int]) -> tuple[bool, dict[str, Any]]:
+def numbers_reserve(most: dict[str, int], *, alone: bool) -> tuple[bool, dict[str, Any]]:
     """Reserve the numbers up to ``most`` of each sort, and return whether the store was empty, and what has to be added
-    to the numbers of the file, by sort; beside them the last journal entry that is there.
+    to the numbers of the file, by sort; beside them the last journal entry that is there. ``alone`` says that no other
+    import has reserved numbers that it has yet to use.
 
     Needs a transaction. Nobody writes to these tables in between, and nobody is waited for while others are held:
     raises ``Conflict`` if the store does not come to rest for a moment within ten seconds.
@@ -38,15 +39,15 @@ def numbers_reserve(most: dict[str, int]) -> tuple[bool, dict[str, Any]]:
     with connection.cursor() as cursor:
         _lock(cursor)
         cursor.execute(_EMPTY)
-        fresh = bool(cursor.fetchone()[0])
+        fresh = alone and bool(cursor.fetchone()[0])
         numbers: dict[str, Any] = {"access_most": most.get("access", 0)}
         for sort, table in TABLES.items():
             cursor.execute("SELECT pg_get_serial_sequence(%s, 'id')", [table])
             sequence = cursor.fetchone()[0]
             cursor.execute(_LAST.format(table=table, sequence=sequence))
             greatest, last = cursor.fetchone()
-            # An empty table has no numbers that could be mistaken for others.
-            numbers[sort] = max(greatest, last) if greatest else 0
+            # An empty table that nobody else fills has no numbers that could be mistaken for others.
+            numbers[sort] = 0 if alone and not greatest else max(greatest, last)
             if (end := max(last, numbers[sort] + most.get(sort, 0))) > last:
                 cursor.execute("SELECT setval(%s, %s)", [sequence, end])
         cursor.execute("SELECT coalesce(max(id), 0) FROM memory_auditevent")

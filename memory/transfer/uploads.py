@@ -11,13 +11,13 @@ from django.conf import settings
 from memory.access.principal import SYSTEM
 from memory.domain.errors import Conflict
 from memory.models import ImportJob
+from memory.models.transfer import UNFINISHED
 from memory.transfer.importing import import_cancel
 
 FOLDER = "transfer"
 # A check that nobody said yes to, and a file that nobody knows, are kept so long.
 KEPT = dt.timedelta(days=1)
 Status = ImportJob.Status
-OPEN = (Status.CHECKING, Status.WAITING, Status.WORKING)
 
 
 def uploads_folder() -> Path:
@@ -61,7 +61,7 @@ def uploads_tidy(*, now: dt.datetime) -> int:
         # What no import knows may be on its way in. What failed can be started again for a day.
         old = path.stat().st_mtime < (now - KEPT).timestamp()
         status = known.get(str(path))
-        if status in (Status.DONE, Status.CANCELLED) or (old and status not in OPEN):
+        if status in (Status.DONE, Status.CANCELLED) or (old and status not in UNFINISHED):
             path.unlink(missing_ok=True)
             removed += 1
     return removed
