@@ -42,6 +42,8 @@ Page = TypeVar("Page", bound=Mapping[str, Any])
 
 # The wait before the second attempt, in seconds; it doubles with each, up to the second number.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 20.0
+# How the server calls it that the first of two requests with one key is still at work.
+STILL_IN_PROGRESS = "urn:memstate:problem:still-in-progress"
 # How much later than Retry-After says we come at most, so that not all who wait come at once.
 SPREAD = 0.25
 
@@ -146,8 +148,7 @@ def _problem_of(response: httpx2.Response, call: "_Call") -> MemStateError:
         detail = f"The server answered {status} {response.reason_phrase}".rstrip() + " and did not say why."
         if 300 <= status < 400:
             detail = f"The server sends elsewhere ({status}); the base_url is not the address of MemState itself."
-    # The first of two requests with one key is still at work, and this is the second.
-    waiting = status == 409 and call.keyed and "still in progress" in detail
+    waiting = call.keyed and members.get("type") == STILL_IN_PROGRESS
     return _KINDS.get(status, MemStateError)(
         detail,
         status=status,

@@ -20,6 +20,7 @@ from memory.assistant.running import TooManyConversations
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.embedding import EmbeddingFailed
 from memory.ingest.batch import validation_sentence
+from memory.ingest.idempotency import StillInProgress
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
 
@@ -40,6 +41,9 @@ STATUSES: dict[type[MemoryProblem], int] = {
     ModelProblem: 503,
 }
 
+# What programs are to tell apart within a status, by a name that no sentence changes.
+ABOUT_BLANK = "about:blank"
+TYPES: dict[type[MemoryProblem], str] = {StillInProgress: "urn:memstate:problem:still-in-progress"}
 
 # Of a model that asks to be left alone without saying for how long.
 UNTOLD_SECONDS = 30
@@ -54,11 +58,12 @@ def problem_status(problem: MemoryProblem) -> int:
 
 
 def problem_response(
-    status: int, sentence: str, headers: Mapping[str, str] | None = None, *, members: Mapping[str, object] | None = None
-) -> HttpResponse:
-    """Return a problem document with ``sentence`` as its detail, and ``members`` beside it."""
+    status: int, sentence: str, headers: Mapping[str, str] | None = None, *, kind: str = ABOUT_BLANK,
+    members: Mapping[str, object] | None = None,
+) -> HttpResponse:  # fmt: skip
+    """Return a problem document with ``sentence`` as its detail, ``kind`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
-    body = {"type": "about:blank", "title": title, "status": status, "detail": sentence, **(members or {})}
+    body = {"type": kind, "title": title, "status": status, "detail": sentence, **(members or {})}
     return HttpResponse(
         json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
         status=status,
@@ -75,7 +80,8 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
     wait = _wait(problem)
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait))
-    return problem_response(problem_status(problem), problem.sentence, headers)
+    kind = next((name for each, name in TYPES.items() if isinstance(problem, each)), ABOUT_BLANK)
+    return problem_response(problem_status(problem), problem.sentence, headers, kind=kind)
 
 
 def _wait(problem: MemoryProblem) -> float | None:

@@ -15,7 +15,11 @@ RungName = Literal["active", "summarized", "detached", "archived"]
 class Problem(Schema):
     """An error, after RFC 9457. ``detail`` is the sentence to show."""
 
-    type: str = "about:blank"
+    type: str = Field(
+        default="about:blank",
+        description="urn:memstate:problem:still-in-progress where a request with the same Idempotency-Key is at work: "
+        "sent again later, it gets the reply of the first.",
+    )
     title: str
     status: int
     detail: str

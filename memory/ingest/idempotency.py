@@ -26,6 +26,10 @@ _FINISH = "UPDATE memory_idempotencyrecord SET status = %s, reply = %s WHERE act
 Recorded = tuple[int, Any]
 
 
+class StillInProgress(Conflict):
+    """The first request with this Idempotency-Key is at work; sent again later, this one gets its reply (409)."""
+
+
 def request_hash(route: str, body: object) -> str:
     """Return what tells two requests apart: the hash of the route and the parsed body."""
     return hashlib.sha256(f"{route} {json.dumps(body, sort_keys=True, default=str)}".encode()).hexdigest()
@@ -58,14 +62,14 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
     """Reserve the key within the running transaction, or return the reply of the request that has it. 1 or 2 queries.
 
     A request that is still running holds the key: this waits for it, and then replays its reply, or goes on in its
-    place if it failed. Raises ``Conflict`` when it takes longer than the lock time-out.
+    place if it failed. Raises ``StillInProgress`` when it takes longer than the lock time-out.
     """
     with connection.cursor() as cursor:
         try:
             cursor.execute(_CLAIM, [principal.identity, key, digest, now])
         except OperationalError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
-                raise Conflict(
+                raise StillInProgress(
                     "A request with this Idempotency-Key is still in progress; send it again later."
                 ) from None
             raise

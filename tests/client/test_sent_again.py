@@ -12,6 +12,7 @@ from django.utils import timezone
 from memory import client as client_module
 from memory.access.principal import Principal
 from memory.client import (
+    STILL_IN_PROGRESS,
     Conflict,
     ConnectionBroken,
     MemStateError,
@@ -178,6 +179,17 @@ def test_what_will_not_pass_is_not_tried_again(
         client.stats()
     assert (type(told.value), told.value.status, told.value.passing) == (kind, status, False)
     assert (len(alone.asked), waits) == (1, [])
+
+
+def test_a_twin_at_work_is_known_by_its_type_and_not_by_words(client: Any, alone: Proxy, waits: list[float]):
+    problem = {"type": STILL_IN_PROGRESS, "title": "Conflict", "status": 409, "detail": "Hay otra en curso."}
+    alone.does(answer(409, body=problem), answer(200, body={"topic_id": "1"}))
+    assert client.ingest("new_topic", title="Tea") == {"topic_id": "1"}
+    assert waits == [0.5]
+    alone.does(answer(409, body="A merge is still in progress."))
+    with pytest.raises(Conflict) as refused:
+        client.ingest("new_topic", title="Tea")
+    assert (refused.value.type, refused.value.passing, waits) == ("about:blank", False, [0.5])
 
 
 def test_waits_are_as_long_as_the_server_says_and_never_shorter(client: Any, alone: Proxy, waits: list[float]):
