@@ -169,12 +169,17 @@ class Column:
     @property
     def kept(self) -> bool:
         """Whether it names things rather than telling of them."""
-        return self.ours and (self.table in KEPT or self.place in KEPT or self.name in KEPT_COLUMNS)
+        return self.ours and column_kept(self.table, self.name)
 
     @property
     def own_text(self) -> bool:
         """Whether it holds what topics say."""
         return self.ours and self.table in TEXT_OF_TOPICS
+
+
+def column_kept(table: str, name: str) -> bool:
+    """Tell whether a column of a table of ours names things rather than telling of them."""
+    return table in KEPT or f"{table}.{name}" in KEPT or name in KEPT_COLUMNS
 
 
 @cache

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from django.db import connection, transaction
@@ -26,10 +25,9 @@ from memory.command.belongings import (
     statistics_read,
 )
 from memory.command.coded import CODED
-from memory.command.erased import parts_of
-from memory.command.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours, text_hasher
-from memory.domain.redaction import Weight, identifiers_strong, passage_of, passage_weight, strings_of
-from memory.models import ErasureReceipt
+from memory.command.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours
+from memory.command.sought import Wanted, hits_finder, receipts_wanted
+from memory.domain.redaction import strings_of
 
 ROWS = 1_000
 MOST_TOLD = 1_000
@@ -100,24 +98,6 @@ class Verdict:
         return self.chain.ok and self.ours and not self.traces
 
 
-@dataclass(slots=True)
-class _Wanted:
-    """What receipts tell of, with number and moment of the latest that does."""
-
-    ids: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
-    texts: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
-    identifiers: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.ids)
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    sort: str
-    what: str
-
-
 def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Verdict:
     """Verify the chain of receipts, then read every table of the database, and say what is left of what was purged.
 
@@ -125,7 +105,7 @@ def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Ver
     rows, each table in a transaction of its own; ten thousand rows a second or so. Changes nothing.
     """
     verdict = Verdict(receipts_verify(), ours=seals_are_ours())
-    wanted = _wanted()
+    wanted = receipts_wanted()
     with connection.cursor() as cursor:
         columns = columns_of(cursor)
     tables = _tables(columns)
@@ -170,32 +150,13 @@ class _Table:
 class _Look:
     """Collects what is found; whether it is a trace may depend on what is found later."""
 
-    def __init__(self, wanted: _Wanted) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.found: list[tuple[Trace, bool | None, str]] = []
         self.again: set[str] = set()
         self.addresses: list[Trace] = []
-        text, identifier = text_hasher(), identifier_hasher()
-
-        @lru_cache(maxsize=200_000)
-        def hits(said: str, short: bool) -> tuple[_Hit, ...]:
-            passage = passage_of(said)
-            weight = passage_weight(passage)
-            found = []
-            if weight is Weight.LONG or (short and weight is Weight.SHORT):
-                digest = text(passage)
-                if digest in wanted.texts:
-                    found.append(_Hit("text", digest))
-            if weight is Weight.LONG and wanted.texts:
-                parts = {text(part) for part in parts_of(said) if part != passage}
-                found += [_Hit("text", digest) for digest in sorted(parts & wanted.texts.keys())]
-            if wanted.identifiers:
-                digests = {identifier(key) for each in identifiers_strong(said) for key in each.sought}
-                found += [_Hit("identifier", digest) for digest in sorted(digests & wanted.identifiers.keys())]
-            return tuple(found)
-
-        self._hits = hits
-        self._identifier = identifier
+        self._hits = hits_finder(wanted)
+        self._identifier = identifier_hasher()
 
     def at(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
         """Look at one value."""
@@ -215,7 +176,7 @@ class _Look:
                     self._note(column, key, written, "identifier", digest)
                 continue
             for hit in self._hits(said, short):
-                self._note(column, key, written, hit.sort, hit.what)
+                self._note(column, key, written, hit.sort, hit.digest)
 
     def statistics(self, table: str, column: str, value: str) -> None:
         """Look at one value that the planner has kept."""
@@ -225,8 +186,8 @@ class _Look:
                     (Trace(f"the statistics of {table}", column, "", "id", self.wanted.ids[found][0]), None, found)
                 )
         for hit in self._hits(value, True):
-            number = (self.wanted.texts if hit.sort == "text" else self.wanted.identifiers)[hit.what][0]
-            self.found.append((Trace(f"the statistics of {table}", column, "", hit.sort, number), None, hit.what))
+            number = self.wanted.of(hit.sort)[hit.digest][0]
+            self.found.append((Trace(f"the statistics of {table}", column, "", hit.sort, number), None, hit.digest))
 
     def tell(self, verdict: Verdict) -> None:
         """Sort what was found."""
@@ -238,7 +199,7 @@ class _Look:
         verdict.addresses = self.addresses[:MOST_TOLD]
 
     def _note(self, column: Column, key: str, written: dt.datetime | None, sort: str, what: str) -> None:
-        number, erased_at = {"id": self.wanted.ids, "text": self.wanted.texts}.get(sort, self.wanted.identifiers)[what]
+        number, erased_at = self.wanted.of(sort)[what]
         trace = Trace(column.told_table, column.name, key, sort, number, ours=column.ours)
         if column.kept and sort != "id" and column.place != _RECEIPT_REASON:
             self.addresses.append(trace)
@@ -247,16 +208,6 @@ class _Look:
         if since:
             self.again.add(what)
         self.found.append((trace, since, what))
-
-
-def _wanted() -> _Wanted:
-    wanted = _Wanted()
-    for receipt in ErasureReceipt.objects.order_by("number").iterator(chunk_size=ROWS):
-        told = (receipt.number, receipt.at)
-        wanted.ids.update(dict.fromkeys(receipt.topic_ids, told))
-        wanted.texts.update(dict.fromkeys(receipt.content_hashes, told))
-        wanted.identifiers.update(dict.fromkeys(receipt.identifier_hashes, told))
-    return wanted
 
 
 def _tables(columns: Sequence[Column]) -> list[_Table]:

@@ -15,6 +15,7 @@ from memory.domain.scopes import ROOT
 from memory.ingest.bulk import rows_copy
 from memory.models.expressions import path_within_sql
 from memory.transfer.lines import Lines
+from memory.transfer.masks import lines_masked
 from memory.transfer.report import BROUGHT
 
 _TABLES = """
@@ -32,7 +33,10 @@ WHERE r.number NOT BETWEEN %(receipt_first)s AND %(receipt_last)s
 """
 _COUNTS = "SELECT coalesce(why, %(brought)s), count(*) FROM transfer_line GROUP BY 1"
 
-_WITHIN = path_within_sql("s.path", path="%(path)s::text", below="%(below)s::text", beyond="%(beyond)s::text")
+_BOUNDS = {"path": "%(path)s::text", "below": "%(below)s::text", "beyond": "%(beyond)s::text"}
+_WITHIN = path_within_sql("s.path", **_BOUNDS)
+# A run that whoever imports may see; ``o`` is the run.
+RUN_SEEN = f"(%(everywhere)s OR {path_within_sql('o.scope', **_BOUNDS)})"
 
 
 @dataclass(slots=True)
@@ -72,11 +76,12 @@ class Ground:
 def lines_stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
     """Lay out a batch, and mark what of it is not brought. A constant number of statements.
 
-    ``DataError`` is what the database says to JSON that it cannot hold.
+    What others repeat of what was erased here is masked. ``DataError`` is what the database says to JSON that it cannot
+    hold.
     """
     cursor.execute(_TABLES)
-    rows = ((number, line.decode()) for number, line in enumerate(batch.lines, start=batch.first))
-    rows_copy(cursor, "transfer_line", ("n", "line"), rows)
+    masked = list(lines_masked(batch.sort, batch.lines, receipts=ground.receipts))
+    rows_copy(cursor, "transfer_line", ("n", "line"), enumerate(masked, start=batch.first))
     parameters = ground.parameters()
     cursor.execute(_ERASED, parameters)
     for statement in _marks(batch.sort, checking=ground.checking):
@@ -197,7 +202,9 @@ def _run(_words: _Words) -> Sequence[str]:
 
 
 def _action(words: _Words) -> Sequence[str]:
-    run = words.stored("run", "memory_forgetrun", "l.line->>'run_id'", "o.id = (l.line->>'run_id')::uuid")
+    run = words.stored(
+        "run", "memory_forgetrun", "l.line->>'run_id'", f"o.id = (l.line->>'run_id')::uuid AND {RUN_SEEN}"
+    )
     return _mark(words.why_not("l.line->>'topic_id'")), _mark("'missing'", f"NOT {run}")
 
 
@@ -218,8 +225,10 @@ def _access(words: _Words) -> Sequence[str]:
 
 def _shadow(words: _Words) -> Sequence[str]:
     access = words.stored(
-        "access", "memory_accesslog", "l.line->>'access_id'", "o.id = (l.line->>'access_id')::bigint + %(access)s"
-    )
+        "access", "memory_accesslog", "l.line->>'access_id'",
+        # Beyond those of the file are others'.
+        "o.id = (l.line->>'access_id')::bigint + %(access)s AND o.id <= %(access_last)s",
+    )  # fmt: skip
     return _mark(words.why_not("l.line->>'topic_id'")), _mark("'missing'", f"NOT {access}")
 
 

@@ -4,6 +4,7 @@ So a column that is added to a model is in the file by itself, and a table that 
 reason, in ``LEFT_OUT``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +50,11 @@ class Column:
     name: str
     sort: str
     field: "models.Field[object, object]"
+
+    @property
+    def base_sort(self) -> str:
+        """Its sort without a length."""
+        return re.sub(r"\(\d+\)", "", self.sort)
 
     @property
     def is_scope(self) -> bool:
