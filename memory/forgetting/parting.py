@@ -90,11 +90,12 @@ def _fading_sql(row: str, *, floor: str) -> str:
     )
 
 
+# A journal that came with a file may name anything; taking apart changes what is the two topics', and nothing else.
 _VITALITY = f"""
 UPDATE memory_vitality v
 SET rung = b.rung, live = b.live, pinned = b.pinned, pin_reason = b.pin_reason,
     {_fading_sql("v", floor="CASE WHEN b.rung > 0 THEN v.fade ELSE v.fade_floor END")}
-FROM jsonb_populate_record(NULL::memory_vitality, %(vitality)s) b WHERE v.topic_id = b.topic_id
+FROM jsonb_populate_record(NULL::memory_vitality, %(vitality)s) b WHERE v.topic_id = b.topic_id AND b.topic_id = %(id)s
 """
 _TOPIC = """
 UPDATE memory_topic t
@@ -111,6 +112,11 @@ SELECT t.id, %(now)s, jsonb_build_object('categories', t.categories), %(actor)s 
 WHERE t.id = %(id)s AND to_jsonb(t.categories) <> (%(topic)s::jsonb)->'categories'
 """
 
+_OWN_REVISIONS = """
+SELECT ARRAY(SELECT f.id::text FROM memory_field f WHERE f.topic_id = ANY(%(topics)s)),
+       ARRAY(SELECT r.id::text FROM memory_revision r JOIN memory_field f ON f.id = r.field_id
+             WHERE r.id = ANY(%(ids)s::uuid[]) AND f.topic_id = ANY(%(topics)s))
+"""
 # First out of the way of each other, then to their places.
 _REVISIONS = (
     """
@@ -124,15 +130,19 @@ _FIELD = f"""
 UPDATE memory_field f
 SET topic_id = b.topic_id, last_seq = b.last_seq, cold_through = b.cold_through, detached = b.detached,
     {_fading_sql("f", floor="f.fade_floor")}
-FROM jsonb_populate_recordset(NULL::memory_field, %(rows)s) b WHERE f.id = b.id
+FROM jsonb_populate_recordset(NULL::memory_field, %(rows)s) b
+WHERE f.id = b.id AND f.topic_id = ANY(%(topics)s) AND b.topic_id = ANY(%(topics)s)
 """
 
-_SUMMARIES = "UPDATE memory_fieldsummary SET withdrawn_at = NULL WHERE id = ANY(%(ids)s::bigint[])"
+_SUMMARIES = """
+UPDATE memory_fieldsummary SET withdrawn_at = NULL
+WHERE id = ANY(%(ids)s::bigint[]) AND field_id IN (SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s))
+"""
 
 # A link that would then be there twice stays where it is.
 _LINKS = """
 UPDATE memory_link l SET {side}_id = %(topic)s
-WHERE l.id = ANY(%(ids)s::bigint[]) AND NOT EXISTS (
+WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EXISTS (
     SELECT 1 FROM memory_link x WHERE x.{side}_id = %(topic)s AND x.{other}_id = l.{other}_id AND x.kind = l.kind
 )
 """
@@ -141,15 +151,17 @@ WHERE l.id = ANY(%(ids)s::bigint[]) AND NOT EXISTS (
 _SEARCH = (
     """
 UPDATE memory_topicvector v SET embedding = b.embedding, model = b.model, text_hash = b.text_hash
-FROM jsonb_populate_record(NULL::memory_topicvector, %(vector)s) b WHERE v.topic_id = b.topic_id
+FROM jsonb_populate_record(NULL::memory_topicvector, %(vector)s) b WHERE v.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,
     """
 UPDATE memory_topicdocument d SET document = b.document, length = b.length, uncounted = true
-FROM jsonb_populate_record(NULL::memory_topicdocument, %(document)s) b WHERE d.topic_id = b.topic_id
+FROM jsonb_populate_record(NULL::memory_topicdocument, %(document)s) b
+WHERE d.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,
     """
 UPDATE memory_topicmention m SET identifiers = b.identifiers, words = b.words, aliases = b.aliases
-FROM jsonb_populate_record(NULL::memory_topicmention, %(mention)s) b WHERE m.topic_id = b.topic_id
+FROM jsonb_populate_record(NULL::memory_topicmention, %(mention)s) b
+WHERE m.topic_id = b.topic_id AND b.topic_id = %(id)s
 """,
 )
 _LOOK = """
@@ -231,11 +243,15 @@ def merge_part(
     moves.live_set(cursor, live, live=True)
     for _id, topic_id, _action, changes, _before, after, present in actions:
         used = any(after[name] != present[name] for name in _USE)
-        _rows_restore(cursor, topic_id, changes, after, used=used, actor=actor, now=now)
+        _rows_restore(cursor, topic_id, changes, after, topics=topics, used=used, actor=actor, now=now)
     for _id, topic_id, _action, changes, *_states in actions:
         _search_restore(cursor, topic_id, changes)
     revisions = [place for _id, _topic, _action, changes, *_rest in actions for place in changes["rows"]["revisions"]]
-    revisions_place(cursor, [(place[0], place[1], int(place[2])) for place in revisions])
+    cursor.execute(_OWN_REVISIONS, {"topics": topics, "ids": [place[0] for place in revisions]})
+    fields, own = map(set, cursor.fetchone())
+    revisions_place(
+        cursor, [(place[0], place[1], int(place[2])) for place in revisions if place[0] in own and place[1] in fields]
+    )
     cursor.execute(_LOOK, {"topics": topics})
     return [action[0] for action in actions], []
 
@@ -261,26 +277,26 @@ def _why_not(
 
 
 def _rows_restore(
-    cursor: CursorWrapper, topic_id: uuid.UUID, changes: Mapping[str, Any], after: Mapping[str, Any], *, used: bool,
-    actor: str, now: Any,
+    cursor: CursorWrapper, topic_id: uuid.UUID, changes: Mapping[str, Any], after: Mapping[str, Any], *,
+    topics: Sequence[uuid.UUID], used: bool, actor: str, now: Any,
 ) -> None:  # fmt: skip
     rows = changes["rows"]
     wanted = {
         "id": topic_id, "used": used, "now": now, "actor": actor, "after": json.dumps(after),
         "topic": json.dumps(rows["topic"]), "vitality": json.dumps(rows["vitality"]),
-        "rows": json.dumps(rows["fields"]),
+        "rows": json.dumps(rows["fields"]), "topics": topics,
     }  # fmt: skip
     for statement in (_EDIT, _VITALITY, _TOPIC, _FIELD):
         cursor.execute(statement, wanted)
     if changes.get("withdrawn"):
-        cursor.execute(_SUMMARIES, {"ids": changes["withdrawn"]})
+        cursor.execute(_SUMMARIES, {"ids": changes["withdrawn"], "topics": topics})
     for side, other in (("source", "target"), ("target", "source")):
         if ids := changes.get("links", {}).get(side):
-            cursor.execute(_LINKS.format(side=side, other=other), {"ids": ids, "topic": topic_id})
+            cursor.execute(_LINKS.format(side=side, other=other), {"ids": ids, "topic": topic_id, "topics": topics})
 
 
 def _search_restore(cursor: CursorWrapper, topic_id: uuid.UUID, changes: Mapping[str, Any]) -> None:
     found = changes.get("search") or {}
     for name, statement in zip(("vector", "document", "mention"), _SEARCH, strict=True):
         if found.get(name):
-            cursor.execute(statement, {name: json.dumps(found[name])})
+            cursor.execute(statement, {name: json.dumps(found[name]), "id": topic_id})
