@@ -343,6 +343,18 @@ class _Core:
         return max(pause, failure.retry_after + random.uniform(0.0, SPREAD))  # noqa: S311
 
 
+_LONG = {"Accept": "text/event-stream, application/json;q=0.5"}
+
+
+def _streams(response: httpx2.Response) -> bool:
+    """Tell whether the reply comes event by event."""
+    return str(response.headers.get("Content-Type", "")).startswith("text/event-stream")
+
+
+def _broken_off(call: _Call) -> ConnectionBroken:
+    return ConnectionBroken(f"{call.method} {call.path}: the reply broke off before its end.")
+
+
 class _Sender(_Core):
     """Sends, and waits meanwhile."""
 
@@ -397,6 +409,18 @@ class _Sender(_Core):
         with self._opened(call) as response:
             for event in httpx2.EventSource(response, max_event_size=None):
                 yield _event_of(event)
+
+    def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
+        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
+        call = self._call(route, arguments, headers=_LONG)
+        with self._opened(call) as response:
+            if not _streams(response):
+                response.read()
+                return self._told(response, call)
+            for event in httpx2.EventSource(response, max_event_size=None):
+                if (told := _event_of(event)).name == "done":
+                    return told.data
+        raise _broken_off(call)
 
     @staticmethod
     def pages(method: Callable[P, Page], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Page]:
@@ -464,6 +488,18 @@ class _AsyncSender(_Core):
         async with self._opened(call) as response:
             async for event in httpx2.EventSource(response, max_event_size=None):
                 yield _event_of(event)
+
+    async def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
+        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
+        call = self._call(route, arguments, headers=_LONG)
+        async with self._opened(call) as response:
+            if not _streams(response):
+                await response.aread()
+                return self._told(response, call)
+            async for event in httpx2.EventSource(response, max_event_size=None):
+                if (told := _event_of(event)).name == "done":
+                    return told.data
+        raise _broken_off(call)
 
     @staticmethod
     async def pages(method: Callable[P, Awaitable[Page]], /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page]:
@@ -1001,6 +1037,8 @@ class ConversationUndoReply(TypedDict):
     studies_cancelled: int
     # Takes the release of its topics back.
     run_id: str | None
+    # Of a dry run: what tells whether the same would be done later.
+    digest: str | None
 
 
 class StudyPage(TypedDict):
@@ -1748,7 +1786,9 @@ _CHAT = _Route(
     "POST", "/v1/chat", body={"messages": ..., "model": None, "intent_override": None, "intent_turns": None,
     "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True,
 )  # fmt: skip
-_CONVERSATION_UNDO = _Route("POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False})
+_CONVERSATION_UNDO = _Route(
+    "POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False, "digest": None},
+)  # fmt: skip
 _STUDIES = _Route("GET", "/v1/studies", query={"conversation_id": None, "cursor": None, "limit": 50}, repeatable=True)
 _STUDY = _Route("GET", "/v1/studies/{study_id}", repeatable=True)
 _STUDY_CANCEL = _Route("POST", "/v1/studies/{study_id}/cancel")
@@ -2139,7 +2179,7 @@ class _Methods(_Sender):
 
         Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
         """
-        return cast("ChatReply", self._ask(_CHAT, {
+        return cast("ChatReply", self._ask_long(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
         }))  # fmt: skip
@@ -2168,17 +2208,21 @@ class _Methods(_Sender):
         *,
         reason: str = "",
         dry_run: bool = False,
+        digest: str | None = None,
     ) -> ConversationUndoReply:
         """Take back everything that a conversation and its studies wrote, as far as nobody has built on it since.
         Topics it made are released, values it wrote become what they were, links it made are removed; history only
-        grows. What others have touched since is left, each with the reason. Operator keys.
+        grows. What others have touched since is left, each with the reason. Refused while the assistant is at a
+        message of it. Operator keys.
 
         ``dry_run``: Only tell what would be taken back; nothing is changed.
+
+        ``digest``: Of a dry run; it is refused if something else would be taken back by now.
 
         Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
         """
         return cast("ConversationUndoReply", self._ask(_CONVERSATION_UNDO, {
-            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
+            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run, "digest": digest,
         }))  # fmt: skip
 
     def studies(self, *, conversation_id: str | None = None, cursor: str | None = None, limit: int = 50) -> StudyPage:
@@ -2848,7 +2892,7 @@ class _AsyncMethods(_AsyncSender):
         conversation_id: str | None = None,
     ) -> ChatReply:
         """Talk with the assistant. As ``MemState.chat``."""
-        return cast("ChatReply", await self._ask(_CHAT, {
+        return cast("ChatReply", await self._ask_long(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
         }))  # fmt: skip
@@ -2877,10 +2921,11 @@ class _AsyncMethods(_AsyncSender):
         *,
         reason: str = "",
         dry_run: bool = False,
+        digest: str | None = None,
     ) -> ConversationUndoReply:
         """Take back what a conversation wrote. As ``MemState.conversation_undo``."""
         return cast("ConversationUndoReply", await self._ask(_CONVERSATION_UNDO, {
-            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run,
+            "conversation_id": conversation_id, "reason": reason, "dry_run": dry_run, "digest": digest,
         }))  # fmt: skip
 
     async def studies(

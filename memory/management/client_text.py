@@ -88,11 +88,12 @@ def _class(name: str, base: str, told: str, methods: list[Method], *, awaited: b
 
 def _method(method: Method, *, awaited: bool) -> str:
     head = "async def" if awaited else "def"
-    call = f"{'await ' if awaited else ''}self._ask({method.route}, {_passed(method)})"
+    ask = f"{'await ' if awaited else ''}self.{'_ask_long' if method.streams else '_ask'}({method.route}, "
+    call = f"{ask}{_passed(method)})"
     before, after = (f'return cast("{method.reply}", ', ")") if method.reply != "None" else ("", "")
     body = _together(f"        {before}{call}{after}")
     if len(body) > WIDTH:
-        start = f"        {before}{'await ' if awaited else ''}self._ask({method.route}, {{"
+        start = f"        {before}{ask}{{"
         body = f"{start}\n{_wrapped(_passed(method)[1:-1], '            ')},\n        }}){after}  # fmt: skip"
     return "\n".join([
         *_signature(head, method.name, method, method.reply), *_documentation(method, awaited=awaited), body

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from memory.client import NotAllowed, Unavailable
+from memory.assistant import running
+from memory.client import Conflict, ConnectionBroken, NotAllowed, TimedOut, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker
-from tests.client.proxy import Proxy
+from tests.client.proxy import Proxy, answer
 from tests.client.test_against_the_server import Tour
-from tests.llm.server import Model, failing
+from tests.llm.server import Model, calling, failing, slow
 
+STATEMENT = [{"role": "user", "content": "Remember that Mara drinks tea."}]
 QUESTION = [{"role": "user", "content": "What does Mara drink?"}]
 
 
@@ -38,6 +40,37 @@ def test_the_assistant_answers_at_once_and_event_by_event(
         client.chat(QUESTION, intent_override="query")
     with pytest.raises(Unavailable):
         list(client.chat_stream(QUESTION, intent_override="query"))
+
+
+def test_a_reply_may_take_longer_than_the_timeout(
+    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(running, "BEAT_SECONDS", 0.1)
+    client = make_client(live_server.url, secret_of("agent"), timeout=0.6)
+    # The moment before the last call is longer than any silence may be.
+    model.answers(calling(("new_topic", {"title": "Tea"})), slow(1.5, "It is noted."))
+    reply = client.chat(STATEMENT, intent_override="ingest")
+    assert (reply["reply"], [call["tool"] for call in reply["tool_log"]]) == ("It is noted.", ["new_topic"])
+    assert [topic["title"] for topic in client.topics()["items"]] == ["Tea"]
+    model.answers(slow(5.0, "Too late."))
+    running.BEAT_SECONDS = 5.0
+    with pytest.raises(TimedOut):
+        client.chat(STATEMENT, intent_override="ingest")
+
+
+def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker):
+    client, whole = make_client(alone.url, "ms_any"), {"Content-Type": "text/event-stream"}
+    alone.does(answer(200, whole, b'event: intent\ndata: {"intent": "query"}\n\n'))
+    with pytest.raises(ConnectionBroken, match="POST /v1/chat: the reply broke off"):
+        client.chat(QUESTION)
+    # Whoever stands in between may want no streams.
+    alone.does(answer(200, body={"reply": "Tea."}))
+    assert client.chat(QUESTION) == {"reply": "Tea."}
+    problem = b'{"type": "about:blank", "title": "", "status": 409, "detail": "Still at it."}'
+    alone.does(answer(200, whole, b"event: error\ndata: " + problem + b"\n\n"))
+    with pytest.raises(Conflict, match="Still at it"):
+        client.chat(QUESTION)
+    assert len(alone.asked) == 3
 
 
 def test_a_message_is_not_sent_twice(agent: Any, proxy: Proxy, model: Model):
