@@ -278,7 +278,7 @@ def _why_not(
 
 def _rows_restore(
     cursor: CursorWrapper, topic_id: uuid.UUID, changes: Mapping[str, Any], after: Mapping[str, Any], *,
-    topics: Sequence[uuid.UUID], used: bool, actor: str, now: Any,
+    topics: list[uuid.UUID], used: bool, actor: str, now: Any,
 ) -> None:  # fmt: skip
     rows = changes["rows"]
     wanted = {

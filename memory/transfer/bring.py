@@ -18,7 +18,7 @@ from memory.ingest.mentions import Mentions, mentions_add, mentions_index
 from memory.ingest.write import documents_write
 from memory.transfer import shape
 from memory.transfer.lines import Lines
-from memory.transfer.marks import Ground, lines_counted, lines_stage
+from memory.transfer.marks import RUN_SEEN, Ground, lines_counted, lines_stage
 from memory.transfer.shape import Rows
 
 
@@ -204,7 +204,7 @@ SET position = greatest(memory_watermark.position, excluded.position), taken = m
 _TOPIC_NEW = (
     "EXISTS (SELECT 1 FROM memory_importedtopic m WHERE m.topic_id = (e.one->>'topic_id')::uuid AND m.job_id = %(job)s)"
 )
-_RUN_THERE = "(SELECT o.id FROM memory_forgetrun o WHERE o.id = x.run_id)"
+_RUN_THERE = f"(SELECT o.id FROM memory_forgetrun o WHERE o.id = x.run_id AND {RUN_SEEN})"
 _OF_LINE = "(l.line->>'id')::uuid"
 
 _INSERTS: dict[str, Sequence[str]] = {
@@ -243,7 +243,8 @@ _INSERTS: dict[str, Sequence[str]] = {
     "action": (_insert(shape.ACTION, given={"changes": _CHANGES}, end="ON CONFLICT (run_id, place) DO NOTHING"),),
     "pair": (
         _insert(shape.PAIR, given={
-            "run_id": _RUN_THERE, "survivor_id": "(SELECT t.id FROM memory_topic t WHERE t.id = x.survivor_id)",
+            "run_id": _RUN_THERE,
+            "survivor_id": "CASE WHEN x.survivor_id IN (x.one_id, x.other_id) THEN x.survivor_id END",
         }, end="ON CONFLICT DO NOTHING"),
     ),
     "access": (

@@ -21,10 +21,13 @@ from memory.transfer import shape
 from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
 from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
 from memory.transfer.members import line_models
+from memory.transfer.policies import Newest, policies_brought, policies_check, versions_check
 from memory.transfer.report import SORTS, ImportReport, Progress
 from memory.transfer.shape import FORMAT, ORDER
 from memory.transfer.sources import SOURCES, Source
 
+# Lines that lie in no scope.
+OF_THE_STORE = ("watermark", "receipt")
 _BLOCK = 1024 * 1024
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SENTENCES = {
@@ -81,6 +84,7 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
     report = ImportReport(FORMAT)
     checker = Checker(principal=principal)
     ground = Ground(principal.scope, receipts=(0, -1))
+    policies: list[Newest] = []
     # One connection, as the lines wait in a table of its own; without a transaction, which would hold back vacuum.
     with path.open("rb") as file, connection.cursor() as cursor:
         stage_clear(cursor)
@@ -89,11 +93,14 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
                 checker.batch(batch)
                 if batch.sort in ORDER:
                     _stage(cursor, batch, ground)
+                    if batch.sort == "policy":
+                        policies += policies_brought(cursor)
                     for why, count in lines_counted(cursor).items():
                         report.count(batch.sort, why, count)
                 if progress is not None:
                     progress(batch.offset, size)
             checker.end()
+            policies_check(policies)
         except MemoryProblem as problem:
             report.problems.append(problem.sentence)
         finally:
@@ -160,11 +167,18 @@ class Checker:
         if _NUL.search(line):
             raise LineProblem("It contains a NUL character, which cannot be stored.")
         told = _parse(sort, line)
+        if sort in OF_THE_STORE and self._principal.scope != ROOT:
+            raise LineProblem(
+                f"{SORTS[sort][1].capitalize()} count for the whole store, and you may write in "
+                f"{self._principal.scope} alone. Exports of a scope have none of them."
+            )
         for scope in _scopes(told):
             self._scope(scope)
         self._numbers(sort, told)
         if sort == "topic":
             _topic_check(told)
+        elif sort == "policy":
+            versions_check(told.versions)
 
     def _end(self, line: bytes) -> None:
         told = object_read(line)
@@ -213,6 +227,8 @@ def _scopes(told: Any) -> Iterator[str]:
     scope = getattr(told, "scope", None)
     if scope is not None:
         yield scope
+    for turn in getattr(told, "told", ()):
+        yield turn.scope
 
 
 def _topic_check(told: Any) -> None:

@@ -19,6 +19,7 @@ from memory.ingest.plan import Reply
 from memory.models import ErasureReceipt, ForgetRun, ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
 from memory.policy.rekey import half_lives_stray_check
+from memory.policy.save import policy_lock
 from memory.policy.schedules import cron_schedules_sync
 from memory.transfer.bring import lines_bring, runs_open
 from memory.transfer.check import file_digest, import_check, source_of
@@ -26,6 +27,7 @@ from memory.transfer.importers.known import ids_known, item_id, items_new
 from memory.transfer.importing import HandOver, Status, import_audit, import_checked, import_finish
 from memory.transfer.lines import Lines, lines_batches
 from memory.transfer.marks import Ground, stage_clear
+from memory.transfer.policies import policies_brought, policies_check
 from memory.transfer.report import BROUGHT, THERE, Progress, counts_add
 from memory.transfer.shape import FORMAT, ORDER
 
@@ -159,8 +161,14 @@ class _Bringing:
     def __call__(self, job: ImportJob) -> Counts:
         if self.batch.sort not in ORDER:
             return {}
+        if self.batch.sort == "policy":
+            # As a save does, so that versions commit in the order of their ids.
+            policy_lock()
         with connection.cursor() as cursor:
             counts = lines_bring(cursor, self.batch, _ground(job))
+            if self.batch.sort == "policy":
+                # Others may have saved since the check.
+                policies_check(policies_brought(cursor))
             if self.batch.sort == "run":
                 job.numbers["open"] = job.numbers.get("open", {}) | runs_open(cursor)
             if self.batch.sort == "receipt" and counts.get(BROUGHT):

@@ -1,6 +1,8 @@
 """Imports as jobs: begun twice, checked in vain, stopped, by whoever may, and taken back."""
 
+import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,19 @@ import pytest
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
-from memory.domain.errors import Conflict
-from memory.models import ImportJob
+from memory.command.purge import topics_purge
+from memory.domain.errors import Conflict, ValueRefused
+from memory.forgetting.runs import run_take_back
+from memory.forgetting.standing import topics_archive, topics_pin, topics_release
+from memory.hindsight.shadow import shadow_search
+from memory.models import Conversation, ConversationTurn, ForgetAction, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import importing as importing_room
 from memory.transfer.importing import import_confirm, import_offer, import_start
+from memory.transfer.shape import ORDER
 from memory.transfer.work import import_work
 from tests.cast import Cast
-from tests.transfer.shop import emptied, exported, lines
+from tests.forgetting.shop import policy_put
+from tests.transfer.shop import emptied, ended, exported, lines
 
 pytestmark = pytest.mark.django_db
 
@@ -114,3 +122,106 @@ def test_who_joins_an_import_leaves_its_file_alone_while_it_is_there(cast: Cast,
     assert import_start(second, principal=SYSTEM, now=timezone.now()).pk == job.pk
     done(job)
     assert exported() == content
+
+
+def test_who_is_bound_to_a_scope_reaches_nothing_outside_it(cast: Cast, tmp_path: Path) -> None:
+    mine = cast.alice.remember("Mine", scope="/user/alice")
+    cast.alice.query("mine", scope="/user/alice")
+    topics_pin([uuid.UUID(mine)], pinned=True, principal=ALICE, reason="keep", now=timezone.now())
+    topics_purge([uuid.UUID(cast.agent.remember("Secret"))], principal=SYSTEM, reason="x", now=timezone.now())
+    shadow_search(now=timezone.now(), limit=10)
+    talk = Conversation.objects.create(
+        id=uuid.uuid4(), scope="/user/alice", actor="a", identity="a", created_at=timezone.now(),
+        moved_at=timezone.now(), turns=1,
+    )  # fmt: skip
+    ConversationTurn.objects.create(conversation=talk, place=1, scope="/user/alice", at=timezone.now())
+    whole, part = exported(), exported(scope="/user/alice")
+    emptied()
+    # Somebody else's run and link, with the numbers that a forged journal may name.
+    other = cast.agent.remember("Not Alice's", scope="/work")
+    cast.agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": other, "kind": "itself"}])
+    foreign = topics_archive([uuid.UUID(other)], principal=SYSTEM, reason="seldom", now=timezone.now())
+
+    def with_line(sort: str, **changed: Any) -> bytes:
+        line = {**json.loads(lines(whole, sort)[0]), **changed}
+        found = [each for each in lines(part)[1:-1] if not each.startswith(b'{"type":"%s"' % sort.encode())]
+        found.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        return ended([lines(part)[0], *sorted(found, key=lambda each: ORDER.index(each.split(b'"')[3].decode()))])
+
+    told = json.loads(lines(whole, "conversation")[0])["told"]
+    for content, sentence in (
+        (with_line("watermark", position=2**40), "Marks of the shadow search count for the whole store"),
+        (with_line("receipt"), "Receipts count for the whole store"),
+        (with_line("conversation", told=[{**told[0], "scope": "/work"}]), "This lies in /work, outside /user/alice"),
+    ):
+        with pytest.raises(ValueRefused, match=sentence):
+            import_start(kept(tmp_path, "forged", content), principal=ALICE, now=timezone.now())
+    job = done(import_start(kept(tmp_path, "run", with_line("action", run_id=str(foreign.pk), place=9)),
+                            principal=ALICE, now=timezone.now()))  # fmt: skip
+    assert job.counts["action"] == {"missing": 1}
+    assert foreign.actions.count() == 1
+
+
+def test_taking_back_a_forged_run_touches_nothing_but_its_topic(cast: Cast, tmp_path: Path) -> None:
+    mine = cast.alice.remember("Mine", scope="/user/alice")
+    topics_release([uuid.UUID(mine)], principal=ALICE, reason="seldom", now=timezone.now())
+    part = exported(scope="/user/alice")
+    emptied()
+    other = cast.agent.remember("Not Alice's", scope="/work")
+    cast.agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": other, "kind": "itself"}])
+    link = Link.objects.get()
+    forged = [
+        line.replace(b'"changes":{', b'"changes":{"link_made":0,') if b'"type":"action"' in line else line
+        for line in lines(part)
+    ]
+    done(import_start(kept(tmp_path, "run", b"".join(forged)), principal=ALICE, now=timezone.now()))
+    action = ForgetAction.objects.get()
+    assert action.changes["link_made"] == link.pk
+    run_take_back(action.run_id, principal=ALICE, reason="mine", now=timezone.now())
+    assert Topic.objects.get(pk=mine).released_at is None
+    assert Link.objects.filter(pk=link.pk).exists()
+
+
+BAD = {
+    "no number": ({"values": {"half_life_days": "soon"}}, "half_life_days"),
+    "an unknown name": ({"values": {"mood": "good"}}, "no policy value named 'mood'"),
+    "thresholds the wrong way round": (
+        {"values": {"theta_summary": 0.01, "forget_salience_threshold": 0.9}}, "must be at least",
+    ),
+    "no times": ({"values": {"cron": "at noon"}}, "cron"),
+    "no preset": ({"preset": "heroic"}, "There is no preset 'heroic'"),
+    "no rules": ({"rules": [{"name": "x"}]}, "Rule 'x'"),
+    "a list for values": ({"values": []}, "The member values of version 1"),
+    "no difference": ({"diff": [{"name": 1}]}, "The member diff of version 1"),
+    "an unreal order": ({"number": 2}, "The versions of this policy are out of order"),
+}  # fmt: skip
+
+
+def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path) -> None:
+    policy_put(cast.operator, "/work", half_life_days=3)
+    content = exported()
+    emptied()
+    line = json.loads(lines(content, "policy")[0])
+    version = line["versions"][0]
+
+    def with_version(**changed: Any) -> bytes:
+        found = {**line, "versions": [{**version, **changed}, *([version] if "number" in changed else [])]}
+        return ended([lines(content)[0], json.dumps(found).replace('"type": ', '"type":', 1).encode() + b"\n"])
+
+    for name, (changed, sentence) in BAD.items():
+        with pytest.raises(ValueRefused, match=f"Line 2: .*{sentence}") as refused:
+            import_start(kept(tmp_path, "file", with_version(**changed)), principal=SYSTEM, now=timezone.now())
+        assert len(refused.value.sentence) < 400, name
+    assert not PolicyVersion.objects.exists()
+    # What holds together by itself may not do so with what is in force here by now.
+    path = kept(tmp_path, "file", with_version(values={"theta_summary": 0.2}))
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    policy_put(cast.operator, "/", theta_detach=0.5, theta_summary=0.6)
+    for _again in range(2):
+        with pytest.raises(ValueRefused, match="The policy of /work cannot be in force here"):
+            import_work(job.pk, clock=timezone.now, seconds=60)
+    job.refresh_from_db()
+    assert (job.status, PolicyVersion.objects.filter(scope="/work").count()) == ("failed", 0)
+    # One that is left anyway is not asked.
+    policy_put(cast.operator, "/work", half_life_days=4)
+    done(import_start(kept(tmp_path, "file", with_version(values={"mood": 1})), principal=SYSTEM, now=timezone.now()))

@@ -1,0 +1,86 @@
+"""The policies of a file, held to what a save is held to: what is wrong with one shows wherever it is in force."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.domain.conditions import condition_parse, condition_patterns
+from memory.domain.errors import MemoryProblem
+from memory.models.patterns import patterns_try
+from memory.policy.draft import draft_check, draft_parse
+from memory.policy.effective import policies_current
+from memory.transfer.lines import LineProblem
+
+_BROUGHT = """
+SELECT l.n, l.line->>'scope', l.line->'versions'->-1->>'preset', l.line->'versions'->-1->'values',
+       l.line->'versions'->-1->'rules', (l.line->'versions'->-1->>'number')::int
+FROM transfer_line l WHERE l.why IS NULL ORDER BY l.n
+"""
+_SHAPES = {"values": dict, "rules": list, "diff": list}
+_DIFF = {"name", "before", "after"}
+
+
+class Newest(NamedTuple):
+    """The newest version of a policy that a file brings, and the line that it stands in."""
+
+    line: int
+    scope: str
+    preset: str
+    values: Mapping[str, Any]
+    rules: Sequence[Any]
+    number: int
+
+
+def versions_check(versions: Sequence[Any]) -> None:
+    """Raise ``LineProblem`` unless the versions of a line are in order, and each is made as a version is."""
+    numbers = [version.number for version in versions]
+    if numbers != sorted(set(numbers)):
+        raise LineProblem("The versions of this policy are out of order.")
+    for version in versions:
+        for member, shape in _SHAPES.items():
+            if not isinstance(getattr(version, member), shape):
+                raise LineProblem(f"The member {member} of version {version.number} is not as it should be.")
+        for part in version.diff:
+            if not isinstance(part, dict) or part.keys() != _DIFF or not isinstance(part["name"], str):
+                raise LineProblem(f"The member diff of version {version.number} is not as it should be.")
+
+
+def policies_brought(cursor: CursorWrapper) -> list[Newest]:
+    """Return the newest versions of the policies of a batch that are brought. One query."""
+    cursor.execute(_BROUGHT)
+    return [
+        Newest(line, scope, preset, json.loads(values), json.loads(rules), number)
+        for line, scope, preset, values, rules, number in cursor.fetchall()
+    ]
+
+
+def policies_check(brought: Sequence[Newest]) -> None:
+    """Raise ``LineProblem`` unless the policies hold together, with each other and with those of the store. One query,
+    and one for each pattern of their rules."""
+    drafted = policies_current()
+    for each in brought:
+        with _named(each):
+            policy = draft_parse(
+                drafted, each.scope, preset=each.preset, values=each.values, rules=each.rules, number=each.number
+            )
+            patterns_try(
+                pattern for rule in policy.rules for pattern in condition_patterns(condition_parse(rule.condition))
+            )
+        drafted = drafted.with_policy(policy)
+    for each in brought:
+        with _named(each):
+            draft_check(drafted, each.scope)
+
+
+@contextmanager
+def _named(each: Newest) -> Iterator[None]:
+    """Name the line in what is said against a policy."""
+    try:
+        yield
+    except MemoryProblem as problem:
+        raise LineProblem(
+            f"Line {each.line:,}: The policy of {each.scope} cannot be in force here. {problem.sentence}"
+        ) from problem
