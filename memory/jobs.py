@@ -11,6 +11,7 @@ from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
 
+from memory.assistant.turns import turns_lost_close
 from memory.command.listed import listings_tidy
 from memory.duplicates.detect import duplicates_find
 from memory.extraction.work import extraction_work, extractions_stalled
@@ -182,14 +183,15 @@ def shadow() -> int:
 
 def tidy() -> int:
     """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
-    for rows whose half-life no policy wants, left by writers that were at work when it changed, and for files that no
-    import needs any more."""
+    for rows whose half-life no policy wants, left by writers that were at work when it changed, for files that no
+    import needs any more, and for messages to the assistant whose process is gone."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     # A writer of an older version may have been at work after the last look.
     mentions_give(anew=True)
     listings_tidy(now=timezone.now())
     uploads_tidy(now=timezone.now())
+    turns_lost_close(now=timezone.now())
     return removed
 
 

@@ -12,6 +12,9 @@ class ConversationUndoRequest(BaseModel):
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
     dry_run: bool = Field(default=False, description="Only tell what would be taken back; nothing is changed.")
+    digest: Annotated[str, StringConstraints(max_length=64)] | None = Field(
+        default=None, description="Of a dry run; it is refused if something else would be taken back by now."
+    )
 
 
 class TakenBack(Schema):
@@ -51,3 +54,4 @@ class ConversationUndoReply(Schema):
     left_count: int
     studies_cancelled: int
     run_id: uuid.UUID | None = Field(description="Takes the release of its topics back.")
+    digest: str | None = Field(description="Of a dry run: what tells whether the same would be done later.")

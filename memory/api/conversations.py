@@ -31,14 +31,16 @@ def conversation_take_back(
 ) -> HttpResponse:
     """Take back everything that a conversation and its studies wrote, as far as nobody has built on it since. Topics it
     made are released, values it wrote become what they were, links it made are removed; history only grows. What others
-    have touched since is left, each with the reason. Operator keys.
+    have touched since is left, each with the reason. Refused while the assistant is at a message of it. Operator keys.
     """
     principal = principal_of(request, "operator")
-    asked = payload or ConversationUndoRequest()
+    asked, now = payload or ConversationUndoRequest(), timezone.now()
     if asked.dry_run:
-        undone = conversation_undo_look(conversation_id, principal=principal)
+        undone = conversation_undo_look(conversation_id, principal=principal, now=now)
     else:
-        undone = conversation_undo(conversation_id, principal=principal, reason=asked.reason, now=timezone.now())
+        undone = conversation_undo(
+            conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
+        )
         jobs.upkeep_nudge()
     return json_reply(
         {
@@ -48,6 +50,7 @@ def conversation_take_back(
             "items": [_told(part) for part in undone.taken_back[:MOST_TOLD]],
             "left": [{**_told(part), "why": part.why} for part in undone.left[:MOST_TOLD]],
             "left_count": len(undone.left), "studies_cancelled": undone.cancelled, "run_id": undone.run_id,
+            "digest": undone.digest if asked.dry_run else None,
         }
     )  # fmt: skip
 

@@ -12,26 +12,22 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal
 
+import structlog
 from django.conf import settings
+from django.db import OperationalError
 
 from memory.access.principal import Principal
-from memory.assistant.conversations import (
-    Ended,
-    conversation_begin,
-    conversation_led,
-    turn_begin,
-    turn_call,
-    turn_end,
-    turn_intend,
-)
+from memory.assistant.conversations import conversation_begin, conversation_led, conversation_messages
 from memory.assistant.intent import SECONDS, Intent, intent_find
-from memory.assistant.request import ChatRequest, length_check, messages_said, request_check, wishes_of
+from memory.assistant.request import ChatMessage, ChatRequest, length_check, messages_said, request_check, wishes_of
+from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
 from memory.domain.errors import RequestRefused, ValueRefused
 from memory.llm.asking import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
 from memory.models import Conversation, ConversationTurn
+from memory.models.locks import lock_missed
 from memory.study.start import study_start
 from memory.study.told import study_told
 from memory.toolbox.loop import LoopEnd, tools_loop
@@ -39,6 +35,8 @@ from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Toolbox, ToolCalled
 from memory.toolbox.writing import writing_tools
 from memory.toolbox.written import writer_make
+
+logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Tell = Callable[[Event, dict[str, Any]], None]
@@ -49,22 +47,30 @@ _NO_MODEL = (
     "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "
     "MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY as its endpoint needs them; the console's page Model tells more."
 )
+# A lock is waited for so many times at the end of a turn.
+_TRIES = 3
 # The model is there and has said no, or nothing: asking again would change little, so this is a reply.
 _SAID_NOTHING = frozenset({"refused", "cut_off", "empty"})
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation."""
+    """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation. ``recalls`` if
+    what was said before is on record here, and not with the caller."""
 
     request: ChatRequest
     principal: Principal
     conversation: Conversation
     turn: ConversationTurn
+    recalls: bool = False
 
 
-def chat_begin(request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime) -> Chat:
-    """Check a request and write down that its message has come. Six queries.
+def chat_begin(
+    request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime, recalls: bool = False
+) -> Chat:
+    """Check a request and write down that its message has come. Eight queries.
+
+    With ``recalls`` the request holds the last message alone; those before it are taken from the conversation.
 
     Raises what ``request_check`` raises, ``NotVisible`` for a scope or a conversation that is not the caller's,
     ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work, and
@@ -84,7 +90,7 @@ def chat_begin(request: ChatRequest, *, channel: str, principal: Principal, now:
         conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
     message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
     turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
-    return Chat(request, replace(principal, scope=conversation.scope), conversation, turn)
+    return Chat(request, replace(principal, scope=conversation.scope), conversation, turn, recalls)
 
 
 def chat_run(
@@ -99,18 +105,41 @@ def chat_run(
     was written is written. Raises ``ModelProblem``, what ``study_start`` raises, and what the database raises; the
     turn is closed in any case.
     """
-    log: list[ToolCalled] = []
+    notes = Notes(chat.turn)
     try:
-        return _run(chat, log, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
+        return _run(_recalled(chat, now=clock()), notes, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
     except Exception as problem:
         told = problem.sentence if isinstance(problem, ModelProblem) else ""
-        ended = Ended.MODEL if told else Ended.FAILED
-        turn_end(chat.turn, reply=told, ended=ended, rounds=0, log=log, now=clock())
+        _close(notes, reply=told, ended=Ended.MODEL if told else Ended.FAILED, rounds=0, now=clock())
         raise
 
 
+def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
+    """Return the turn with what was said before it, if that is on record here. Three queries then."""
+    if not chat.recalls:
+        return chat
+    turn_recall(chat.turn)
+    before = conversation_messages(chat.conversation, now=now, before=chat.turn.place)
+    messages = [*map(ChatMessage.model_validate, before), chat.request.messages[-1]]
+    return replace(chat, request=chat.request.model_copy(update={"messages": messages}))
+
+
+def _close(notes: Notes, **how: Any) -> None:
+    """Close the turn. Whoever waits for the reply gets it, even if others hold the row for ever: what was written is
+    written."""
+    for _try in range(_TRIES):
+        try:
+            notes.end(**how)
+        except OperationalError as problem:
+            if not lock_missed(problem):
+                raise
+        else:
+            return
+    logger.error("turn_not_closed", turn=notes.turn.pk)
+
+
 def _run(
-    chat: Chat, log: list[ToolCalled], *, clock: Clock, hand_over: HandOver, tell: Tell, go_on: Callable[[], bool]
+    chat: Chat, notes: Notes, *, clock: Clock, hand_over: HandOver, tell: Tell, go_on: Callable[[], bool]
 ) -> dict[str, Any]:
     request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
@@ -133,13 +162,11 @@ def _run(
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
     else:
         length_check(request)
-        end = _talk(chat, log, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
+        end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
-    turn_end(
-        chat.turn, reply=body["reply"], ended=ended, rounds=body["rounds"], log=log, now=clock(), study_id=study_id
-    )
+    _close(notes, reply=body["reply"], ended=ended, rounds=body["rounds"], now=clock(), study_id=study_id)
     tell("reply", {"reply": body["reply"]})
     tell("done", body)
     return body
@@ -157,23 +184,22 @@ def _intent(chat: Chat) -> Intent:
 
 
 def _talk(
-    chat: Chat, log: list[ToolCalled], *, writes: bool, seconds: float, clock: Clock, tell: Tell,
+    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell,
     go_on: Callable[[], bool],
 ) -> LoopEnd:  # fmt: skip
     """Let the model use tools until it has its answer. Raises ``ModelProblem`` if it was of no help at all."""
     request, mark = chat.request, mark_make()
 
-    def heard() -> set[uuid.UUID]:
-        return {topic_id for called in log for topic_id in called.topic_ids}
-
     def tick(called: ToolCalled) -> None:
-        log.append(called)
-        turn_call(chat.turn, called, heard=heard())
+        notes.call(called)
         tell("tool", called.as_json())
 
     tools = reading_tools(chat.principal, clock=clock)
     if writes:
-        tools += writing_tools(writer_make(chat.principal, chat.conversation.id, clock, heard=heard))
+        writer = writer_make(
+            chat.principal, chat.conversation.id, clock, heard=notes.heard, check=lambda: turn_check(chat.turn)
+        )
+        tools += writing_tools(writer)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
     end = tools_loop(
         dialogue_begin(instructions, messages_said(request), mark=mark), Toolbox(tools), mark=mark,

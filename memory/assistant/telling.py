@@ -15,6 +15,7 @@ def call_noted(called: ToolCalled) -> dict[str, Any]:
     return {
         "tool": called.tool[:100], "arguments": _shortened(called.arguments), "ok": called.ok,
         "ms": round(called.ms, 1), "topic_ids": [str(each) for each in called.topic_ids],
+        "seen": [str(each) for each in called.seen],
         "said": call_said(called)[:_MOST_SAID],
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ mistake that can be mended.
 """
 
 import datetime as dt
+import hashlib
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.assistant.conversations import conversation_get
+from memory.assistant.turns import turn_at_work, turns_hold
 from memory.assistant.undoable import (
     Part,
     Step,
@@ -38,6 +40,7 @@ from memory.study.start import study_cancel
 PROVENANCE = "undo"
 UNLINKED = "unlinked"
 UNDONE = "conversation_undone"
+DRIFTED = "What would be taken back is not what it was when it was looked at; nothing was changed. Look again."
 
 # In the order in which every writer locks: runs, then topics with where they stand, then fields, each by their ids.
 _LOCKS = (
@@ -81,12 +84,20 @@ WHERE w.id = d.id
 @dataclass(frozen=True, slots=True)
 class ConversationUndone:
     """What an undo did, or would do: what is taken back, what is left, each with the reason, and the run that the
-    release of its topics is taken back by, if any was released. ``cancelled`` counts studies that were at work."""
+    release of its topics is taken back by, if any was released. ``cancelled`` counts studies that were at work;
+    ``at_work`` if the assistant is at a message, which an undo waits for."""
 
     taken_back: list[Part]
     left: list[Part] = field(default_factory=list)
     run_id: uuid.UUID | None = None
     cancelled: int = 0
+    at_work: bool = False
+
+    @property
+    def digest(self) -> str:
+        """What tells whether two looks are alike: of all that is taken back and left, and of studies at work."""
+        told = [sorted(map(repr, self.taken_back)), sorted(map(repr, self.left)), self.cancelled]
+        return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -97,27 +108,29 @@ class ConversationUndone:
         return found
 
 
-def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal) -> ConversationUndone:
-    """Return what an undo would take back now, and what not and why. Nothing is changed. At most nine queries.
+class LookDrifted(Conflict):
+    """What would be taken back is not what was looked at (409)."""
+
+
+def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ConversationUndone:
+    """Return what an undo would take back now, and what not and why. Nothing is changed. At most ten queries.
 
     Raises ``NotVisible`` as ``conversation_get`` does.
     """
     conversation = conversation_get(conversation_id, principal=principal)
-    found = undoable(conversation)
-    return ConversationUndone(
-        [step.part for step in found.steps], [part for part, _rows in found.left], cancelled=len(_at_work(conversation))
-    )
+    return _looked(conversation, at_work=turn_at_work(conversation, now=now))
 
 
 def conversation_undo(
-    conversation_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime
+    conversation_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, digest: str | None = None
 ) -> ConversationUndone:
     """Take back what a conversation and its studies wrote, in one transaction with its journal. Studies that are at
-    work are cancelled first.
+    work are cancelled first. With the ``digest`` of a look, only if it would look the same now.
 
     Operators only, whoever led the conversation: to release topics is to forget, which no agent's key can do. About
     eighty statements, and some thirty more for each merge. Again, it takes back what has come since, and nothing twice.
-    Raises ``NotAllowed``, ``NotVisible`` and ``EmbeddingFailed``.
+    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant is at a message of the
+    conversation, and ``LookDrifted``.
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
@@ -126,7 +139,11 @@ def conversation_undo(
     items = [_item(step, told) for step in undoable(conversation).steps if step.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
-        Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
+        turns_hold(conversation_id, now=now)
+        if digest is not None:
+            _lock(cursor, conversation_id)
+            if _looked(conversation).digest != digest:
+                raise LookDrifted(DRIFTED)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _merges_undo(cursor, writes, principal=principal, reason=told, now=now)
@@ -146,6 +163,14 @@ def conversation_undo(
         if undone.taken_back or cancelled:
             _journal(conversation, undone, principal=principal, reason=reason, now=now)
         return undone
+
+
+def _looked(conversation: Conversation, *, at_work: bool = False) -> ConversationUndone:
+    found = undoable(conversation)
+    return ConversationUndone(
+        [step.part for step in found.steps], [part for part, _rows in found.left],
+        cancelled=len(_at_work(conversation)), at_work=at_work,
+    )  # fmt: skip
 
 
 def _at_work(conversation: Conversation) -> list[uuid.UUID]:

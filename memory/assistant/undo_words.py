@@ -1,5 +1,6 @@
 """What the undo of a conversation did, or would do, in a sentence."""
 
+from memory.assistant.turns import AT_WORK
 from memory.assistant.undo import ConversationUndone
 
 # Of each sort: one, several, and what becomes of them.
@@ -21,6 +22,8 @@ def undone_words(undone: ConversationUndone, *, done: bool) -> str:
     ]
     left = len(undone.left)
     rest = "" if not left else " 1 thing is left as it is." if left == 1 else f" {left:,} things are left as they are."
+    if undone.at_work:
+        rest += f" {AT_WORK}"
     if not parts:
         return f"Nothing is left to take back.{rest}"
     return f"{'Taken back' if done else 'To be taken back'}: {', '.join(parts)}.{rest}"

@@ -63,21 +63,25 @@ SET query = '', reason = '', question = '', entries = (
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
 RETURNING id::text
 """
-# Whoever has read of it may have paraphrased it, then and ever after in that conversation.
+# Whoever has read of it may have paraphrased it, then and ever after in that conversation. A turn that is at work finds
+# itself marked before it writes anything more.
 _TURNS = """
 WITH touched AS (
     SELECT conversation_id, min(place) AS place FROM memory_conversationturn t
     WHERE EXISTS (
-        SELECT 1 FROM jsonb_array_elements(tool_log) e, jsonb_array_elements_text(e->'topic_ids') i
+        SELECT 1 FROM jsonb_array_elements(tool_log) e,
+            jsonb_array_elements_text(coalesce(e->'topic_ids', '[]') || coalesce(e->'seen', '[]')) i
         WHERE i = ANY(%(ids)s::uuid[]::text[])
     ) GROUP BY conversation_id
 )
 UPDATE memory_conversationturn t
-SET message = '', reply = '', tool_log = (
-    SELECT coalesce(jsonb_agg(e || '{"arguments": {}, "said": ""}' || jsonb_build_object('topic_ids', (
-        SELECT coalesce(jsonb_agg(i), '[]') FROM jsonb_array_elements_text(e->'topic_ids') i
-        WHERE i <> ALL(%(ids)s::uuid[]::text[])
-    )) ORDER BY n), '[]') FROM jsonb_array_elements(tool_log) WITH ORDINALITY x (e, n)
+SET erased = true, message = '', reply = '', tool_log = (
+    SELECT coalesce(jsonb_agg(e || '{"arguments": {}, "said": ""}' || (
+        SELECT jsonb_object_agg(m.name, (
+            SELECT coalesce(jsonb_agg(i), '[]') FROM jsonb_array_elements_text(coalesce(e->m.name, '[]')) i
+            WHERE i <> ALL(%(ids)s::uuid[]::text[])
+        )) FROM (VALUES ('topic_ids'), ('seen')) m (name)
+    ) ORDER BY n), '[]') FROM jsonb_array_elements(tool_log) WITH ORDINALITY x (e, n)
 )
 FROM touched d WHERE t.conversation_id = d.conversation_id AND t.place >= d.place
 RETURNING t.id::text

@@ -72,7 +72,8 @@ class Migration(migrations.Migration):
                 ('model', models.CharField(blank=True, default='', max_length=200)),
                 ('rounds', models.PositiveIntegerField(default=0)),
                 ('ended', models.CharField(choices=[('working', 'Working'), ('done', 'Done'), ('rounds', 'Rounds'), ('time', 'Time'), ('model', 'Model'), ('stopped', 'Stopped'), ('failed', 'Failed'), ('lost', 'Lost')], default='working', max_length=20)),
-                ('tool_log', models.JSONField(default=list, help_text='Per call: tool, arguments, ok, ms, topic_ids, what was said.')),
+                ('tool_log', models.JSONField(default=list, help_text='Per call: tool, arguments, ok, ms, topic_ids, seen beside these, what was said.')),
+                ('erased', models.BooleanField(default=False, help_text='A purge emptied it; nothing is written in it any more.')),
                 ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='told', to='memory.conversation')),
                 ('study', models.ForeignKey(blank=True, db_index=False, help_text='The job that a long message became.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='memory.studyjob')),
             ],
@@ -106,6 +107,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='studyjob',
             index=models.Index(condition=models.Q(('status', 'working')), fields=['moved_at'], name='studyjob_open'),
+        ),
+        migrations.AddIndex(
+            model_name='conversationturn',
+            index=models.Index(condition=models.Q(('ended', 'working')), fields=['at'], name='conversationturn_open'),
         ),
         migrations.AddConstraint(
             model_name='conversationturn',

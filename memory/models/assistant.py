@@ -64,7 +64,10 @@ class ConversationTurn(models.Model):
     model = models.CharField(max_length=200, blank=True, default="")
     rounds = models.PositiveIntegerField(default=0)
     ended = models.CharField(max_length=20, choices=Ended.choices, default=Ended.WORKING)
-    tool_log = models.JSONField(default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, what was said.")
+    tool_log = models.JSONField(
+        default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, seen beside these, what was said."
+    )
+    erased = models.BooleanField(default=False, help_text="A purge emptied it; nothing is written in it any more.")
     study = models.ForeignKey(
         "memory.StudyJob", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False,
         help_text="The job that a long message became.",
@@ -74,6 +77,10 @@ class ConversationTurn(models.Model):
         constraints = [
             # Also the order in which a conversation is read.
             models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place"),
+        ]
+        indexes = [
+            # Those whose process was lost.
+            models.Index(fields=["at"], condition=models.Q(ended="working"), name="conversationturn_open"),
         ]
 
 

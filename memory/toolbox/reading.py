@@ -57,13 +57,16 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
             q=asked.q, top_k=asked.top_k, kinds=asked.kinds, as_of=as_of, include_archived=asked.include_archived
         )
         found = query_answer(request, principal=principal, now=clock()).body["candidates"]
-        return ToolReply({"topics": [_bundle(each) for each in found]}, [uuid.UUID(each["topic_id"]) for each in found])
+        told = [_bundle(each) for each in found]
+        ids = [uuid.UUID(each["topic_id"]) for each in found]
+        return ToolReply({"topics": told}, ids, [each for topic in told for each in _linked(topic)])
 
     def topic(asked: TopicArguments) -> ToolReply:
         now = clock()
         detail = topic_detail(asked.topic_id, principal=principal, now=now)
         lookup_record(asked.topic_id, scope=detail["scope"], principal=principal, now=now)
-        return ToolReply(_detail(detail), [asked.topic_id])
+        told = _detail(detail)
+        return ToolReply(told, [asked.topic_id], _linked(told))
 
     def history(asked: HistoryArguments) -> ToolReply:
         page = field_history(
@@ -133,6 +136,10 @@ def _detail(topic: dict[str, Any]) -> dict[str, Any]:
             for each in topic["neighbors"][:_MOST_NEIGHBORS]
         ],
     }  # fmt: skip
+
+
+def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
+    return [uuid.UUID(str(each["topic_id"])) for each in told["linked"]]
 
 
 def _plain(revision: dict[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from django.db import OperationalError, connection
-from psycopg.errors import DeadlockDetected, LockNotAvailable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.jsonguard import json_guarded
+from memory.models.locks import lock_missed
 
 
 class Arguments(BaseModel):
@@ -33,10 +33,12 @@ _MOST_WRONG = 5
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool gives back: anything that JSON can say, and the topics that it read or wrote."""
+    """What a tool gives back: anything that JSON can say, the topics that it read or wrote, and others of which
+    something is to be seen in it, such as the title of a neighbor."""
 
     result: Any
     topic_ids: Sequence[uuid.UUID] = ()
+    seen: Sequence[uuid.UUID] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class ToolCalled:
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = field(default_factory=list)
+    # Others of which something was to be seen.
+    seen: list[uuid.UUID] = field(default_factory=list)
     # Whether the store is another than before.
     wrote: bool = False
 
@@ -106,8 +110,10 @@ class Toolbox:
         except MemoryProblem as problem:
             reply = ToolReply({"error": problem.sentence})
         except OperationalError as problem:
-            if connection.in_atomic_block or not isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected):
+            if connection.in_atomic_block or not lock_missed(problem):
                 raise
             reply = ToolReply({"error": "Others are writing to the same topics; try again."})
         ms = (time.perf_counter() - started) * 1000
-        return ToolCalled(name, told, reply.result, ok, ms, list(dict.fromkeys(reply.topic_ids)), wrote)
+        topic_ids = list(dict.fromkeys(reply.topic_ids))
+        seen = [each for each in dict.fromkeys(reply.seen) if each not in set(topic_ids)]
+        return ToolCalled(name, told, reply.result, ok, ms, topic_ids, seen, wrote)

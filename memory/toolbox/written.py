@@ -58,13 +58,15 @@ def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, Re
 
 def writer_make(
     principal: Principal, conversation_id: uuid.UUID, clock: Callable[[], dt.datetime], *,
-    heard: Callable[[], Collection[uuid.UUID]] = tuple,
+    heard: Callable[[], Collection[uuid.UUID]] = tuple, check: Callable[[], None] = lambda: None,
 ) -> Writer:  # fmt: skip
     """Return what takes one item into the store in the name of ``principal``, and notes it for the conversation.
 
     Each item is written at once and by itself: embedded before its transaction, noted within it. ``heard`` tells which
-    topics the conversation has read so far: if one of these was erased since, nothing is written any more, for it may
-    be what is being written. The writer raises what ingest refuses an item with, and ``Conflict`` after an erasure.
+    topics were read and are not on record as that: if one of these was erased since, nothing is written any more, for
+    it may be what is being written. ``check`` is called at the end of the transaction; if it raises, nothing was
+    written. The writer raises what ingest refuses an item with, ``Conflict`` after an erasure, and what ``check``
+    raises.
     """
 
     def write(item: IngestItem) -> Reply:
@@ -79,6 +81,7 @@ def writer_make(
             if isinstance(outcome, MemoryProblem):
                 raise outcome
             writes_note(conversation_id, [(item, outcome)], now=now)
+            check()
         return outcome
 
     return write

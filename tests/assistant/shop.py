@@ -52,7 +52,7 @@ class Talk:
 
     def look(self) -> ConversationUndone:
         """What an undo would do."""
-        return conversation_undo_look(self.row.pk, principal=OPERATOR)
+        return conversation_undo_look(self.row.pk, principal=OPERATOR, now=timezone.now())
 
     def undo(self, reason: str = "wrong person", now: dt.datetime | None = None) -> ConversationUndone:
         """Undo, and check that it did what was said before."""

@@ -16,9 +16,10 @@ from memory.assistant.conversations import (
     conversation_turns,
     conversations_count,
     conversations_list,
-    turn_begin,
 )
+from memory.assistant.turns import turn_begin, turns_lost_close
 from memory.domain.errors import NotVisible, ValueRefused
+from memory.jobs import tidy
 from memory.models import Conversation, ConversationTurn
 from tests.assistant.talk import ask, say
 from tests.cast import Caller, Cast, Clock, principal_like
@@ -32,13 +33,14 @@ def test_a_conversation_goes_on_by_its_id(agent: Caller, model: Model):
     second = ask(agent, "two", conversation_id=first["conversation_id"])
     assert second["conversation_id"] == first["conversation_id"]
     conversation = Conversation.objects.get()
-    assert [(turn.place, turn.message, turn.reply) for turn in conversation_turns(conversation)] == [
+    turns = conversation_turns(conversation, now=timezone.now())
+    assert [(turn.place, turn.message, turn.reply) for turn in turns] == [
         (1, "one", "One."), (2, "two", "Two."),
     ]  # fmt: skip
-    assert conversation_messages(conversation, limit=1) == [
+    assert conversation_messages(conversation, now=timezone.now(), limit=1) == [
         {"role": "user", "content": "two"}, {"role": "assistant", "content": "Two."},
     ]  # fmt: skip
-    assert [turn.place for turn in conversation_turns(conversation, before=2, limit=1)] == [1]
+    assert [turn.place for turn in conversation_turns(conversation, now=timezone.now(), before=2, limit=1)] == [1]
 
 
 def test_nobody_goes_on_with_the_conversation_of_somebody_else(cast: Cast, model: Model):
@@ -115,8 +117,17 @@ def test_a_turn_whose_process_was_lost_holds_nobody_up(clock: Clock, db: None, s
     begun = conversation_begin(scope="/", channel="api", principal=principal_like(), now=now)
     turn_begin(begun, message="one", model="m", now=now)
     later = clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
+    # It is told as lost before anybody has closed it, so that no page waits for it.
+    assert [turn.ended for turn in conversation_turns(begun, now=now)] == ["working"]
+    assert [turn.ended for turn in conversation_turns(begun, now=later)] == ["lost"]
     assert turn_begin(begun, message="two", model="m", now=later).place == 2
-    assert [turn.ended for turn in conversation_turns(begun)] == ["lost", "working"]
+    assert [turn.ended for turn in conversation_turns(begun, now=later)] == ["lost", "working"]
+    assert turns_lost_close(now=later) == 0
+    tidy()
+    assert ConversationTurn.objects.filter(ended="working").count() == 1
+    clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
+    tidy()
+    assert not ConversationTurn.objects.filter(ended="working").exists()
 
 
 def test_a_turn_that_a_fault_of_ours_ends_is_closed(agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch):

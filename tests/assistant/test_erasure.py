@@ -28,6 +28,7 @@ def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_ke
     agent: Caller, operator: Caller, model: Model
 ):
     other = agent.remember("Harbor walk", values={"place": "The pier"})
+    apart = agent.remember("Cabbage soup", values={"spice": "Caraway"})
     person = {
         "title": PERSON,
         "fields": [{"name": "email", "value": EMAIL}, {"name": "home", "value": FACT}],
@@ -39,8 +40,8 @@ def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_ke
     agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": gone}])
     model.answers(f"As I said, {PARAPHRASE}.")
     ask(agent, f"Who was that with the dachshunds? {PARAPHRASE}?", conversation_id=begun)
-    model.answers(calling(("query", {"q": "harbor walk", "top_k": 1})), "The pier.")
-    ask(agent, "Where is the walk?")
+    model.answers(calling(("query", {"q": "cabbage soup", "top_k": 1})), "Caraway.")
+    ask(agent, "What is in the soup?")
     model.answers(calling(("topic", {"topic_id": gone}), ("topic", {"topic_id": other})), f"It is {PARAPHRASE}.")
     ask(agent, "And this?", before=[{"role": "assistant", "content": FACT}])
     # One that never touched it, and repeats an identifier all the same.
@@ -56,7 +57,9 @@ def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_ke
     (call,) = turns[2].tool_log
     assert (call["tool"], call["arguments"], call["said"], call["topic_ids"]) == ("new_topic", {}, "", [])
     kept, touched, named = ConversationTurn.objects.exclude(conversation=begun).order_by("id")
-    assert (kept.message, kept.reply, kept.tool_log[0]["topic_ids"]) == ("Where is the walk?", "The pier.", [other])
+    assert (kept.message, kept.reply, kept.tool_log[0]["topic_ids"]) == (
+        "What is in the soup?", "Caraway.", [apart],
+    )  # fmt: skip
     assert (touched.message, touched.reply) == ("", "")
     assert [each["topic_ids"] for each in touched.tool_log] == [[], [other]]
     assert named.message == "Who is [erased]?"
@@ -110,3 +113,48 @@ def test_an_operator_of_a_scope_erases_in_the_conversations_of_that_scope(operat
     purge(gone, principal=Principal("key:a", "a", "operator", "/a"))
     told = {turn.scope: turn.message for turn in ConversationTurn.objects.all()}
     assert told == {"/a": "Who is [erased]?", "/b": f"Who is {EMAIL}?"}
+
+
+def test_an_erasure_while_a_later_turn_works_leaves_nothing_of_that_turn(
+    agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    secret = agent.remember(PERSON, values={"email": EMAIL})
+    model.answers(calling(("topic", {"topic_id": secret})), PARAPHRASE)
+    begun = ask(agent, "Who is that?")["conversation_id"]
+
+    def why(*_args: Any, **_more: Any) -> Any:
+        purge(secret)
+        return {"sentences": []}
+
+    monkeypatch.setattr(reading, "topic_why", why)
+    other = agent.remember("Harbor walk")
+    model.answers(
+        calling(("why", {"topic_id": other})), calling(("new_topic", {"title": "Note", "summary": PARAPHRASE})),
+        f"As I said: {PARAPHRASE}, {EMAIL}.",
+    )  # fmt: skip
+    before = [{"role": "user", "content": "Who is that?"}, {"role": "assistant", "content": PARAPHRASE}]
+    reply = tell(agent, f"Remember it: {PARAPHRASE}.", before=before, conversation_id=begun)
+    assert [each["ok"] for each in reply["tool_log"]] == [True, False]
+    turn = ConversationTurn.objects.get(place=2)
+    assert (turn.message, turn.reply, turn.ended, turn.erased) == ("", "", "done", True)
+    assert [(each["arguments"], each["topic_ids"]) for each in turn.tool_log] == [({}, [])] * 2
+    assert traces(PARAPHRASE, *NEEDLES) == []
+    # The next message is one like any other.
+    model.answers("Good morning.")
+    ask(agent, "Hello again.", conversation_id=begun)
+    assert ConversationTurn.objects.get(place=3).reply == "Good morning."
+
+
+def test_a_topic_that_was_only_seen_as_a_neighbor_counts_as_read(agent: Caller, model: Model):
+    secret = agent.remember(PERSON, values={"email": EMAIL})
+    other = agent.remember("Harbor walk", edges=[{"to_topic_id": secret}])
+    model.answers(calling(("query", {"q": "harbor walk", "top_k": 1})), PARAPHRASE)
+    reply = ask(agent, "With whom?")
+    assert reply["tool_log"][0]["topic_ids"] == [other]
+    model.answers(calling(("topic", {"topic_id": other})), PARAPHRASE)
+    ask(agent, "And whom?")
+    purge(secret)
+    for turn in ConversationTurn.objects.all():
+        assert (turn.message, turn.reply, turn.erased) == ("", "", True)
+        assert (turn.tool_log[0]["topic_ids"], turn.tool_log[0]["seen"]) == ([other], [])
+    assert traces(PARAPHRASE, *NEEDLES, secret) == [(table, secret) for table, _text in traces(secret)]

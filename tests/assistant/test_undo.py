@@ -9,12 +9,18 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.assistant.turns import turn_begin, turn_check
 from memory.assistant.undo import conversation_undo, conversation_undo_look
-from memory.domain.errors import NotAllowed, NotVisible
+from memory.domain.errors import Conflict, NotAllowed, NotVisible
 from memory.forgetting.runs import run_take_back
-from memory.models import AuditEvent, Conversation, Link, Revision, Topic
+from memory.ingest.items import IngestField, IngestItem
+from memory.models import AuditEvent, Conversation, ConversationTurn, Link, Revision, Topic
+from memory.toolbox import reading
+from memory.toolbox.written import writer_make
 from tests.assistant.shop import LEADER, OPERATOR, Talk
-from tests.cast import Caller, Cast, store_rows
+from tests.assistant.talk import tell
+from tests.cast import Caller, Cast, Clock, store_rows
+from tests.llm.server import Model, calling
 
 NOTHING = {"topic": 0, "value": 0, "field": 0, "link": 0, "merge": 0}
 
@@ -165,7 +171,7 @@ def test_only_operators_who_see_the_conversation_undo_it(agent: Caller) -> None:
         conversation_undo(talk.row.pk, principal=LEADER, reason="", now=timezone.now())
     elsewhere = Principal("person:2", "Bo", "operator", "/user/bob")
     with pytest.raises(NotVisible):
-        conversation_undo_look(talk.row.pk, principal=elsewhere)
+        conversation_undo_look(talk.row.pk, principal=elsewhere, now=timezone.now())
     with pytest.raises(NotVisible):
         conversation_undo(talk.row.pk, principal=elsewhere, reason="", now=timezone.now())
     assert store_rows() == rows
@@ -215,3 +221,61 @@ def test_the_number_of_statements_does_not_grow(agent: Caller) -> None:
     assert Topic.objects.filter(released_at__isnull=False).count() == 14
     assert Link.objects.count() == 14
     assert Revision.objects.filter(provenance="undo").count() == 28
+
+
+def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
+    cast: Cast, model: Model, settings: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def why(*_args: Any, **_more: Any) -> Any:
+        # As an operator would, at this moment.
+        path = f"/v1/chat/{Conversation.objects.get().pk}/undo"
+        said.append(cast.operator.post(path, {"dry_run": True}).ok()["sentence"])
+        said.append(cast.operator.post(path, {}))
+        return {"sentences": []}
+
+    said: list[Any] = []
+    known = cast.agent.remember("Harbor walk")
+    monkeypatch.setattr(reading, "topic_why", why)
+    model.answers(
+        calling(("new_topic", {"title": "One", "summary": "First."}), ("why", {"topic_id": known})),
+        calling(("new_topic", {"title": "Two", "summary": "Second."})), "Done.",
+    )  # fmt: skip
+    reply = tell(cast.agent, "Remember one and two.")
+    wait = "The assistant is still at the last message of this conversation; wait for its reply."
+    assert said[0] == f"To be taken back: 1 topic is released. {wait}"
+    assert (said[1].status, said[1].detail) == (409, wait)
+    assert not Topic.objects.filter(released_at__isnull=False).exists()
+    path = f"/v1/chat/{reply['conversation_id']}/undo"
+    assert cast.operator.post(path, {}).ok()["taken_back"]["topics"] == 2
+    # One whose process is gone is closed on the way, and what may be left of the process writes nothing any more.
+    conversation = Conversation.objects.get()
+    now = clock.stop()
+    turn = turn_begin(conversation, message="three", model="m", now=now)
+    write = writer_make(LEADER, conversation.pk, timezone.now, check=lambda: turn_check(turn))
+    item = IngestItem(placement="new_topic", title="Three", fields=[IngestField(name="a", value="1")])
+    write(item)
+    clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
+    assert cast.operator.post(path, {}).ok()["taken_back"]["topics"] == 1
+    assert ConversationTurn.objects.get(place=2).ended == "lost"
+    with pytest.raises(Conflict, match="given up"):
+        write(item)
+    assert Topic.objects.filter(released_at__isnull=True).count() == 1
+
+
+def test_what_was_looked_at_is_what_is_done(cast: Cast) -> None:
+    anna = cast.agent.remember("Anna", values={"city": "Oslo"})
+    talk = Talk()
+    made = talk.new("Job", title="pilot")
+    path = f"/v1/chat/{talk.row.pk}/undo"
+    looked = cast.operator.post(path, {"dry_run": True}).ok()
+    talk.version(anna, "city", "Paris")
+    rows = store_rows()
+    drifted = cast.operator.post(path, {"digest": looked["digest"]})
+    assert (drifted.status, drifted.detail) == (
+        409, "What would be taken back is not what it was when it was looked at; nothing was changed. Look again.",
+    )  # fmt: skip
+    assert store_rows() == rows
+    again = cast.operator.post(path, {"dry_run": True}).ok()
+    assert again["digest"] != looked["digest"]
+    assert cast.operator.post(path, {"digest": again["digest"]}).ok()["taken_back"]["values"] == 1
+    assert cast.operator.topic(made)["released_at"]

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memory.assistant.conversations import turn_begin
+from memory.assistant.turns import turn_begin
 from memory.console.pages import assistant
 from memory.models import AuditEvent, Conversation, ConversationTurn, StudyJob, Topic
 from tests.assistant.shop import Talk
@@ -103,6 +103,12 @@ def test_a_message_is_answered_with_every_call_in_sight(op: Client, agent: Calle
     ]  # fmt: skip
 
 
+def digest_of(op: Client, page: str) -> str:
+    """What the page of an undo says of what is looked at."""
+    found = re.search(r'name="digest" value="([0-9a-f]+)"', op.get(f"{page}undo/").content.decode())
+    return found[1] if found else "none"
+
+
 def client_part(op: Client, conversation: Conversation, message: str, **members: Any) -> Any:
     """Go on with a conversation as the page with script does."""
     sent = {"message": message, "study": "on", "conversation": str(conversation.pk), **members}
@@ -162,11 +168,25 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     for part in ("2 things are taken back", "city: “Oslo” again", "1 is left as it is",
                  "Somebody else has written a newer value since.", "Take back 2 things"):  # fmt: skip
         assert part in told, part
-    assert op.post(f"{page}undo/", {"reason": ""}).status_code == 422
-    assert Topic.objects.get(pk=made).released_at is None
-    reply = op.post(f"{page}undo/", {"reason": "wrong Anna"}, follow=True)
+    assert op.post(f"{page}undo/", {"reason": "", "digest": digest_of(op, page)}).status_code == 422
+    # What has changed since it was looked at is shown anew, and nothing is done.
+    stale = digest_of(op, page)
+    second = talk.new("Bob's job", role="cook")
+    reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": stale})
     told = text_of(reply)
-    assert "Taken back: 1 topic is released, 1 value is put back. 1 thing is left as it is." in told
+    assert reply.status_code == 409
+    assert "is not what it was when it was looked at" in told
+    assert "Take back 3 things" in told
+    turn = turn_begin(talk.row, message="x", model="small", now=timezone.now())
+    reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)})
+    assert (reply.status_code, "still at the last message" in text_of(reply)) == (409, True)
+    assert "<textarea" not in reply.content.decode().partition("Confirm")[2]
+    ConversationTurn.objects.filter(pk=turn.pk).update(ended="done")
+    agent.ingest("version_field", topic_id=second, fields=[{"name": "role", "value": "chef"}])
+    assert Topic.objects.get(pk=made).released_at is None
+    reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)}, follow=True)
+    told = text_of(reply)
+    assert "Taken back: 1 topic is released, 1 value is put back. 2 things are left as they are." in told
     assert "Taken back now by operator, but for what is left" in told
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("user:operator", "wrong Anna")

@@ -20,14 +20,13 @@ from memory import jobs
 from memory.assistant.chat import Chat, chat_begin, chat_run
 from memory.assistant.conversations import (
     conversation_get,
-    conversation_messages,
     conversation_turns,
     conversations_count,
     conversations_list,
 )
 from memory.assistant.request import ChatMessage, ChatRequest
 from memory.assistant.running import Running, place_taken
-from memory.assistant.undo import conversation_undo, conversation_undo_look
+from memory.assistant.undo import ConversationUndone, conversation_undo, conversation_undo_look
 from memory.assistant.undo_words import undone_words
 from memory.assistant.wrote import conversation_wrote
 from memory.console.fields import ReasonField, ScopeField
@@ -35,7 +34,7 @@ from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.talk import TurnShown, turns_shown
 from memory.console.undo import run_named, undo_offer
-from memory.domain.errors import MemoryProblem, NotVisible
+from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.llm.client import model_told
@@ -74,21 +73,22 @@ class SayForm(forms.Form):
     scope = ScopeField(required=False, help_text="What it may read and write; what lies below is part of it.")
     conversation = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
-    def asked(self, before: list[dict[str, str]]) -> ChatRequest:
-        """Return what was asked, after what was said before, as the room of the assistant takes it."""
+    def asked(self) -> ChatRequest:
+        """Return what was asked as the room of the assistant takes it."""
         data = self.cleaned_data
         # Browsers send line breaks as two characters, which are one to whoever counts.
-        said = [*before, {"role": "user", "content": data["message"].replace("\r\n", "\n")}]
+        said = ChatMessage(role="user", content=data["message"].replace("\r\n", "\n"))
         return ChatRequest(
-            messages=[ChatMessage.model_validate(each) for each in said], intent_override=data["intent"] or None,
+            messages=[said], intent_override=data["intent"] or None,
             study=data["study"], scope=data["scope"] or None, conversation_id=data["conversation"],
         )  # fmt: skip
 
 
 class TakeBackForm(forms.Form):
-    """Why what a conversation wrote is taken back."""
+    """Why what a conversation wrote is taken back, and the digest of what was looked at."""
 
     reason = ReasonField(max_length=500)
+    digest = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
 
 @page(get=READER)
@@ -114,8 +114,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
         try:
             if form.cleaned_data["conversation"] is not None:
                 conversation = conversation_get(form.cleaned_data["conversation"], principal=request.principal)
-            before = conversation_messages(conversation) if conversation else []
-            chat = _answer_begin(request, form.asked(before))
+            chat = _answer_begin(request, form.asked())
         except NotVisible:
             raise
         except MemoryProblem as problem:
@@ -165,33 +164,45 @@ def conversation_written(request: ConsoleRequest, conversation_id: uuid.UUID) ->
 
 @page(get=OPERATOR, post=OPERATOR)
 def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) -> HttpResponse:
-    """Show what of a conversation would be taken back and what not and why; then do exactly that. Ten queries to look,
-    and those of ``conversation_undo``."""
+    """Show what of a conversation would be taken back and what not and why; then do exactly that, or show what it would
+    be by now. Eleven queries to look, and those of ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
-    form = TakeBackForm(request.POST if request.method == "POST" else None)
+    form, refusal, status = TakeBackForm(request.POST if request.method == "POST" else None), "", 200
     if request.method == "POST" and form.is_valid():
-        reason = form.cleaned_data["reason"]
-        undone = conversation_undo(conversation_id, principal=request.principal, reason=reason, now=timezone.now())
-        sentence = undone_words(undone, done=True)
-        if undone.run_id is not None:
-            run = run_get(undone.run_id, principal=request.principal)
-            if undone.counts["topic"] == len(undone.taken_back):
-                undo_offer(request, sentence, run)
-            else:
-                # The run brings the topics back, and nothing else.
-                run_named(request, f"{sentence} The undo of its run brings released topics back.", run)
+        try:
+            undone = conversation_undo(
+                conversation_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now(),
+                digest=form.cleaned_data["digest"],
+            )  # fmt: skip
+        except Conflict as problem:
+            refusal, status = problem.sentence, 409
         else:
-            messages.success(request, sentence)
-        jobs.upkeep_nudge()
-        return go(request, "console:conversation", conversation_id)
-    look = conversation_undo_look(conversation_id, principal=request.principal)
+            _taken_back_tell(request, undone)
+            jobs.upkeep_nudge()
+            return go(request, "console:conversation", conversation_id)
+    elif request.method == "POST":
+        status = 422
+    look = conversation_undo_look(conversation_id, principal=request.principal, now=timezone.now())
     context = {
-        "conversation": found, "name": _name(found), "form": form, "look": look,
+        "conversation": found, "name": _name(found), "form": form, "look": look, "refusal": refusal,
         "sentence": undone_words(look, done=False),
         "taken": look.taken_back[:SHOWN], "taken_more": max(0, len(look.taken_back) - SHOWN),
         "left": look.left[:SHOWN], "left_more": max(0, len(look.left) - SHOWN),
     }  # fmt: skip
-    return show(request, "assistant_undo.html", context, status=422 if request.method == "POST" else 200)
+    return show(request, "assistant_undo.html", context, status=status)
+
+
+def _taken_back_tell(request: ConsoleRequest, undone: ConversationUndone) -> None:
+    sentence = undone_words(undone, done=True)
+    if undone.run_id is None:
+        messages.success(request, sentence)
+        return
+    run = run_get(undone.run_id, principal=request.principal)
+    if undone.counts["topic"] == len(undone.taken_back):
+        undo_offer(request, sentence, run)
+    else:
+        # The run brings the topics back, and nothing else.
+        run_named(request, f"{sentence} The undo of its run brings released topics back.", run)
 
 
 @page(get=READER)
@@ -236,7 +247,9 @@ def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
     """Write down the message and have a thread answer it; wait a moment for what comes at once."""
     with ExitStack() as place:
         place.enter_context(place_taken())
-        chat = chat_begin(asked, channel=Conversation.Channel.CONSOLE, principal=request.principal, now=timezone.now())
+        chat = chat_begin(
+            asked, channel=Conversation.Channel.CONSOLE, principal=request.principal, now=timezone.now(), recalls=True
+        )
         running = Running(lambda _tell, _go_on: _answer(chat), at_end=place.pop_all().close)
     running.join(WAIT_SECONDS)
     return chat
@@ -292,7 +305,7 @@ def _conversation_page(
 ) -> HttpResponse:
     before = request.GET.get("before", "")
     shown = int(before) if before.isascii() and before.isdigit() and len(before) < 9 else None
-    rows = conversation_turns(found, before=shown, limit=TURNS)
+    rows = conversation_turns(found, now=timezone.now(), before=shown, limit=TURNS)
     turns = turns_shown(rows, principal=request.principal)
     working = any(turn.study and turn.study["status"] == StudyJob.Status.WORKING for turn in turns)
     context = {
@@ -310,7 +323,7 @@ def _model() -> dict[str, Any]:
 
 
 def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:
-    rows = conversation_turns(conversation, before=place + 1, limit=1)
+    rows = conversation_turns(conversation, now=timezone.now(), before=place + 1, limit=1)
     if not rows or rows[0].place != place:
         raise NotVisible(f"This conversation has no message {place:,}.")
     return turns_shown(rows, principal=request.principal)[0]
@@ -318,7 +331,8 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
 
 def _name(conversation: Conversation) -> str:
     """Return the beginning of its first message, which a conversation goes by."""
-    first = next((turn.message for turn in conversation_turns(conversation, before=2, limit=1)), "")
+    turns = conversation_turns(conversation, now=timezone.now(), before=2, limit=1)
+    first = next((turn.message for turn in turns), "")
     words = " ".join(first.split())
     return f"{words[: NAME - 1]}…" if len(words) > NAME else words or "A conversation"
 
