@@ -86,12 +86,9 @@ def lines_stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
     cursor.execute(_ERASED, parameters)
     for statement in _marks(batch.sort, checking=ground.checking):
         cursor.execute(statement, parameters)
-    if ground.checking and (found := _FOUND.get(batch.sort)):
-        cursor.execute(
-            f"INSERT INTO transfer_found SELECT %(sort)s, {found} FROM transfer_line l WHERE l.why IS NULL "
-            "ON CONFLICT DO NOTHING",
-            {"sort": batch.sort},
-        )
+    if ground.checking:
+        for sort, path in _IDS.get(batch.sort, ()):
+            cursor.execute(_FOUND, {"sort": sort, "path": path})
 
 
 def lines_counted(cursor: CursorWrapper) -> dict[str, int]:
@@ -105,10 +102,41 @@ def stage_clear(cursor: CursorWrapper) -> None:
     cursor.execute(_DROP)
 
 
-# What later lines may refer to: of a check, what it has found.
-_FOUND = {
-    "topic": "l.line->>'id'", "run": "l.line->>'id'", "access": "l.line->>'id'", "receipt": "l.line->>'hash'",
+# By sort of line, what of it no other may be, as the sort and where it stands: later lines may also refer to it.
+_IDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "policy": (("policy", "$.scope"),),
+    "topic": (
+        ("topic", "$.id"), ("field", "$.fields[*].id"), ("revision", "$.fields[*].revisions[*].id"),
+        ("summary", "$.fields[*].summaries[*].id"),
+    ),
+    "history": (("revision", "$.revisions[*].id"),),
+    "link": (("link", "$.id"),),
+    "run": (("run", "$.id"),),
+    "pair": (("pair", "$.id"),),
+    "access": (("access", "$.id"),),
+    "receipt": (("receipt", "$.hash"),),
+    "conversation": (("conversation", "$.id"),),
 }  # fmt: skip
+# The tables in which these ids stand; of those with a number, as it is moved up.
+_STORED = {
+    "field": "memory_field o WHERE o.id = (x #>> '{}')::uuid",
+    "revision": "memory_revision o WHERE o.id = (x #>> '{}')::uuid",
+    "run": "memory_forgetrun o WHERE o.id = (x #>> '{}')::uuid",
+    "pair": "memory_duplicatepair o WHERE o.id = (x #>> '{}')::uuid",
+    "conversation": "memory_conversation o WHERE o.id = (x #>> '{}')::uuid",
+    "policy": "memory_policyversion o WHERE o.scope = x #>> '{}'",
+}
+_NUMBERED = {
+    "summary": "memory_fieldsummary o WHERE o.id = (x #>> '{}')::bigint + %(summary)s",
+    "link": "memory_link o WHERE o.id = (x #>> '{}')::bigint + %(link)s",
+    "access": "memory_accesslog o WHERE o.id = (x #>> '{}')::bigint + %(access)s",
+}
+# What a check has found so far.
+_FOUND = """
+INSERT INTO transfer_found
+SELECT %(sort)s, x #>> '{}' FROM transfer_line l CROSS JOIN LATERAL jsonb_path_query(l.line, %(path)s::jsonpath) x
+WHERE l.why IS NULL ON CONFLICT DO NOTHING
+"""
 
 
 class _Words:
@@ -149,6 +177,22 @@ class _Words:
         new = " OR ".join(map(self.new, topics))
         return f"CASE WHEN {erased} THEN 'erased' WHEN {missing} THEN 'missing' WHEN NOT ({new}) THEN 'there' END"
 
+    def known(self, sort: str, path: str) -> str:
+        """An id of the line is in the store, or an earlier line of this import has said it."""
+        # What has a number is moved to where nobody else is.
+        looked = [table for table in (_STORED.get(sort), None if self.checking else _NUMBERED.get(sort)) if table]
+        if self.checking:
+            looked.append(f"transfer_found w WHERE w.sort = '{sort}' AND w.id = x #>> '{{}}'")
+        there = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in looked) or "false"
+        places = (
+            "SELECT b.n, row_number() OVER (PARTITION BY x ORDER BY b.n) AS place FROM transfer_line b "
+            f"CROSS JOIN LATERAL jsonb_path_query(b.line, '{path}') x WHERE b.why IS NULL"
+        )
+        return (
+            f"(EXISTS (SELECT 1 FROM jsonb_path_query(l.line, '{path}') x WHERE {there}) "
+            f"OR l.n IN (SELECT d.n FROM ({places}) d WHERE d.place > 1))"
+        )
+
     @staticmethod
     def _found(sort: str, value: str) -> str:
         return f"EXISTS (SELECT 1 FROM transfer_found w WHERE w.sort = '{sort}' AND w.id = {value})"
@@ -158,33 +202,38 @@ def _mark(why: str, condition: str = "true") -> str:
     return f"UPDATE transfer_line l SET why = {why} WHERE l.why IS NULL AND {condition}"
 
 
-def _again(member: str) -> str:
-    """The line says what an earlier one of the batch has said."""
-    places = f"SELECT n, row_number() OVER (PARTITION BY line->>'{member}' ORDER BY n) AS place FROM transfer_line"
-    return f"l.n IN (SELECT d.n FROM ({places}) d WHERE d.place > 1)"
-
-
 def _marks(sort: str, *, checking: bool) -> Sequence[str]:
     words = _Words(checking=checking)
     return _MARKS[sort](words)
 
 
+def _known(sort: str) -> Callable[[_Words], Sequence[str]]:
+    """Lines that are there if what they are known by is."""
+    return lambda words: tuple(_mark("'there'", words.known(*each)) for each in _IDS[sort])
+
+
 def _topic(words: _Words) -> Sequence[str]:
     own = "l.line->>'id'"
     stored = f"EXISTS (SELECT 1 FROM memory_topic t WHERE t.id = ({own})::uuid)"
+    topic, *parts = _IDS["topic"]
     return (
-        _mark("'erased'", words.erased(own)), _mark("'there'", f"({stored} OR {words.new(own)})"),
-        _mark("'there'", _again("id")),
+        _mark("'erased'", words.erased(own)),
+        _mark("'there'", f"({stored} OR {words.known(*topic)})"),
+        # A field that was another topic's when that came: one of them was merged into the other since.
+        *(_mark("'elsewhere'", words.known(*part)) for part in parts),
     )  # fmt: skip
 
 
-def _policy(_words: _Words) -> Sequence[str]:
-    stored = "EXISTS (SELECT 1 FROM memory_policyversion p WHERE p.scope = l.line->>'scope')"
-    return _mark("'there'", stored), _mark("'there'", _again("scope"))
+def _history(words: _Words) -> Sequence[str]:
+    return (*_hangs("topic")(words), *(_mark("'elsewhere'", words.known(*part)) for part in _IDS["history"]))
 
 
-def _hangs(*members: str) -> Callable[[_Words], Sequence[str]]:
-    return lambda words: (_mark(words.why_not(*(f"l.line->>'{member}'" for member in members))),)
+def _hangs(*members: str, sort: str = "") -> Callable[[_Words], Sequence[str]]:
+    """Lines that hang on topics, and that may be known by an id of their own."""
+    return lambda words: (
+        _mark(words.why_not(*(f"l.line->>'{member}'" for member in members))),
+        *(_known(sort)(words) if sort else ()),
+    )
 
 
 def _target(member: str) -> Callable[[_Words], Sequence[str]]:
@@ -195,10 +244,6 @@ def _target(member: str) -> Callable[[_Words], Sequence[str]]:
         _mark("'erased'", words.erased(target)),
         _mark("'missing'", f"NOT {words.there(target)}"),
     )
-
-
-def _run(_words: _Words) -> Sequence[str]:
-    return (_mark("'there'", "EXISTS (SELECT 1 FROM memory_forgetrun o WHERE o.id = (l.line->>'id')::uuid)"),)
 
 
 def _action(words: _Words) -> Sequence[str]:
@@ -220,6 +265,7 @@ def _access(words: _Words) -> Sequence[str]:
     return (
         _mark("'erased'", erased),
         _mark("'there'", f"NOT %(fresh)s AND NOT {new} AND ({there} OR {same})"),
+        *_known("access")(words),
     )
 
 
@@ -274,13 +320,9 @@ def _audit(words: _Words) -> Sequence[str]:
     )
 
 
-def _conversation(_words: _Words) -> Sequence[str]:
-    return (_mark("'there'", "EXISTS (SELECT 1 FROM memory_conversation o WHERE o.id = (l.line->>'id')::uuid)"),)
-
-
 _MARKS: dict[str, Callable[[_Words], Sequence[str]]] = {
-    "policy": _policy, "topic": _topic, "history": _hangs("topic"), "reference": _target("to"),
-    "merged": _target("into"), "link": _hangs("source_id", "target_id"), "run": _run, "action": _action,
-    "pair": _hangs("one_id", "other_id"), "access": _access, "shadow": _shadow, "watermark": _watermark,
-    "receipt": _receipt, "audit": _audit, "conversation": _conversation,
+    "policy": _known("policy"), "topic": _topic, "history": _history, "reference": _target("to"),
+    "merged": _target("into"), "link": _hangs("source_id", "target_id", sort="link"), "run": _known("run"),
+    "action": _action, "pair": _hangs("one_id", "other_id", sort="pair"), "access": _access, "shadow": _shadow,
+    "watermark": _watermark, "receipt": _receipt, "audit": _audit, "conversation": _known("conversation"),
 }  # fmt: skip

@@ -14,7 +14,8 @@ REASONS = {
     BROUGHT: "brought",
     THERE: "there already, and left as they are",
     "erased": "left out, because a purge has erased here what they belong to",
-    "missing": "left out, because what they refer to is neither in the file nor in the store",
+    "missing": "left out, because what they refer to is not here and does not come with the file",
+    "elsewhere": "left out, because parts of them stand in another topic here, as one was merged into the other",
     "chain": "left out, because this store has receipts of its own, which they do not continue",
 }
 MOST_PROBLEMS = 20

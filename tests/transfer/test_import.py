@@ -14,6 +14,7 @@ from memory.access.principal import SYSTEM, Principal
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
 from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.duplicates.merge import pair_merge
 from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, ForgetRun, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
@@ -31,6 +32,7 @@ from memory.transfer.importing import (
 )
 from memory.transfer.work import import_work
 from tests.cast import Caller, Cast, Clock, principal_like
+from tests.duplicates.shop import pair_make
 from tests.forgetting.shop import dump, policy_put
 from tests.transfer.shop import brought, emptied, ended, exported, lines, rich
 
@@ -110,7 +112,13 @@ def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_pa
     # And once more brings nothing at all.
     rows = dump(*OWN)
     again = brought(whole, tmp_path)
-    assert {why for counts in again.counts.values() for why in counts} <= {"there", "erased", "missing", "chain"}
+    assert {why for counts in again.counts.values() for why in counts} <= {
+        "there",
+        "erased",
+        "missing",
+        "chain",
+        "elsewhere",
+    }
     assert dump(*OWN) == rows
 
 
@@ -273,3 +281,35 @@ def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_pat
     assert "import it again" in import_work(job.pk, clock=timezone.now, seconds=60).failure
     assert not Topic.objects.exists()
     assert AuditEvent.objects.filter(action="import_failed").count() == 2
+
+
+def test_what_stands_in_another_topic_by_now_is_left_out(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    older = cast.agent.remember("Anna", values={"city": "Oslo", "phone": "12"})
+    first = exported()
+    clock.forward(minutes=1)
+    newer = cast.agent.remember("Anna", values={"job": "pilot"})
+    other = cast.agent.remember("Harbor walks", edges=[{"to_topic_id": newer, "kind": "with"}])
+    pair_merge(pair_make(older, newer).pk, principal=SYSTEM, reason="the same", now=clock.now)
+    second = exported()
+    emptied()
+    brought(first, tmp_path)
+    path = tmp_path / "second"
+    path.write_bytes(second)
+    report = import_check(path, principal=SYSTEM, now=clock.now)
+    before = plain(exported())
+    job = brought(second, tmp_path)
+    assert job.counts == report.sorts
+    # The fields of the one that was merged stay where they are here, and so does it; the rest comes.
+    assert job.counts["topic"] == {"there": 1, "elsewhere": 1, "brought": 1}
+    after = plain(exported())
+    assert {topic_id: after[topic_id] for topic_id in before} == before
+    assert after.keys() == {older, other}
+    # What a file says twice comes once.
+    emptied()
+    content = lines(second)
+    twice = ended([line for line in content[:-1] for _time in range(1 + line.startswith((b'{"type":"topic"',
+                   b'{"type":"link"', b'{"type":"run"', b'{"type":"pair"', b'{"type":"access"')))])  # fmt: skip
+    path.write_bytes(twice)
+    report = import_check(path, principal=SYSTEM, now=clock.now)
+    assert brought(twice, tmp_path).counts == report.sorts
+    assert exported() == second
