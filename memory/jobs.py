@@ -26,7 +26,7 @@ from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
-from memory.study.start import studies_stalled
+from memory.study.queue import studies_stalled, study_turn
 from memory.study.work import study_work, turn_seconds
 from memory.transfer.importing import imports_stalled
 from memory.transfer.uploads import upload_discard, uploads_tidy
@@ -141,15 +141,18 @@ def extraction_hand_over(job_id: uuid.UUID) -> None:
     async_task("memory.jobs.extraction_continue", str(job_id))
 
 
-def study_continue(job_id: str) -> str:
-    """Study what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
-    job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), hand_over=study_hand_over)
+def study_continue(job_id: str, turn: int | None = None) -> str:
+    """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
+    tells copies of an entry apart: the first counts."""
+    job = study_work(
+        uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, hand_over=study_hand_over
+    )
     return job.status
 
 
 def study_hand_over(job_id: uuid.UUID) -> None:
-    """Ask the worker to go on with a study. One query."""
-    async_task("memory.jobs.study_continue", str(job_id))
+    """Ask the worker to go on with a study. Two queries."""
+    async_task("memory.jobs.study_continue", str(job_id), study_turn(job_id))
 
 
 def import_continue(job_id: str) -> str:

@@ -22,8 +22,9 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from memory.access.accounts import role_of
 from memory.access.principal import Principal
-from memory.console.people import may, principal_of, role_of
+from memory.console.people import may, principal_of
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
 
 P = ParamSpec("P")

@@ -1,24 +1,18 @@
-"""Who is signed in, and what that person may do in the console.
-
-Three roles, each with everything before it: a reader sees everything and changes nothing, an operator tunes, runs,
-undoes and brings back, an administrator also makes and revokes keys. They come from the accounts that Django keeps:
-staff is a reader, a member of the group ``Operators`` an operator, a superuser an administrator.
+"""Who is signed in, and what that person may do in the console: one of three roles, each with everything before it
+(``memory.access.accounts``).
 """
 
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef
 
+from memory.access.accounts import OPERATORS
 from memory.access.principal import Principal
 
 ROLES = ("reader", "operator", "administrator")
-OPERATORS = "Operators"
-
-Person = AbstractBaseUser | AnonymousUser
 
 
 class AccountBackend(ModelBackend):
@@ -29,19 +23,6 @@ class AccountBackend(ModelBackend):
         member = User.groups.through.objects.filter(user_id=OuterRef("pk"), group__name=OPERATORS)
         found = get_user_model().objects.filter(pk=user_id).annotate(operates=Exists(member)).first()
         return found if found is not None and self.user_can_authenticate(found) else None
-
-
-def role_of(person: Person) -> str | None:
-    """Return the role of an account in the console, None for accounts that have no business there. No query for the
-    account of a request, one for any other."""
-    if not isinstance(person, User) or not person.is_active or not person.is_staff:
-        return None
-    if person.is_superuser:
-        return "administrator"
-    operates = getattr(person, "operates", None)
-    if operates is None:
-        operates = person.groups.filter(name=OPERATORS).exists()
-    return "operator" if operates else "reader"
 
 
 def may(role: str | None, needed: str) -> bool:

@@ -40,10 +40,17 @@ class StudyJob(models.Model):
     done = models.PositiveIntegerField(default=0, help_text="Segments whose topics are stored.")
     to_link = models.PositiveIntegerField(default=0, help_text="Topics that phase B looks at.")
     linked = models.PositiveIntegerField(default=0, help_text="Topics that it has looked at.")
+    topics = models.PositiveIntegerField(default=0, help_text="Made by phase A so far.")
+    links = models.PositiveIntegerField(default=0, help_text="Made by phase B so far.")
+    merged = models.PositiveIntegerField(default=0, help_text="Of the topics, by phase B so far.")
     told = models.JSONField(default=list, help_text="Per step: phase, number, rounds, how it ended, what it wrote.")
     tries = models.PositiveSmallIntegerField(default=0, help_text="In a row, in which the model was of no help.")
     warning = models.TextField(blank=True, default="")
     failure = models.TextField(blank=True, default="")
+    turns = models.PositiveIntegerField(default=0, help_text="The entry of the queue that counts bears this number.")
+    handed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was given to the worker; empty while it waits for a time or a place."
+    )
     not_before = models.DateTimeField(null=True, blank=True, help_text="Phase B, or the end of a rate limit.")
     created_at = models.DateTimeField()
     moved_at = models.DateTimeField(help_text="When a step was last finished.")

@@ -2,27 +2,24 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Callable
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import QuerySet
 
+from memory.access.acting import principal_still
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.reading.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
+from memory.forgetting.ground import path_q
 from memory.llm.client import ModelUnavailable, model_configured
-from memory.models import AuditEvent, StudyJob
-from memory.study.numbers import Phase, entries_of, total
+from memory.models import AuditEvent, Conversation, StudyJob
+from memory.study.numbers import Phase
+from memory.study.queue import HandOver, room_check
 
 Status = StudyJob.Status
-HandOver = Callable[[uuid.UUID], None]
-
-# A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
-STALLED_AFTER = dt.timedelta(minutes=3)
-_MOST_STALLED = 20
 ERASED = "The text was erased before it was read to its end."
 
 
@@ -34,19 +31,23 @@ def study_start(
 
     Twice a batch of ingest, and time that grows with the text: about three seconds for a million characters. Raises
     ``NotAllowed`` without an agent's key, ``NotVisible`` for a foreign scope, ``ValueRefused`` for an empty text or one
-    beyond ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured.
+    beyond ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured,
+    ``Conflict`` if as many are open as may be.
     """
     principal.require("agent")
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
+    # Before the text is kept, which takes its time; and once more when nobody else can come in between.
+    room_check(principal.identity)
     with transaction.atomic():
         scope_wait(where)
         source = source_ensure(text, scope=where, principal=principal, now=now)
+        room_check(principal.identity, counting=True)
         job = StudyJob.objects.create(
             id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation_id=conversation_id, scope=where,
             actor=principal.actor, identity=principal.identity, role=principal.role, principal_scope=principal.scope,
             model=model or "", source_id=source, part_chars=settings.MEMSTATE_CHAT_CHUNK_CHARS, segments=len(parts),
-            created_at=now, moved_at=now,
+            created_at=now, moved_at=now, handed_at=now,
         )  # fmt: skip
         study_journal(job, "study_started", job.actor, now)
         hand_over(job.id)
@@ -54,11 +55,29 @@ def study_start(
 
 
 def study_get(job_id: uuid.UUID, *, principal: Principal) -> StudyJob:
-    """Return one study. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
-    job = StudyJob.objects.filter(pk=job_id).first()
-    if job is None or not principal.sees(job.scope):
+    """Return one study, without the record of its steps. One query.
+
+    Raises ``NotVisible`` for those of others: whoever began it sees it, and operators do.
+    """
+    job = studies_visible(principal).filter(pk=job_id).first()
+    if job is None:
         raise NotVisible(f"There is no study {job_id}.")
     return job
+
+
+def studies_visible(principal: Principal) -> QuerySet[StudyJob]:
+    """Return the studies that the caller began, or oversees as an operator, without the record of their steps, which
+    grows with the text. No query."""
+    rows = StudyJob.objects.defer("told").filter(path_q(principal.scope))
+    return rows if principal.role == "operator" else rows.filter(identity=principal.identity)
+
+
+def study_writer(job: StudyJob, *, now: dt.datetime) -> Principal | None:
+    """Return in whose name a study writes, within its scope; None if that caller may write no longer. At most two
+    queries."""
+    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
+    writer = principal_still(asked, now=now)
+    return writer if writer is not None and writer.covers("agent") else None
 
 
 def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> StudyJob:
@@ -69,7 +88,7 @@ def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     principal.require("agent")
     study_get(job_id, principal=principal)
     with transaction.atomic():
-        job = StudyJob.objects.select_for_update().get(pk=job_id)
+        job = StudyJob.objects.defer("told").select_for_update().get(pk=job_id)
         if job.status != Status.WORKING:
             raise Conflict(f"This study is {job.get_status_display().lower()}, so it cannot be cancelled.")
         return study_finish(job, Status.CANCELLED, now=now, actor=principal.actor)
@@ -78,29 +97,34 @@ def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
 def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, hand_over: HandOver) -> StudyJob:
     """Let a study that was cancelled, or has failed, go on where it was.
 
-    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it is at work or done, or if its text was erased.
+    Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it is at work or done, if its text was erased, if what
+    its conversation wrote was taken back since, if whoever began it may write no longer, or if as many are open as may
+    be.
     """
     principal.require("agent")
-    study_get(job_id, principal=principal)
+    seen = study_get(job_id, principal=principal)
     with transaction.atomic():
-        job = StudyJob.objects.select_for_update().get(pk=job_id)
+        # Before the study, as an undo locks them: it finds each study at work, or is seen here.
+        talk = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
+        job = StudyJob.objects.defer("told").select_for_update().get(pk=job_id)
         if job.status not in (Status.CANCELLED, Status.FAILED):
             raise Conflict(f"This study is {job.get_status_display().lower()}, so there is nothing to resume.")
         if job.phase == Phase.BUILDING and source_text(job.source_id) is None:
             raise Conflict("The text was erased, so there is nothing to go on with.")
+        if talk.undone_at is not None and talk.undone_at >= job.created_at:
+            raise Conflict(
+                "What this conversation wrote was taken back, and the study with it; to learn the text after all, send "
+                "it again."
+            )
+        if study_writer(job, now=now) is None:
+            raise Conflict(unsigned(job))
+        room_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
-        job.not_before, job.finished_at, job.moved_at = None, None, now
+        job.not_before, job.finished_at, job.moved_at, job.handed_at = None, None, now, now
         job.save()
         study_journal(job, "study_resumed", principal.actor, now)
         hand_over(job.id)
     return job
-
-
-def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return the studies whose time to go on has come, and those whose worker was lost. One query."""
-    due = Q(not_before__lte=now) | Q(not_before=None, moved_at__lt=now - STALLED_AFTER)
-    rows = StudyJob.objects.filter(due, status=Status.WORKING)
-    return list(rows.order_by("moved_at").values_list("id", flat=True)[:_MOST_STALLED])
 
 
 def study_finish(
@@ -118,8 +142,13 @@ def study_journal(job: StudyJob, action: str, actor: str, now: dt.datetime) -> N
     AuditEvent.objects.create(
         at=now, actor=actor, action=action, topic_id=job.source_id, scope=job.scope, reason="",
         after={"study": str(job.id), "conversation": str(job.conversation_id), "segments": job.segments,
-               "done": job.done, "topics": total(entries_of(job, Phase.BUILDING), "made"), "linked": job.linked},
+               "done": job.done, "topics": job.topics, "linked": job.linked},
     )  # fmt: skip
+
+
+def unsigned(job: StudyJob) -> str:
+    """Return the sentence for a study in whose name nothing may be written any more."""
+    return f"It was begun by {job.actor}, whose key or account may not write here any more."
 
 
 def _checked(text: str) -> str:

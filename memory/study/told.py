@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.forgetting.ground import path_q
 from memory.models import StudyJob
 from memory.models.newest import newest_page
 from memory.study.numbers import Phase, entries_of, total
+from memory.study.start import studies_visible
 
 # Of the whole, so much is phase A; its steps are longer, and there are more of them.
 BUILDING_SHARE = 0.75
@@ -34,18 +34,17 @@ _ENDED = {
 
 
 def study_told(job: StudyJob) -> dict[str, Any]:
-    """Return how far a study has come. No query, and no word of the text.
+    """Return how far a study has come. No query, without the record of its steps, and no word of the text.
 
     ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of
     the kind ``kind``. ``waits_until`` is when it goes on, if it waits for phase B or for the model.
     """
-    placed = entries_of(job, Phase.LINKING)
     return {
         "study_id": str(job.id), "conversation_id": str(job.conversation_id), "status": job.status, "phase": job.phase,
         "scope": job.scope, "kind": job.kind, "model": job.model, "actor": job.actor, "segments": job.segments,
         "done": job.done, "to_link": job.to_link, "linked": job.linked, "progress": _progress(job),
-        "topics": total(entries_of(job, Phase.BUILDING), "made"), "links": total(placed, "links"),
-        "merged": total(placed, "merged"), "source_topic_id": str(job.source_id) if job.source_id else None,
+        "topics": job.topics, "links": job.links, "merged": job.merged,
+        "source_topic_id": str(job.source_id) if job.source_id else None,
         "warning": job.warning or None, "failure": job.failure or None,
         "waits_until": job.not_before if job.status == StudyJob.Status.WORKING else None,
         "created_at": job.created_at, "moved_at": job.moved_at, "finished_at": job.finished_at,
@@ -55,8 +54,11 @@ def study_told(job: StudyJob) -> dict[str, Any]:
 def studies_list(
     *, principal: Principal, cursor: str | None, limit: int, conversation_id: uuid.UUID | None = None
 ) -> tuple[Sequence[StudyJob], str | None]:
-    """Return a page of studies, newest first, and the cursor of the next. One query. Raises ``ValueRefused``."""
-    rows = StudyJob.objects.filter(path_q(principal.scope))
+    """Return a page of the studies that the caller began, or oversees, newest first, and the cursor of the next.
+
+    One query, without the records of their steps. Raises ``ValueRefused``.
+    """
+    rows = studies_visible(principal)
     if conversation_id is not None:
         rows = rows.filter(conversation_id=conversation_id)
     return newest_page(rows, cursor=cursor, limit=limit)

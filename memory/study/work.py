@@ -9,14 +9,12 @@ slow the model is, as long as it answers once in a turn; if it does not, the job
 import datetime as dt
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Protocol
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 
-from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.parts import parts_cut
 from memory.extraction.store import source_text
@@ -25,19 +23,14 @@ from memory.llm.dialogue import Message
 from memory.models import StudyJob
 from memory.study.building import Part
 from memory.study.ends import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
-from memory.study.numbers import Phase, entries_of, rounds_in, total
+from memory.study.numbers import Phase, rounds_in
 from memory.study.placing import Placing
-from memory.study.start import (
-    ERASED,
-    HandOver,
-    Status,
-    study_finish,
-)
+from memory.study.queue import HandOver, alone, place_taken, study_next, turn_over, turn_taken
+from memory.study.start import ERASED, Status, study_finish, study_writer, unsigned
 from memory.study.told import warning_of
 from memory.toolbox.loop import LoopEnd, tools_loop
+from memory.toolbox.reading import Clock
 from memory.toolbox.tool import Toolbox, ToolCalled
-
-Clock = Callable[[], dt.datetime]
 
 # Shares of MEMSTATE_JOB_TIMEOUT, after which the worker would be killed. Together they leave a fifth of it to write.
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
@@ -45,9 +38,6 @@ TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
 MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
 # A wait this short is spent in the turn, with nothing held; upkeep, which comes each minute, ends a longer one.
 SHORT_WAIT = 15.0
-
-_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
 class Step(Protocol):
@@ -70,25 +60,53 @@ def turn_seconds() -> float:
     return min(MOST_TURN, _timeout() * TURN_SHARE)
 
 
-def study_work(job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: HandOver | None = None) -> StudyJob:
+def study_work(
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, hand_over: HandOver | None = None
+) -> StudyJob:
     """Study parts of a text, then place what came of it, until it is done or ``seconds`` have passed, and return it.
 
     Safe to call again after a kill at any moment. While one process is at a job, another one leaves it alone; if both
     should come through, whoever is second throws its work away. A wait of more than some seconds gives the worker back:
-    ``studies_stalled`` tells when it is over.
+    ``studies_stalled`` tells when it is over. Where all places are taken it leaves at once, and is called later.
+    At the end of a turn the study that has waited longest is handed over, which may be this one. ``turn`` is the number
+    that the entry of the queue bears (``queue``).
     """
-    until, more, first = time.monotonic() + seconds, True, True
+    if turn_taken(job_id, turn):
+        try:
+            placed = _turn(job_id, clock=clock, until=time.monotonic() + seconds)
+        except Exception:
+            with suppress(DatabaseError):
+                _leave(clock=clock, hand_over=hand_over)
+            raise
+        if placed:
+            _leave(clock=clock, hand_over=hand_over)
+    return StudyJob.objects.get(pk=job_id)
+
+
+def _turn(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
+    """Do steps until ``until``; tell whether there was a place to do them."""
+    more, first = True, True
     cuts: list[tuple[int, int]] = []
-    with _alone(job_id) as alone:
-        # One step at least, so that a turn that is too short comes forward too.
-        while alone and more and (first or time.monotonic() < until):
-            more, first = _forward(job_id, clock=clock, until=until, cuts=cuts), False
-    # Once the job is free: who takes it up may be there at once, and who came meanwhile, after a resume, was sent away.
-    job = StudyJob.objects.get(pk=job_id)
-    due = job.not_before is None or job.not_before <= clock()
-    if alone and due and job.status == Status.WORKING and hand_over is not None:
-        hand_over(job_id)
-    return job
+    with place_taken() as placed, alone(f"study:{job_id}") as free:
+        try:
+            # One step at least, so that a turn that is too short comes forward too.
+            while placed and free and more and (first or time.monotonic() < until):
+                more, first = _forward(job_id, clock=clock, until=until, cuts=cuts), False
+        except Exception:
+            # The failure is noted, and when to go on; a broken connection is a matter of upkeep.
+            with suppress(DatabaseError):
+                turn_over(job_id)
+            raise
+        if free:
+            turn_over(job_id)
+    return placed
+
+
+def _leave(*, clock: Clock, hand_over: HandOver | None) -> None:
+    """Call the next. Once the place and the job are free: whoever takes it up may be there at once, and whoever came
+    meanwhile, after a resume, was sent away."""
+    if hand_over is not None:
+        study_next(now=clock(), hand_over=hand_over)
 
 
 def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]]) -> bool:
@@ -115,7 +133,9 @@ def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[
 
 
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
-    principal = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
+    principal = study_writer(job, now=clock())
+    if principal is None:
+        return _fail(job, unsigned(job), now=clock())
     step: Step
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
@@ -139,6 +159,9 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
         if not there:
             # Erased while it was being read. What was read of it must not come back.
             study_finish(held, Status.FAILED, now=now, failure=ERASED)
+            return False
+        if study_writer(held, now=now) is None:
+            study_finish(held, Status.FAILED, now=now, failure=unsigned(held))
             return False
         return _stored(held, step, end, now=now)
 
@@ -180,7 +203,11 @@ def _stored(job: StudyJob, step: Step, end: End, *, now: dt.datetime) -> bool:
     """Write what a step came to, and how far the locked job is by it; return whether it can go on at once."""
     if end.whole or end.rounds:
         entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
-        job.told = [*job.told, {**entry, **step.store(now=now)}]
+        counts = step.store(now=now)
+        job.told = [*job.told, {**entry, **counts}]
+        job.topics += counts.get("made", 0)
+        job.links += counts.get("links", 0)
+        job.merged += counts.get("merged", 0)
     job.moved_at, job.tries, job.failure = now, end.tries, ""
     if end.whole:
         _advance(job, step.to, now=now)
@@ -206,7 +233,7 @@ def _advance(job: StudyJob, to: int, *, now: dt.datetime) -> None:
         return
     job.done = to
     if job.done >= job.segments:
-        job.to_link = total(entries_of(job, Phase.BUILDING), "made")
+        job.to_link = job.topics
         job.phase = Phase.WAITING if job.to_link else Phase.LINKING
         job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
 
@@ -233,19 +260,3 @@ def _fail(job: StudyJob, failure: str, *, now: dt.datetime) -> bool:
         if held.status == Status.WORKING:
             study_finish(held, Status.FAILED, now=now, failure=failure)
     return False
-
-
-@contextmanager
-def _alone(job_id: uuid.UUID) -> Iterator[bool]:
-    """Keep other processes from asking the model about the same. A killed process loses this with its connection."""
-    name: list[Any] = [f"study:{job_id}"]
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, name)
-        alone = bool(cursor.fetchone()[0])
-    try:
-        yield alone
-    finally:
-        if alone:
-            # A connection that broke has let go of it.
-            with suppress(DatabaseError), connection.cursor() as cursor:
-                cursor.execute(_UNLOCK, name)

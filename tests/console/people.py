@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group, User
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from memory.console.people import OPERATORS
+from memory.access.accounts import OPERATORS
 
 BACKEND = "memory.console.people.AccountBackend"
 # Who may do what, from the least to the most. A visitor has an account that is not staff.

@@ -12,7 +12,7 @@ from django.conf import settings as site
 from django.contrib.auth.models import Group, User
 from django.test import Client
 
-from memory.console.people import OPERATORS
+from memory.access.accounts import OPERATORS
 from memstate_site.folder import CHECKOUT
 from tests.console.people import account_make, client_of, token_of
 from tests.console.table import pages

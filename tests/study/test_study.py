@@ -13,7 +13,7 @@ from memory.extraction.store import source_text
 from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from memory.study.numbers import session_ids
-from memory.study.start import studies_stalled
+from memory.study.queue import studies_stalled
 from memory.study.told import study_told
 from tests.cast import Caller, Clock, principal_like
 from tests.forgetting.shop import JOURNALS, dump

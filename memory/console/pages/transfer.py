@@ -16,10 +16,11 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from memory import jobs
+from memory.access.accounts import role_of
 from memory.console.fields import ScopeField
 from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
-from memory.console.people import may, role_of
+from memory.console.people import may
 from memory.console.upload import FolderUpload
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.health import worker_check
