@@ -62,18 +62,18 @@ class Call:
 def asking(purpose: Purpose, within: float | None, *, model: str | None = None) -> Iterator[Call]:
     """Ask if there is a model and it has not failed lately. Raises ``ModelUnavailable``.
 
-    ``model`` is one that the caller named. That it is slow, or not there, is not held against the usual one.
+    ``model`` is one that the caller named. Whatever becomes of it is not held against the usual one.
     """
     if not model_configured():
         raise ModelUnavailable("No language model is configured.", kind="not_configured")
     usual: float = settings.MEMSTATE_LLM_TIMEOUT_SECONDS
     seconds = usual if within is None else within
-    other = model is not None and model != settings.MEMSTATE_LLM_MODEL
-    with call_counted(purpose, fair=seconds >= usual * FAIR_SHARE and not other):
+    other = model if model != settings.MEMSTATE_LLM_MODEL else None
+    with call_counted(purpose, model=other, fair=seconds >= usual * FAIR_SHARE):
         try:
             yield Call(time.monotonic() + seconds)
         except ModelUnavailable as problem:
-            if other and problem.kind == "absent":
+            if other is not None and problem.kind == "absent":
                 sentence = f"The endpoint of the language model knows no model {model!r}."
                 raise ModelUnusable(sentence, kind="absent") from None
             raise
@@ -81,6 +81,7 @@ def asking(purpose: Purpose, within: float | None, *, model: str | None = None) 
 
 # What endpoints have refused to understand, by address and model; not asked for again.
 _refused: dict[tuple[str, str], frozenset[str]] = {}
+_MOST_REFUSED = 64
 
 
 def refusals_forget() -> None:
@@ -130,6 +131,9 @@ def message_ask(
             refused.add(less)
             continue
         if refused:
+            if len(_refused) >= _MOST_REFUSED:
+                # Callers name models.
+                _refused.clear()
             _refused[endpoint] = frozenset(refused)
         return _message_of(raw, _ENDED_WITH_TOOLS if "tools" in members else _ENDED)
 

@@ -1,9 +1,11 @@
 """One request to the endpoint and its answer, within bounds: no redirect, no proxy, no key and no header of others.
 
-Nothing but ``memory.llm.client`` calls this. What goes wrong is raised as one of the two problems it promises.
+``asking`` sends completions by this, and the list of models is asked for by it (``told``). What goes wrong is raised
+as ``ModelUnavailable`` or ``ModelUnusable``.
 """
 
 import datetime as dt
+import math
 import os
 import threading
 import time
@@ -20,6 +22,8 @@ from memory.domain.errors import MemoryProblem
 OPENAI_URL = "https://api.openai.com/v1"
 # More than any answer that is used here; what is longer is not read to its end.
 MAX_REPLY_BYTES = 1024 * 1024
+# Nobody is told to come again later than that.
+MOST_WAIT_SECONDS = 86_400.0
 # What a request may carry. The client adds headers about this machine, and some from variables set for others.
 _HEADERS = frozenset({
     "host", "accept", "accept-encoding", "connection", "content-length", "content-type", "transfer-encoding",
@@ -173,12 +177,12 @@ def _wait(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             until = parsedate_to_datetime(said)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
         wait = until.timestamp() - time.time()
-    # A number that is none, and what is past, say nothing.
-    return wait if wait > 0 else (0.0 if wait <= 0 else None)
+    # What is no number, or has no end, says nothing; what is past asks for nothing.
+    return min(max(0.0, wait), MOST_WAIT_SECONDS) if math.isfinite(wait) else None
 
 
 def connections_close() -> None:

@@ -377,11 +377,7 @@ def test_a_date_in_the_past_is_no_reason_to_hammer(model: Model) -> None:
 def test_a_wait_that_cannot_be_read_is_chosen_by_us(model: Model, said: str, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 0.05
     model.answers(server.limited(said), "good")
-    if said in ("inf", "1e400"):
-        with pytest.raises(ModelUnavailable):
-            text()
-    else:
-        assert text() == "good"
+    assert text() == "good"
 
 
 def test_a_wait_beyond_the_cap_is_not_cut_short_but_given_up(model: Model, settings: Any) -> None:

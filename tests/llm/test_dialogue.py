@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memory.llm import patience
 from memory.llm.client import ModelUnavailable, ModelUnusable
 from memory.llm.dialogue import (
     MAX_DIALOGUE,
@@ -16,6 +17,7 @@ from memory.llm.dialogue import (
     turn_message,
 )
 from memory.llm.patience import FAILURES_IN_A_ROW
+from memory.llm.wire import RateLimited
 from tests.llm import server
 from tests.llm.server import Model, Step, calling, completion
 
@@ -135,14 +137,44 @@ def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model
     assert raised.value.kind == "rests"
 
 
-def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model, settings: Any):
+@pytest.mark.parametrize("step", [server.failing(500), server.limited(after=500), server.slow(), server.closing()])
+def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model, settings: Any, step: Any):
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.1
-    model.answers(*[server.slow()] * 4, server.failing(404))
-    for _time in range(4):
+    model.answers(step)
+    for _time in range(FAILURES_IN_A_ROW):
         with pytest.raises(ModelUnavailable):
-            turn(model="slower")
-    for _time in range(4):
+            turn(model="experimental")
+    asked = len(model.asked)
+    # That one is left alone, and it alone.
+    with pytest.raises(ModelUnavailable) as raised:
+        turn(model="experimental")
+    assert (raised.value.kind, len(model.asked)) == ("rests", asked)
+    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 5
+    model.answers("Well.")
+    assert (turn().text, turn(model="third").text) == ("Well.", "Well.")
+    # Of names that callers think of, a few are remembered.
+    model.answers(server.failing(401))
+    for number in range(patience.MOST_OTHERS + 5):
+        with pytest.raises(ModelUnavailable):
+            turn(model=f"model-{number}")
+    assert len(patience._standings) <= patience.MOST_OTHERS
+
+
+def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):
+    model.answers(server.failing(404))
+    for _time in range(FAILURES_IN_A_ROW + 1):
         with pytest.raises(ModelUnusable, match="knows no model 'none'"):
             turn(model="none")
-    model.answers("Well.")
-    assert turn().text == "Well."
+
+
+@pytest.mark.parametrize(
+    ("said", "wait"),
+    [("inf", None), ("1e400", None), ("nan", None), ("-inf", None), ("-5", 0.0), ("1e30", 86_400.0), ("3", 3.0),
+     ("soon", None), ("Mon, 99999999999999999999 Jan 2024 00:00:00 GMT", None),
+     ("Mon, 01 Jan 0001 00:00:00 GMT", 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0)],
+)  # fmt: skip
+def test_whatever_retry_after_says_is_a_number_or_nothing(model: Model, said: str, wait: float | None):
+    model.answers(server.limited(after=said))
+    with pytest.raises(RateLimited) as raised:
+        turn(within=0.5)
+    assert raised.value.wait == wait
