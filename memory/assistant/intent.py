@@ -31,10 +31,12 @@ _INSTRUCTIONS = (
     "message refers to. Where you are in doubt, say query."
 )
 
-# Orders to write, at the beginning of a message or of a sentence, politely or not.
+# Parts of sentences. Each is looked at once, from its beginning, so that no text takes long.
+_PART = re.compile(r"[^.!?:;,\n]+")
+# Orders to write, at the beginning of a part, politely or not.
 _ORDER = re.compile(
-    r"(?:^|[.!?:;,\n]\s*)(?:(?:please|kindly|now|also|and|hey|ok(?:ay)?|bitte|(?:could|can|would|will) you(?: please)?|"
-    r"i(?:'d| would) like you to|i want you to|k[öo]nntest du|kannst du)[\s,]+)*"
+    r"[^\S\n]*(?:(?:please|kindly|now|also|and|hey|ok(?:ay)?|bitte|(?:could|can|would|will) you(?: please)?|"
+    r"i(?:'d| would) like you to|i want you to|k[öo]nntest du|kannst du)[^\S\n]+)*"
     r"(?:remember|memori[sz]e|note|take (?:a )?note|make (?:a )?note|write (?:this |that |it )?down|jot|save|store|"
     r"record|keep in mind|don'?t forget|do not forget|add|update|correct|"
     r"merk\w*|notier\w*|speicher\w*|vergiss nicht|schreib\w*|halte? fest)\b(?!\s*\?)",
@@ -100,10 +102,12 @@ def intent_find(messages: Sequence[Mapping[str, str]], *, turns: int, within: fl
 
 
 def intent_by_rule(text: str) -> IntentName:
-    """Return what a message plainly wants; ``query`` wherever it could be that. Linear in the length of its ends."""
+    """Return what a message plainly wants; ``query`` wherever it could be that. Linear in the length of its ends,
+    whatever stands there."""
     text = cut_middle(text, BUDGETS[1])
     asks = bool(_QUESTION.search(text)) or bool(_RECALL.search(text))
-    if _ORDER.search(_RECALL.sub("", text)):
+    orders = _RECALL.sub("", text)
+    if any(_ORDER.match(orders, part.start()) for part in _PART.finditer(orders)):
         return "both" if asks else "ingest"
     return "both" if _STATEMENT.search(text) and not asks else "query"
 
