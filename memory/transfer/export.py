@@ -4,6 +4,7 @@ An export is one snapshot: what is written meanwhile is not in it. It holds noth
 that two stores that hold the same give the same file, byte for byte.
 """
 
+import datetime as dt
 import itertools
 import json
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict
 from memory.domain.scopes import ROOT
+from memory.models import AuditEvent
 from memory.transfer.sections import Place, Section, section_lines, sections_make
 from memory.transfer.shape import FORMAT, VERSION
 
@@ -40,6 +42,18 @@ def store_export(
     principal.require("operator")
     where = principal.scope_chosen(scope)
     return _lines(where, vectors=vectors, place=after)
+
+
+def export_note(
+    *, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False, behind: int = 0
+) -> None:
+    """Write down in the journal that somebody takes an export, or goes on with it behind so many lines. One statement.
+    Raises as ``store_export`` does."""
+    principal.require("operator")
+    AuditEvent.objects.create(
+        at=now, actor=principal.actor, action="exported", scope=principal.scope_chosen(scope), reason="",
+        after={"vectors": vectors, "behind": behind},
+    )  # fmt: skip
 
 
 def export_count(*, principal: Principal, scope: str | None = None) -> int:

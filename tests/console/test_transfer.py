@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memory import jobs
+from memory.console import download as download_room
 from memory.models import AuditEvent, ImportJob, Topic
 from memory.transfer.uploads import uploads_folder, uploads_tidy
 from tests.cast import Caller
@@ -73,12 +76,14 @@ def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client,
     operator.remember("Mara lives in Bonn", scope="/user/mara")
     operator.remember("Elsewhere", scope="/user/bob")
     assert "lines" in text_of(op.get("/transfer/size/"))
-    reply = op.get("/transfer/memstate-export.jsonl?scope=/user/mara")
+    reply = op.post("/transfer/memstate-export.jsonl", {"scope": "/user/mara"})
     assert reply.streaming
     assert reply.headers["Content-Disposition"] == 'attachment; filename="memstate-export.jsonl"'
     content = b"".join(reply.streaming_content)
     assert b"Mara lives in Bonn" in content
     assert b"Elsewhere" not in content
+    event = AuditEvent.objects.get(action="exported")
+    assert (event.scope, event.actor.split(":")[0], event.after["vectors"]) == ("/user/mara", "user", False)
     before = Topic.objects.count()
     address, told = checked(op, content)
     assert "Export of MemState" in told
@@ -88,8 +93,30 @@ def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client,
     assert op.post(f"{address}cancel/").status_code == 302
 
 
+def test_a_browser_that_pauses_holds_no_transaction_and_not_all_of_the_server(
+    op: Client, operator: Caller, folder: Path
+) -> None:
+    operator.remember("Mara lives in Bonn")
+    paused = [op.post("/transfer/memstate-export.jsonl") for _ in range(download_room.AT_ONCE)]
+    # The whole file is on disk, without a name there; nothing is read from the database any more.
+    assert not list(folder.iterdir())
+    with CaptureQueriesContext(connection) as asked:
+        sizes = {len(b"".join(reply.streaming_content)) for reply in paused[1:]}
+    assert sizes == {int(paused[0].headers["Content-Length"])}
+    assert not asked.captured_queries
+    # The second was read to its end, the first was not.
+    paused.append(op.post("/transfer/memstate-export.jsonl"))
+    assert paused[-1].status_code == 200
+    reply = op.post("/transfer/memstate-export.jsonl")
+    assert reply.status_code == 409
+    assert "2 files are being downloaded already" in text_of(reply)
+    for each in paused:
+        b"".join(each.streaming_content)
+    assert b"Bonn" in b"".join(op.post("/transfer/memstate-export.jsonl").streaming_content)
+
+
 def test_an_export_of_a_scope_that_cannot_be_read_is_none(op: Client) -> None:
-    reply = op.get("/transfer/memstate-export.jsonl?scope=a b")
+    reply = op.post("/transfer/memstate-export.jsonl", {"scope": "a b"})
     assert reply.status_code == 422
     assert "must not" in text_of(reply)
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from memory.access.principal import SYSTEM
-from memory.models import Topic
+from memory.models import AuditEvent, Topic
 from memory.transfer import sections as sections_room
 from memory.transfer.export import export_count, part_read, store_export
 from memstate_site.folder import CHECKOUT
@@ -65,6 +65,15 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     with pytest.raises(CommandError, match="something else"):
         called("export", path, "--scope", "/work")
     part.unlink()
+    # Somebody else has laid out where it is to go.
+    part = tmp_path / "new.jsonl.part"
+    part.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CommandError, match="cannot be written"):
+        called("export", tmp_path / "new.jsonl")
+    assert not (tmp_path / "elsewhere").exists()
+    part.unlink()
+    told = AuditEvent.objects.filter(action="exported").order_by("id").values_list("actor", "after")
+    assert list(told) == [("terminal", {"vectors": False, "behind": 50})]
     called("export", tmp_path / "new.jsonl", "--vectors")
     assert stat.S_IMODE((tmp_path / "new.jsonl").stat().st_mode) == 0o600
     assert (tmp_path / "new.jsonl").read_bytes() == exported(vectors=True)

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.urls import path
@@ -17,6 +17,7 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from memory import jobs
 from memory.access.accounts import role_of
+from memory.console.download import download
 from memory.console.fields import ScopeField
 from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
@@ -25,7 +26,7 @@ from memory.console.upload import FolderUpload
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.health import worker_check
 from memory.models import ImportJob
-from memory.transfer.export import export_size, store_export
+from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import (
     import_cancel,
@@ -104,17 +105,19 @@ def transfer_size(request: ConsoleRequest) -> HttpResponse:
     return show(request, "count.html", {"said": said, "query": request.GET.urlencode()})
 
 
-@page(get=OPERATOR)
+@page(post=OPERATOR)
 def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
-    """Stream an export as a file, in one snapshot and with flat memory."""
-    form = ExportForm(request.GET)
+    """Give out an export as a file, in one snapshot and with flat memory. Not by a link, since the journal tells of it."""
+    form = ExportForm(request.POST)
     if not form.is_valid():
         return _page(request, ImportForm(), exporting=form, status=422)
     wanted = form.cleaned_data
-    lines = store_export(principal=request.principal, scope=wanted["scope"] or None, vectors=wanted["vectors"])
-    reply = StreamingHttpResponse(lines, content_type="application/jsonl; charset=utf-8")
-    reply.headers["Content-Disposition"] = f'attachment; filename="{FILE_NAME}"'
-    return reply
+    asked = {"principal": request.principal, "scope": wanted["scope"] or None, "vectors": wanted["vectors"]}
+    export_note(**asked, now=timezone.now())
+    return download(
+        request, store_export(**asked), name=FILE_NAME, content_type="application/jsonl; charset=utf-8",
+        folder=uploads_folder(),
+    )  # fmt: skip
 
 
 @csrf_protect

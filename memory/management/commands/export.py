@@ -1,17 +1,19 @@
 """manage.py export FILE: a whole store as JSON Lines, going on where it was stopped."""
 
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
 from memory.domain.scopes import scope_normalize
-from memory.transfer.export import export_count, part_read, store_export
+from memory.transfer.export import export_count, export_note, part_read, store_export
 from memory.transfer.sections import Place
 
 STDOUT = "-"
@@ -50,7 +52,8 @@ class Command(BaseCommand):
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
         # What is remembered is nobody else's to read.
-        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
+            _own_check(file, part)
             offset, place = part_read(file, scope=principal.scope, vectors=vectors)
             file.seek(offset)
             file.truncate()
@@ -63,6 +66,7 @@ class Command(BaseCommand):
 
     def _write(self, file: IO[bytes], principal: Principal, *, vectors: bool, place: Place | None) -> int:
         lines = place.lines if place else 0
+        export_note(principal=principal, now=timezone.now(), vectors=vectors, behind=lines)
         total = export_count(principal=principal)
         with tqdm(total=total, initial=lines, unit=" lines", desc="Exporting", dynamic_ncols=True) as bar:
             for line in store_export(principal=principal, vectors=vectors, after=place):
@@ -70,3 +74,11 @@ class Command(BaseCommand):
                 bar.update()
                 lines += 1
         return lines
+
+
+def _own_check(file: IO[bytes], part: Path) -> None:
+    """Raise ``CommandError`` unless the file was made by whoever exports; from now on nobody else can read it."""
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise CommandError(f"{part} belongs to somebody else; remove it, or give another name.")
+    os.fchmod(file.fileno(), 0o600)
