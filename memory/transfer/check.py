@@ -6,7 +6,9 @@ A line that passes can be stored as it stands. Whether it is, is asked in the wo
 import datetime as dt
 import hashlib
 import re
+import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,6 @@ from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
-from memory.transfer import shape
 from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
 from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
 from memory.transfer.members import line_models
@@ -126,6 +127,7 @@ class Checker:
         self._principal = principal
         self._stage = -1
         self._ended = False
+        self._owed: dict[uuid.UUID, _Owed] = {}
         self.lines = 0
         # The greatest number of each sort of row whose number counts.
         self.numbers = {"link": 0, "summary": 0, "access": 0}
@@ -175,12 +177,35 @@ class Checker:
         for scope in _scopes(told):
             self._scope(scope)
         self._numbers(sort, told)
+        if sort == "history":
+            self._history(told)
+        else:
+            self._owed_check()
         if sort == "topic":
-            _topic_check(told)
+            self._owed = _topic_check(told)
         elif sort == "policy":
             versions_check(told.versions)
 
+    def _history(self, told: Any) -> None:
+        owed = self._owed.get(told.field)
+        seqs = [revision.seq for revision in told.revisions]
+        if (
+            owed is None
+            or owed.topic != told.topic
+            or seqs != list(range(owed.done + 1, owed.done + len(seqs) + 1))
+            or seqs[-1] > owed.through
+        ):
+            raise LineProblem("These revisions do not go on where those before them end, or are of another topic.")
+        owed.done = seqs[-1]
+        if owed.done == owed.through:
+            del self._owed[told.field]
+
+    def _owed_check(self) -> None:
+        for owed in self._owed.values():
+            raise LineProblem(f"Revisions of the field {owed.name!r} of the topic before are missing.")
+
     def _end(self, line: bytes) -> None:
+        self._owed_check()
         told = object_read(line)
         if told.get("lines") != self.lines:
             raise LineProblem(
@@ -231,12 +256,27 @@ def _scopes(told: Any) -> Iterator[str]:
         yield turn.scope
 
 
-def _topic_check(told: Any) -> None:
+def _topic_check(told: Any) -> dict[uuid.UUID, "_Owed"]:
+    """Return the fields whose older revisions have to follow in lines of their own."""
     names = [field.name for field in told.fields]
     if len(set(names)) < len(names):
         raise LineProblem("Two fields of this topic have the same name.")
+    owed = {}
     for field in told.fields:
         seqs = [revision.seq for revision in field.revisions]
-        least = max(0, field.last_seq - shape.REVISIONS_IN_LINE)
-        if seqs != list(range(least + 1, field.last_seq + 1)):
+        least = field.last_seq - len(seqs)
+        if least < 0 or seqs != list(range(least + 1, field.last_seq + 1)):
             raise LineProblem(f"The revisions of the field {field.name!r} have a gap, or are out of order.")
+        if least:
+            owed[field.id] = _Owed(told.id, field.name, least)
+    return owed
+
+
+@dataclass(slots=True)
+class _Owed:
+    """A field of a topic whose revisions up to ``through`` have to follow; they do up to ``done``."""
+
+    topic: uuid.UUID
+    name: str
+    through: int
+    done: int = 0

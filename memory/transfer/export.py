@@ -7,6 +7,7 @@ that two stores that hold the same give the same file, byte for byte.
 import datetime as dt
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -17,13 +18,18 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict
 from memory.domain.scopes import ROOT
-from memory.models import AuditEvent
-from memory.transfer.sections import Place, Section, section_lines, sections_make
+from memory.models import AuditEvent, ErasureReceipt
+from memory.transfer.lines import END
+from memory.transfer.sections import STALE, Place, Section, section_lines, sections_make
 from memory.transfer.shape import FORMAT, VERSION
 
-END = "end"
 # So many lines of a sort tell how long they are.
 SAMPLE = 200
+
+_UUID = re.compile(rb'"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"')
+# Lines that tell of what was erased on purpose, or by their topic alone.
+_NAMING = (b'{"type":"audit"', b'{"type":"receipt"')
+_TOPIC = b'{"type":"topic"'
 
 
 def store_export(
@@ -37,7 +43,8 @@ def store_export(
     has opened a transaction, the generator keeps one of its own open from the first line to the last: everything that
     is read by the same connection meanwhile is read as it was then, and nothing can be written.
 
-    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
+    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope; with the first line, ``Conflict``
+    if what stands before ``after`` is not what the store holds.
     """
     principal.require("operator")
     where = principal.scope_chosen(scope)
@@ -94,22 +101,50 @@ def header(*, scope: str, vectors: bool) -> dict[str, Any]:
 
 def part_read(file: IO[bytes], *, scope: str, vectors: bool) -> tuple[int, Place | None]:
     """Return how many bytes of ``file`` are whole lines of an export that has stopped, and the place to go on at, None
-    for one that has not begun. Reads all of it, line by line.
+    for one that has not begun. Reads all of it, line by line, and the receipts.
 
-    Raises ``Conflict`` if it was written by another export, or by something else.
+    Raises ``Conflict`` if it was written by another export, or by something else, or if it holds what a purge has
+    erased since: whoever imports such a file would have it back.
     """
     offset = count = same = 0
-    sort, last = b"", b""
+    sort = last = topic = b""
+    receipts, erased = _receipts()
     file.seek(0)
     for line in file:
         if not line.endswith(b"\n"):
             break
         if count == 0 and _parsed(line) != header(scope=scope, vectors=vectors):
             raise Conflict("What is there was begun by an export of something else; remove it, or give another name.")
+        if erased and _holds(line, erased):
+            raise Conflict(STALE)
+        if line.startswith(_TOPIC):
+            topic = line
         own = line[: line.find(b",")]
         offset, count, same = offset + len(line), count + 1, same + 1 if own == sort else 1
         sort, last = own, line
-    return offset, Place(_parsed(last), count=same, lines=count) if count else None
+    if not count:
+        return offset, None
+    place = Place(_parsed(last), count=same, lines=count, topic=_parsed(topic) if topic else None, receipts=receipts)
+    return offset, place
+
+
+def _receipts() -> tuple[int, set[bytes]]:
+    """Return the number of the last receipt, 0 for none, and the ids of all that was erased. One query."""
+    last, erased = 0, set[bytes]()
+    for number, ids in ErasureReceipt.objects.values_list("number", "topic_ids").iterator():
+        last = max(last, number)
+        erased.update(each.encode() for each in ids)
+    return last, erased
+
+
+def _holds(line: bytes, erased: set[bytes]) -> bool:
+    """Tell whether a line is about something that was erased. Other topics may name it in what they say."""
+    if line.startswith(_NAMING):
+        return False
+    if line.startswith(_TOPIC):
+        found = _UUID.search(line)
+        return found is not None and found[1] in erased
+    return not erased.isdisjoint(_UUID.findall(line))
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
@@ -132,6 +167,11 @@ def _lines(scope: str, *, vectors: bool, place: Place | None) -> Iterator[bytes]
     elif place.sort == END:
         return
     with _snapshot(), connection.cursor() as cursor:
+        if place is not None:
+            # A purge between the look at the file and this moment.
+            cursor.execute("SELECT coalesce(max(number), 0) FROM memory_erasurereceipt")
+            if cursor.fetchone()[0] != place.receipts:
+                raise Conflict(STALE)
         for section in sections_make(vectors=vectors):
             behind = None
             if place is not None:

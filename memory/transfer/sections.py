@@ -4,12 +4,14 @@ The database writes the lines itself, so that numbers, moments and JSON stand in
 go by key, and the last line of a file tells where the next one goes on.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from memory.domain.errors import Conflict
 from memory.models.expressions import path_within_sql
 from memory.transfer import shape
 from memory.transfer.shape import REVISIONS_IN_LINE, Rows
@@ -17,6 +19,13 @@ from memory.transfer.shape import REVISIONS_IN_LINE, Rows
 PAGE = 1000
 # A topic carries its fields with their history.
 TOPICS = 200
+# A page ends with the row that reaches this, and so does what one line holds of histories.
+PAGE_BYTES = 4 * 1024 * 1024
+
+STALE = (
+    "What this export holds so far is no longer what the store holds: something was erased or written in between. "
+    "Remove it and start anew."
+)
 
 _WITHIN = {"path": "%(path)s::text", "below": "%(below)s::text", "beyond": "%(beyond)s::text"}
 _SCOPES = f"(SELECT id FROM memory_scope WHERE {path_within_sql('path', **_WITHIN)})"
@@ -37,11 +46,14 @@ def _owner(table: str, column: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a file ends: its last whole line, how many lines of that sort it holds, and how many in all."""
+    """Where a file ends: its last whole line, how many lines of that sort it holds, and how many in all; the last line
+    of a topic; and the number of the last receipt that was there when it was looked at."""
 
     line: Mapping[str, Any]
     count: int
     lines: int
+    topic: Mapping[str, Any] | None = None
+    receipts: int = 0
 
     @property
     def sort(self) -> str:
@@ -52,8 +64,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Section:
     """Lines of one sort. ``told`` are the members behind ``type``, of the row ``r`` of ``source``; ``key`` orders the
-    rows, and ``members`` say where it stands in a line. Without members, the lines that are there are counted: such
-    rows are only ever added behind the last. ``within`` narrows to a scope, None leaves all of them out there."""
+    rows, and ``members`` say where it stands in a line. Without members, the lines that are there are counted, and the
+    last has to be the one that is there. ``within`` narrows to a scope, None leaves all of them out there."""
 
     sort: str
     source: str
@@ -74,13 +86,26 @@ class Section:
         return None if self.within is None else f"{self.where} AND {self.within}"
 
     def page_sql(self, where: str, *, after: bool) -> str:
-        """Return the statement for one page: the line of each row, and its key."""
+        """Return the statement for one page: the line of each row, how many rows there are, and its key."""
+        key = [f"r.k{place}" for place in range(len(self.key))]
+        named = ", ".join(f"{each} AS k{place}" for place, each in enumerate(self.key))
+        told = f"(SELECT row_to_json(j)::text FROM (SELECT '{self.sort}' AS type, {self.told}) j)"
+        # The server reads all rows of the page, and sends as many as are not too much.
+        size = f"sum(octet_length(r.line)) OVER (ORDER BY {', '.join(key)} ROWS UNBOUNDED PRECEDING)"
+        return (
+            f"SELECT r.line, r.rows, {', '.join(key)} FROM ("
+            f"SELECT r.*, {size} - octet_length(r.line) AS before, count(*) OVER () AS rows FROM ("
+            f"SELECT {told} AS line, {named} FROM ({self.rows_page_sql(where, after=after)}) r) r) r "
+            f"WHERE r.before < %(bytes)s ORDER BY {', '.join(key)}"
+        )
+
+    def rows_page_sql(self, where: str, *, after: bool) -> str:
+        """Return the statement for the rows of one page."""
         key = ", ".join(self.key)
         beyond = ", ".join(f"%(after_{place})s" for place in range(len(self.key)))
-        told = f"(SELECT row_to_json(j)::text FROM (SELECT '{self.sort}' AS type, {self.told}) j)"
         return (
-            f"SELECT {told}, {key} FROM (SELECT * FROM {self.source} r WHERE {where} "
-            f"{f'AND ({key}) > ({beyond})' if after else ''} ORDER BY {key} LIMIT %(limit)s) r ORDER BY {key}"
+            f"SELECT * FROM {self.source} r WHERE {where} "
+            f"{f'AND ({key}) > ({beyond})' if after else ''} ORDER BY {key} LIMIT %(limit)s"
         )
 
 
@@ -132,79 +157,122 @@ def sections_make(*, vectors: bool) -> tuple[Section, ...]:
 def section_lines(
     cursor: CursorWrapper, section: Section, *, wanted: dict[str, Any], scoped: bool, place: Place | None
 ) -> Iterator[bytes]:
-    """Yield the lines of a section, those up to ``place`` left out. One statement per page."""
+    """Yield the lines of a section, those up to ``place`` left out. One statement per page, of topics two, and two per
+    line of a long history. Raises ``Conflict`` if what is there does not stand before the place any more."""
     where = section.rows_sql(scoped=scoped)
     if where is None:
         return
-    size = TOPICS if section.sort == "topic" else PAGE
+    topics = section.sort == "topic"
+    limit = most = TOPICS if topics else PAGE
     after: tuple[Any, ...] | None = None
     if place is not None:
         after = _after(cursor, section, where, place, wanted)
-        if section.sort == "topic":
-            yield from _histories_rest(cursor, place.line)
+        if topics:
+            yield from _histories_rest(cursor, place)
     while True:
-        told = {f"after_{at}": part for at, part in enumerate(after or ())}
-        cursor.execute(section.page_sql(where, after=after is not None), {**wanted, **told, "limit": size})
+        told = wanted | {f"after_{at}": part for at, part in enumerate(after or ())}
+        told |= {"limit": limit, "bytes": PAGE_BYTES}
+        long = _long_fields(cursor, section.rows_page_sql(where, after=after is not None), told) if topics else []
+        told["shown_from"] = json.dumps({field.field: field.through for field in long})
+        cursor.execute(section.page_sql(where, after=after is not None), told)
         rows = cursor.fetchall()
-        histories = _long_fields(cursor, [row[1] for row in rows]) if section.sort == "topic" else {}
-        for line, *key in rows:
+        for line, _count, *key in rows:
             yield line.encode() + b"\n"
-            yield from _histories(cursor, histories.get(str(key[0]), []))
-        if len(rows) < size:
+            yield from _histories(cursor, [field for field in long if field.topic == str(key[0])])
+        count = rows[0][1] if rows else 0
+        if len(rows) == count < limit:
             return
-        after = tuple(rows[-1][1:])
+        after = tuple(rows[-1][2:])
+        limit = max(1, len(rows)) if len(rows) < count else min(most, 2 * limit)
 
 
-def _histories_rest(cursor: CursorWrapper, line: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the older revisions of a topic that come behind ``line``, which is of the topic or holds some of them."""
-    topic_id = line.get("topic", line.get("id"))
-    fields = _long_fields(cursor, [topic_id]).get(topic_id, [])
-    if line["type"] == "history":
-        field, seq = line["field"], line["revisions"][-1]["seq"]
-        fields = [(each, last, seq if each == field else done) for each, last, done in fields if each >= field]
-    yield from _histories(cursor, fields)
+@dataclass(frozen=True, slots=True)
+class _Long:
+    """A field whose revisions behind ``after`` and up to ``through`` stand in lines of their own."""
+
+    topic: str
+    field: str
+    through: int
+    after: int = 0
 
 
-# Of fields with a longer history than stands in the line of the topic: the last revision that stands behind it.
+_BYTES = " + ".join(f'octet_length(v."{column.name}")' for column in shape.REVISION.columns if column.sort == "text")
+# Of each topic, the newest revisions are in its line: so many of each field, and together so many bytes, of each field
+# the newest first.
 _LONG = f"""
-SELECT topic_id::text, id::text, last_seq - {REVISIONS_IN_LINE} FROM memory_field
-WHERE topic_id = ANY(%(topics)s::uuid[]) AND last_seq > {REVISIONS_IN_LINE} ORDER BY topic_id, id::text COLLATE "C"
+SELECT topic_id::text, field_id::text, through FROM (
+    SELECT x.topic_id, x.field_id, coalesce(min(x.seq) FILTER (WHERE x.size <= %(bytes)s) - 1, x.last_seq) AS through
+    FROM (
+        SELECT f.topic_id, f.id AS field_id, f.last_seq, v.seq,
+               sum({_BYTES}) OVER (PARTITION BY f.topic_id ORDER BY f.last_seq - v.seq, f.id) AS size
+        FROM ({{page}}) p JOIN memory_field f ON f.topic_id = p.id
+        JOIN memory_revision v ON v.field_id = f.id AND v.seq > f.last_seq - {REVISIONS_IN_LINE}
+    ) x GROUP BY x.topic_id, x.field_id, x.last_seq
+) y WHERE through > 0 ORDER BY topic_id, field_id
+"""
+_THROUGH = f"""
+SELECT max(seq) FROM (
+    SELECT v.seq, sum({_BYTES}) OVER (ORDER BY v.seq) - ({_BYTES}) AS before FROM memory_revision v
+    WHERE v.field_id = %(field)s::uuid AND v.seq > %(after)s AND v.seq <= %(through)s
+) x WHERE before < %(bytes)s
 """
 
 
-def _long_fields(cursor: CursorWrapper, topics: list[Any]) -> dict[Any, list[tuple[str, int, int]]]:
-    """Return by topic the fields whose older revisions stand in lines of their own, each with the last of these."""
-    found: dict[Any, list[tuple[str, int, int]]] = {}
-    if topics:
-        cursor.execute(_LONG, {"topics": list(map(str, topics))})
-        for topic_id, field_id, last in cursor.fetchall():
-            found.setdefault(topic_id, []).append((field_id, last, 0))
-    return found
+def _long_fields(cursor: CursorWrapper, page: str, told: Mapping[str, Any]) -> list[_Long]:
+    cursor.execute(_LONG.format(page=page), told)
+    return [_Long(*row) for row in cursor.fetchall()]
 
 
-def _histories(cursor: CursorWrapper, fields: list[tuple[str, int, int]]) -> Iterator[bytes]:
-    """Yield the lines with the revisions of each field from one number up to another. One statement per line."""
-    for field_id, last, done in fields:
-        while done < last:
-            through = min(done + REVISIONS_IN_LINE, last)
-            cursor.execute(_HISTORY, {"field": field_id, "after": done, "through": through})
+def _histories_rest(cursor: CursorWrapper, place: Place) -> Iterator[bytes]:
+    """Yield the older revisions of the last topic that come behind the place, as far as its line has left them out."""
+    topic, line = place.topic or place.line, place.line
+    fields = [
+        _Long(topic["id"], field["id"], field["last_seq"] - len(field["revisions"]))
+        for field in sorted(topic["fields"], key=lambda field: str(field["id"]))
+    ]
+    if line["type"] == "history":
+        own, seq = line["field"], line["revisions"][-1]["seq"]
+        fields = [
+            _Long(each.topic, each.field, each.through, seq if each.field == own else 0)
+            for each in fields
+            if each.field >= own
+        ]
+    yield from _histories(cursor, fields)
+
+
+def _histories(cursor: CursorWrapper, fields: Sequence[_Long]) -> Iterator[bytes]:
+    """Yield the lines with the older revisions of each field. Two statements per line."""
+    for field in fields:
+        done = field.after
+        while done < field.through:
+            told: dict[str, Any] = {
+                "topic": field.topic, "field": field.field, "after": done, "bytes": PAGE_BYTES,
+            }  # fmt: skip
+            cursor.execute(_THROUGH, told | {"through": min(done + REVISIONS_IN_LINE, field.through)})
+            (through,) = cursor.fetchone()
+            cursor.execute(_HISTORY, told | {"through": through})
             yield cursor.fetchone()[0].encode() + b"\n"
             done = through
 
 
 def _after(
     cursor: CursorWrapper, section: Section, where: str, place: Place, wanted: Mapping[str, Any]
-) -> tuple[Any, ...] | None:
+) -> tuple[Any, ...]:
     if section.members:
         if place.sort == "history":
             return (place.line["topic"],)
         return tuple(place.line[member] for member in section.members)
+    # Rows without a key in the file come in the order in which they were written; one that was committed late, or
+    # changed since, shows here.
+    told = f"(SELECT row_to_json(j)::text FROM (SELECT '{section.sort}' AS type, {section.told}) j)"
     cursor.execute(
-        f"SELECT r.id FROM {section.source} r WHERE {where} ORDER BY r.id LIMIT 1 OFFSET %(count)s",
+        f"SELECT r.id, {told} FROM {section.source} r WHERE {where} ORDER BY r.id LIMIT 1 OFFSET %(count)s",
         {**wanted, "count": place.count - 1},
     )
     found = cursor.fetchone()
-    return None if found is None else (found[0],)
+    if found is None or json.loads(found[1]) != place.line:
+        raise Conflict(STALE)
+    return (found[0],)
 
 
 def _flat(
@@ -226,14 +294,14 @@ def _one(rows: Rows, row: str, where: str) -> str:
 
 
 _HISTORY = (
-    "SELECT row_to_json(j)::text FROM (SELECT 'history' AS type, f.topic_id AS topic, f.id AS field, "
+    "SELECT row_to_json(j)::text FROM (SELECT 'history' AS type, %(topic)s::uuid AS topic, f.id AS field, "
     + _list(shape.REVISION, "v", "v.field_id = f.id AND v.seq > %(after)s AND v.seq <= %(through)s", "v.seq")
     + " AS revisions FROM memory_field f WHERE f.id = %(field)s::uuid) j"
 )
 
 
 def _topics(*, vectors: bool) -> Section:
-    newest = f"v.field_id = f.id AND v.seq > f.last_seq - {REVISIONS_IN_LINE}"
+    newest = "v.field_id = f.id AND v.seq > coalesce((%(shown_from)s::jsonb->>f.id::text)::int, 0)"
     # What was merged into another topic is found as it was once that is undone, and its fields are elsewhere by now.
     merged = "r.merged_into_id IS NOT NULL"
     told = (

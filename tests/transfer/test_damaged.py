@@ -72,6 +72,9 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no scope": (told(scope="user/alice"), "is no scope"),
     "a scope with a blank": (told(scope="/user alice"), "scope segment"),
     "a gap in a history": (told(fields__last_seq=3), "have a gap"),
+    "a history without its beginning": (
+        lambda all_: told(fields__last_seq=2)(all_).replace(b'"seq": 1', b'"seq": 2'), "are missing",
+    ),
     "two fields of a name": (
         lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_), "same name",
     ),
