@@ -13,7 +13,6 @@ from ninja import Router
 from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
-from memory.api.metrics import items_count
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
@@ -67,19 +66,14 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
     """Run a turn that has begun and return its reply; ``heard`` are ``tell`` and ``go_on`` of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:
-        body = chat_run(begun, clock=timezone.now, hand_over=jobs.study_hand_over, **more)
+        return chat_run(begun, clock=timezone.now, hand_over=jobs.study_hand_over, **more)
     finally:
         # What was read counts as used, whatever came of it.
         jobs.upkeep_nudge()
-    items = [called for called in body["tool_log"] if called["tool"] in _WRITING]
-    accepted = sum(called["ok"] for called in items)
-    items_count(accepted=accepted, refused=len(items) - accepted)
-    return body
 
 
 # In a stream a line ends with what the protocol says; some who read it know more ends.
 _LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
-_WRITING = frozenset({"new_topic", "extend_topic", "version_field", "link"})
 
 
 def _stream(running: Running) -> StreamingHttpResponse:

@@ -8,7 +8,6 @@ from ninja import Header, Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.metrics import items_count
 from memory.api.parsing import AddressText, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
@@ -18,6 +17,7 @@ from memory.domain.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
 from memory.ingest.idempotency import MAX_KEY_LENGTH
 from memory.ingest.items import IngestItem
+from memory.ingest.metrics import items_count
 from memory.ingest.plan import Outcome
 from memory.ingest.request import ingest_request
 

@@ -1,4 +1,4 @@
-"""What monitoring can ask for at /metrics: requests, stages of queries, ingested items, the worker's backlog."""
+"""What monitoring can ask for at /metrics: requests, stages of queries, the worker's backlog."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,14 +14,15 @@ _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 REQUESTS = Counter("memstate_requests", "Requests answered.", ["method", "route", "status"])
 SECONDS = Histogram("memstate_request_seconds", "Time to answer a request.", ["method", "route"], buckets=_BUCKETS)
 STAGES = Histogram("memstate_query_stage_seconds", "Time of each stage of a query.", ["stage"], buckets=_BUCKETS)
-ITEMS = Counter("memstate_ingested_items", "Items sent to ingest.", ["outcome"])
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
+_WAITING = ("unfolded_accesses", "topics_without_vector", "wake_ups", "studies")
 _BACKLOG = """
 SELECT (SELECT count(*) FROM memory_accesslog WHERE folded_at IS NULL),
        (SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL),
-       (SELECT count(*) FROM memory_wakeup)
+       (SELECT count(*) FROM memory_wakeup),
+       (SELECT count(*) FROM memory_studyjob WHERE status = 'working')
 """
 
 
@@ -53,12 +54,6 @@ def stages_observe(milliseconds: Mapping[str, float]) -> None:
         STAGES.labels(stage).observe(spent / 1000)
 
 
-def items_count(*, accepted: int, refused: int) -> None:
-    """Count items of ingest."""
-    ITEMS.labels("accepted").inc(accepted)
-    ITEMS.labels("refused").inc(refused)
-
-
 class _Backlog(Collector):
     """Asks the database when it is asked itself: the numbers belong to the store, not to a process."""
 
@@ -75,7 +70,7 @@ class _Backlog(Collector):
         except DatabaseError:
             return
         gauge = GaugeMetricFamily("memstate_backlog", "What waits for the worker.", labels=["what"])
-        for what, count in zip(("unfolded_accesses", "topics_without_vector", "wake_ups"), row, strict=True):
+        for what, count in zip(_WAITING, row, strict=True):
             gauge.add_metric([what], count)
         yield gauge
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible
-from memory.mcp.tools import Clock
 from memory.recall.lookup import Page, TopicFilter, topics_list
-from memory.toolbox.reading import reading_tools
+from memory.toolbox.reading import Clock, reading_tools
 from memory.toolbox.tool import Toolbox
 
 PREFIX = "memstate://topics/"

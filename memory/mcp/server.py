@@ -21,7 +21,8 @@ from memory.domain.errors import MemoryProblem
 from memory.mcp.calls import CallCancelled
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
-from memory.mcp.tools import Clock, NoSuchTool, tool_call, tools_make
+from memory.mcp.tools import NoSuchTool, tool_call, tools_make
+from memory.toolbox.reading import Clock
 from memory.toolbox.tool import Tool
 
 T = TypeVar("T")

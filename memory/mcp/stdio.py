@@ -14,7 +14,7 @@ from memory.access.limits import request_count
 from memory.access.principal import Principal
 from memory.mcp.calls import Call, call_awaited
 from memory.mcp.server import Work, server_make
-from memory.mcp.tools import Clock
+from memory.toolbox.reading import Clock
 
 T = TypeVar("T")
 # So many requests of the client are worked on at once; the others wait.

@@ -1,7 +1,6 @@
 """The tools of the toolbox for one key, and extract: which there are, and what a call does. Nothing here forgets."""
 
 import datetime as dt
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -9,17 +8,15 @@ from pydantic import Field
 
 from memory import jobs
 from memory.access.principal import Principal
-from memory.api.metrics import items_count
 from memory.domain.errors import MemoryProblem, NotVisible
 from memory.extraction.request import extract
 from memory.ingest.items import IngestItem, ShortText
+from memory.ingest.metrics import items_count
 from memory.ingest.plan import Outcome, Reply
 from memory.ingest.request import ingest_request
-from memory.toolbox.reading import reading_tools
+from memory.toolbox.reading import Clock, reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
 from memory.toolbox.writing import writing_tools
-
-Clock = Callable[[], dt.datetime]
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"
@@ -84,6 +81,7 @@ def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> 
     def render(outcomes: list[Outcome]) -> tuple[int, Any]:
         (outcome,) = outcomes
         if isinstance(outcome, MemoryProblem):
+            items_count(accepted=0, refused=1)
             raise outcome
         written.append(outcome)
         return 200, None

@@ -14,6 +14,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
+from memory.ingest.metrics import items_count
 from memory.ingest.plan import Reply, item_topic_ids
 from memory.models import ConversationWrite
 from memory.toolbox.writing import Writer
@@ -79,9 +80,11 @@ def writer_make(
                 raise Conflict("Something that was read in this conversation has been erased; nothing is written.")
             (outcome,) = ingest_apply(prepared, principal=principal, now=now)
             if isinstance(outcome, MemoryProblem):
+                items_count(accepted=0, refused=1)
                 raise outcome
             writes_note(conversation_id, [(item, outcome)], now=now)
             check()
+        items_count(accepted=1, refused=0)
         return outcome
 
     return write

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.keys import key_create
 from memory.duplicates.detect import duplicates_find
-from memory.models import ApiKey
+from memory.models import ApiKey, StudyJob
 from tests.assistant.shop import Talk
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, secret_of, store_rows
 from tests.study.shop import study_ready
@@ -140,6 +140,9 @@ def test_each_role_may_do_what_is_its_own(
 ):  # fmt: skip
     if path == "/v1/chat":
         request.getfixturevalue("model").answers("Hello.")
+    if path == "/v1/studies/{study}":
+        # Whoever began it may look at it.
+        StudyJob.objects.filter(pk=topics["study"]).update(identity=f"key:{ApiKey.objects.get(name=role).pk}")
     caller: Caller = getattr(cast, role)
     before = store_rows()
     answer = caller.request(method, path.format(**topics), **({} if body is None else {"json": body}))

@@ -103,6 +103,27 @@ def test_a_message_is_answered_with_every_call_in_sight(op: Client, agent: Calle
     ]  # fmt: skip
 
 
+def test_what_the_assistant_writes_is_counted_whoever_asked(op: Client, agent: Caller, model: Model) -> None:
+    write = calling(
+        ("new_topic", {"title": "Anna"}),
+        ("link", {"from_topic_id": str(uuid.uuid4()), "to_topic_id": str(uuid.uuid4())}),
+    )
+    before = items_of(agent)
+    model.answers(write, "Done.", write, "Done.")
+    say(op, "Remember Anna.", intent="ingest")
+    assert items_of(agent) == (before[0] + 1, before[1] + 1)
+    asked = [{"role": "user", "content": "Remember Anna."}]
+    agent.post("/v1/chat", {"messages": asked, "intent_override": "ingest"}).ok()
+    assert items_of(agent) == (before[0] + 2, before[1] + 2)
+
+
+def items_of(caller: Caller) -> tuple[float, ...]:
+    """How many items were accepted and refused so far, as monitoring is told."""
+    told = caller.get("/metrics").text
+    found = {name: float(count) for name, count in re.findall(r'ingested_items_total\{outcome="(\w+)"\} (\S+)', told)}
+    return tuple(found.get(name, 0.0) for name in ("accepted", "refused"))
+
+
 def digest_of(op: Client, page: str) -> str:
     """What the page of an undo says of what is looked at."""
     found = re.search(r'name="digest" value="([0-9a-f]+)"', op.get(f"{page}undo/").content.decode())
@@ -231,7 +252,7 @@ def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, look
     StudyJob.objects.filter(pk=job.pk).update(phase="linking")
     assert "goes on where it was" in text_of(op.post(f"{study}resume/", follow=True))
     assert "1 study still at work is stopped first" in text_of(op.get(f"{page}undo/"))
-    op.post(f"{page}undo/", {"reason": "not wanted"})
+    op.post(f"{page}undo/", {"reason": "not wanted", "digest": digest_of(op, page)})
     job.refresh_from_db()
     assert job.status == "cancelled"
 
