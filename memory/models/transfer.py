@@ -32,6 +32,7 @@ class ImportJob(models.Model):
     lines = models.PositiveBigIntegerField(default=0, help_text="Of the file.")
     done = models.PositiveBigIntegerField(default=0, help_text="Lines whose rows are stored.")
     offset = models.PositiveBigIntegerField(default=0, help_text="Bytes up to there.")
+    checks = models.PositiveSmallIntegerField(default=0, help_text="How many times its check was begun.")
     read = models.PositiveBigIntegerField(default=0, help_text="Bytes that the check has read.")
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the file.")
     report = models.JSONField(default=dict, help_text="What the check has found.")

@@ -23,6 +23,7 @@ from memory.models.transfer import OPEN, UNFINISHED
 from memory.transfer.check import file_digest, import_check, source_of
 from memory.transfer.numbers import numbers_reserve
 from memory.transfer.report import ImportReport, Progress
+from memory.transfer.settle import import_settle
 from memory.transfer.shape import FORMAT
 
 # A job that has not moved for so long has lost its worker.
@@ -164,14 +165,18 @@ def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime)
 def import_finish(
     job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
 ) -> ImportJob:
-    """Bring an import to its end, once, and journal it if it had begun. Two statements and the journal."""
+    """Bring an import to its end, once; if it had begun, what it has brought counts from now on (``import_settle``),
+    and the journal tells. Two statements beside these."""
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status in UNFINISHED:
             begun = job.status == Status.WORKING
             job.status, job.finished_at, job.failure = status, now, failure or job.failure
-            job.save(update_fields=["status", "finished_at", "failure"])
+            if status == Status.DONE:
+                job.done = job.lines
+            job.save(update_fields=["status", "finished_at", "failure", "done"])
             if begun:
+                import_settle(job, now=now)
                 import_audit(job, f"import_{status}", actor or job.actor, now)
     return job
 

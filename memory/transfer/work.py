@@ -16,15 +16,13 @@ from memory.domain.errors import MemoryProblem
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Reply
-from memory.models import ErasureReceipt, ForgetRun, ImportedTopic, ImportJob
+from memory.models import ErasureReceipt, ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
-from memory.policy.rekey import half_lives_stray_check
 from memory.policy.save import policy_lock
-from memory.policy.schedules import cron_schedules_sync
 from memory.transfer.bring import lines_bring, runs_open
 from memory.transfer.check import file_digest, import_check, source_of
 from memory.transfer.importers.known import ids_known, item_id, items_new
-from memory.transfer.importing import HandOver, Status, import_audit, import_checked, import_finish
+from memory.transfer.importing import HandOver, Status, import_checked, import_finish
 from memory.transfer.lines import Lines, lines_batches
 from memory.transfer.marks import Ground, stage_clear
 from memory.transfer.policies import policies_brought, policies_check
@@ -36,6 +34,12 @@ Counts = dict[str, dict[str, int]]
 
 _CHANGED = "The file is not the one that was checked any more."
 _GONE = "The file is not there any more; import it again, and it goes on where it stopped."
+_UNCHECKED = (
+    "Its check was begun twice and did not come to its end: the worker gives up what takes longer than "
+    "MEMSTATE_JOB_TIMEOUT. manage.py import FILE takes as long as it needs."
+)
+# A check starts over with each attempt.
+MOST_CHECKS = 2
 # A large purge takes longer than others have to wait for a lock.
 _WAIT_SECONDS = 300
 # How often a check says how far it is.
@@ -84,6 +88,8 @@ def import_work(
 
 
 def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> ImportJob:
+    if not _check_begin(job.pk, now=clock()):
+        return ImportJob.objects.get(pk=job.pk)
     said = time.monotonic()
 
     def say(done: int, size: int) -> None:
@@ -107,6 +113,20 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> Import
     return import_checked(job.pk, report, now=clock())
 
 
+def _check_begin(job_id: uuid.UUID, *, now: dt.datetime) -> bool:
+    """Count a check that begins; one too many ends the import, as the worker kills what takes too long."""
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update().get(pk=job_id)
+        if job.status != Status.CHECKING:
+            return False
+        if job.checks < MOST_CHECKS:
+            job.checks, job.moved_at = job.checks + 1, now
+            job.save(update_fields=["checks", "moved_at"])
+            return True
+        import_finish(job_id, Status.FAILED, now=now, failure=job.failure or _UNCHECKED)
+        return False
+
+
 def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progress: Progress | None) -> bool:
     """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew."""
     job = ImportJob.objects.get(pk=job_id)
@@ -126,7 +146,7 @@ def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progres
         steps.close()
         with connection.cursor() as cursor:
             stage_clear(cursor)
-    _done(job_id, now=clock())
+    import_finish(job_id, Status.DONE, now=clock())
     return False
 
 
@@ -226,22 +246,6 @@ class _Ingesting:
 def _refused(outcome: object) -> str:
     said = outcome.sentence if isinstance(outcome, MemoryProblem) else str(outcome)
     return f"left out: {said.rstrip('.')}"
-
-
-def _done(job_id: uuid.UUID, *, now: dt.datetime) -> None:
-    """End an import: runs that were at work go on from now on, and the policies that came have their schedules."""
-    with transaction.atomic():
-        job = ImportJob.objects.select_for_update().get(pk=job_id)
-        if job.status != Status.WORKING:
-            return
-        for run_id, status in job.numbers.get("open", {}).items():
-            ForgetRun.objects.filter(pk=run_id, status=ForgetRun.Status.PLANNED).update(status=status)
-        job.status, job.finished_at, job.done = Status.DONE, now, job.lines
-        job.save(update_fields=["status", "finished_at", "done"])
-        import_audit(job, "import_done", job.actor, now)
-        if job.counts.get("policy", {}).get(BROUGHT):
-            cron_schedules_sync(now=now)
-        half_lives_stray_check(now=now)
 
 
 def _principal(job: ImportJob) -> Principal:

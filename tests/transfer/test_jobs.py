@@ -1,5 +1,6 @@
 """Imports as jobs: begun twice, checked in vain, stopped, by whoever may, and taken back."""
 
+import datetime as dt
 import json
 import os
 import uuid
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django_q.models import Schedule
 
 from memory.access.principal import SYSTEM, Principal
 from memory.command.purge import topics_purge
@@ -15,9 +17,21 @@ from memory.domain.errors import Conflict, ValueRefused
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_archive, topics_pin, topics_release
 from memory.hindsight.shadow import shadow_search
-from memory.models import Conversation, ConversationTurn, ForgetAction, ImportJob, Link, PolicyVersion, Topic
+from memory.models import (
+    AuditEvent,
+    Conversation,
+    ConversationTurn,
+    ForgetAction,
+    ForgetRun,
+    ImportJob,
+    Link,
+    PolicyVersion,
+    Topic,
+)
 from memory.transfer import importing as importing_room
-from memory.transfer.importing import import_confirm, import_offer, import_start
+from memory.transfer import work as work_room
+from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start, imports_stalled
+from memory.transfer.settle import CUT
 from memory.transfer.shape import ORDER
 from memory.transfer.work import import_work
 from tests.cast import Cast
@@ -225,3 +239,74 @@ def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path
     # One that is left anyway is not asked.
     policy_put(cast.operator, "/work", half_life_days=4)
     done(import_start(kept(tmp_path, "file", with_version(values={"mood": 1})), principal=SYSTEM, now=timezone.now()))
+
+
+def killed(job: ImportJob, monkeypatch: pytest.MonkeyPatch, name: str, when: Any = None) -> None:
+    """Let a worker be killed in a step of its work, once ``when`` holds after it."""
+    real = getattr(work_room, name)
+
+    def stop(*args: Any, **named: Any) -> Any:
+        done = real(*args, **named) if when else None
+        if when is None or when():
+            raise KeyboardInterrupt
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work_room, name, stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_work(job.pk, clock=timezone.now, seconds=60)
+
+
+def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.agent.remember("Something")
+    path = kept(tmp_path, "file", exported())
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
+    for _attempt in range(2):
+        killed(job, monkeypatch, "import_check")
+        assert imports_stalled(now=timezone.now() + dt.timedelta(minutes=5)) == [job.pk]
+    job = import_work(job.pk, clock=timezone.now, seconds=60)
+    assert job.status == "failed"
+    assert "manage.py import" in job.failure
+    assert imports_stalled(now=timezone.now() + dt.timedelta(minutes=5)) == []
+    # One that was killed once is checked at the second.
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
+    killed(job, monkeypatch, "import_check")
+    assert import_work(job.pk, clock=timezone.now, seconds=60).status == "waiting"
+
+
+def test_what_an_import_has_brought_counts_though_it_was_stopped(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [cast.agent.remember(f"Topic {number}", scope="/work") for number in range(3)]
+    for topic in made:
+        topics_archive([uuid.UUID(topic)], principal=SYSTEM, reason="seldom", now=timezone.now())
+    held, working, over = ForgetRun.objects.order_by("created_at", "id")
+    ForgetRun.objects.filter(pk=held.pk).update(status="held", failure="Once before.")
+    ForgetRun.objects.filter(pk=working.pk).update(status="applying")
+    policy_put(cast.operator, "/work", half_life_days=3, cron="0 3 * * *")
+    content = exported()
+
+    def stopped(when: Any) -> dict[Any, tuple[str, str]]:
+        emptied()
+        Schedule.objects.all().delete()
+        job = import_start(kept(tmp_path, "file", content), principal=SYSTEM, now=timezone.now())
+        killed(job, monkeypatch, "_step", when)
+        assert ForgetRun.objects.filter(status="planned").count() == 2
+        import_cancel(job.pk, principal=SYSTEM, now=timezone.now())
+        assert Schedule.objects.filter(func="memory.jobs.forget_scheduled", cron="0 3 * * *").exists()
+        return {run.pk: (run.status, run.failure) for run in ForgetRun.objects.all()}
+
+    # Before their actions were here: nothing is done by halves.
+    assert stopped(ForgetRun.objects.exists) == {
+        held.pk: ("failed", f"Once before.{CUT}"), working.pk: ("failed", CUT), over.pk: ("done", ""),
+    }  # fmt: skip
+    done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
+    assert exported() == content
+    # Behind them: they are as they were.
+    assert stopped(AuditEvent.objects.filter(action="archived").exists) == {
+        held.pk: ("held", "Once before."), working.pk: ("applying", ""), over.pk: ("done", ""),
+    }  # fmt: skip
+    done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
+    assert exported() == content

@@ -107,7 +107,7 @@ def transfer_size(request: ConsoleRequest) -> HttpResponse:
 
 @page(post=OPERATOR)
 def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
-    """Give out an export as a file, in one snapshot and with flat memory. Not by a link, since the journal tells of it."""
+    """Give out an export as a file, in one snapshot, with flat memory. By no link, since the journal tells of it."""
     form = ExportForm(request.POST)
     if not form.is_valid():
         return _page(request, ImportForm(), exporting=form, status=422)
