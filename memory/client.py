@@ -920,7 +920,8 @@ class ToolCallOut(TypedDict):
     tool: str
     # As the model sent them; text if they were no JSON.
     arguments: Any
-    # What it got back; {error} if it was refused.
+    # What of the result it was told, 16,000 characters at most, with left_out where a list was longer; {error} if
+    # it was refused.
     result: Any
     ok: bool
     ms: float
@@ -977,7 +978,7 @@ class ChatReply(TypedDict):
     intent: Literal["query", "ingest", "both"]
     # Who says so: the request, the model, or a rule where that is of no help.
     intent_source: Literal["override", "model", "rule"]
-    # In the order in which they were made.
+    # In the order in which they were made. Beyond 500,000 characters of all, only that they were.
     tool_log: list[ToolCallOut]
     model: str
     # How often tools were used before the answer.

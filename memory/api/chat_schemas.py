@@ -16,7 +16,10 @@ class ToolCallOut(Schema):
 
     tool: str
     arguments: Any = Field(description="As the model sent them; text if they were no JSON.")
-    result: Any = Field(description="What it got back; {error} if it was refused.")
+    result: Any = Field(
+        description="What of the result it was told, 16,000 characters at most, with left_out where a list was longer; "
+        "{error} if it was refused."
+    )
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = Field(description="The topics that it read or wrote.")
@@ -30,13 +33,13 @@ class ChatReply(Schema):
     intent_source: Source = Field(
         description="Who says so: the request, the model, or a rule where that is of no help."
     )
-    tool_log: list[ToolCallOut] = Field(description="In the order in which they were made.")
+    tool_log: list[ToolCallOut] = Field(
+        description="In the order in which they were made. Beyond 500,000 characters of all, only that they were."
+    )
     model: str
     rounds: int = Field(description="How often tools were used before the answer.")
     conversation_id: uuid.UUID = Field(description="Send it to go on; whatever is written is noted with it.")
     ended: Ended = Field(
         description="done, or why it ended before: the most rounds, the time, or the model, which failed."
     )
-    study: StudyOut | None = Field(
-        description="The job that a long text became, as GET /v1/studies/{id} tells it."
-    )
+    study: StudyOut | None = Field(description="The job that a long text became, as GET /v1/studies/{id} tells it.")

@@ -27,9 +27,9 @@ def call_said(called: ToolCalled) -> str:
         return str(result.get("error", "It was refused."))
     match called.tool:
         case "query":
-            return _counted(len(result.get("topics", ())), "topic found", "topics found")
+            return _counted(len(called.topic_ids), "topic found", "topics found")
         case "history":
-            return _counted(len(result.get("revisions", ())), "value read", "values read")
+            return _counted(len(result.get("revisions", ())) + result.get("left_out", 0), "value read", "values read")
         case "why":
             return "Explained."
         case "new_topic":

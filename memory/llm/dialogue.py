@@ -21,6 +21,8 @@ MAX_DIALOGUE = 160_000
 # So much of one result is told.
 MAX_RESULT = 16_000
 _ID = 200
+# As long as every mark.
+_ANY_MARK = mark_make()
 
 _LEFT_OUT = "(This result was left out, because the conversation has become long. Ask again if it is needed.)"
 _DATA_RULE = (
@@ -107,16 +109,32 @@ def turn_message(turn: ModelTurn) -> Message:
     return message
 
 
+def result_bounded(result: object) -> object:
+    """Return what of a tool's result a model is told. Of a list that is too long the last entries are left out, which
+    is said; anything else is cut."""
+    told: object = result
+    while _too_long(told):
+        shorter = _without_last(told)
+        if shorter is None:
+            break
+        told = shorter
+    if not _too_long(told):
+        return told
+    text, most = json.dumps(told, ensure_ascii=False), MAX_RESULT
+    while _too_long(told):
+        # Quotes and the like take more room once more.
+        most = most * 3 // 4
+        told = {"cut": text[:most], "note": "The result was too long; ask for less."}
+    return told
+
+
 def result_message(call: ToolCall, result: object, *, mark: str) -> Message:
-    """Return what a tool gave back as a message, framed as data. Of a list that is too long the last entries are left
-    out, which is said; anything else is cut."""
-    text = framed(result, mark)
-    while len(text) > MAX_RESULT and (shorter := _without_last(result)) is not None:
-        result = shorter
-        text = framed(result, mark)
-    if len(text) > MAX_RESULT:
-        text = framed({"cut": text[: MAX_RESULT - 500], "note": "The result was too long; ask for less."}, mark)
-    return {"role": "tool", "tool_call_id": call.id, "content": text}
+    """Return what a tool gave back as a message, bounded and framed as data."""
+    return {"role": "tool", "tool_call_id": call.id, "content": framed(result_bounded(result), mark)}
+
+
+def _too_long(result: object) -> bool:
+    return len(framed(result, _ANY_MARK)) > MAX_RESULT
 
 
 def model_named(model: str | None) -> str:
@@ -157,12 +175,25 @@ def _calls(said: object) -> list[ToolCall]:
 
 
 def _shortened(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages, with the oldest results left out where all together are too long."""
-    over = sum(len(each["content"]) for each in messages) - MAX_DIALOGUE
+    """Return the messages, with the oldest results, and the arguments of the oldest calls, left out where all together
+    are too long."""
+    over = sum(_length(each) for each in messages) - MAX_DIALOGUE
     told = []
     for each in messages:
-        if over > 0 and each["role"] == "tool" and len(each["content"]) > len(_LEFT_OUT):
-            over -= len(each["content"]) - len(_LEFT_OUT)
-            each = {**each, "content": _LEFT_OUT}
+        if over > 0:
+            shorter = _short(each)
+            over -= max(0, _length(each) - _length(shorter))
+            each = shorter if _length(shorter) < _length(each) else each
         told.append(each)
     return told
+
+
+def _length(message: Message) -> int:
+    return len(message["content"]) + sum(len(each["function"]["arguments"]) for each in message.get("tool_calls", ()))
+
+
+def _short(message: Message) -> Message:
+    if message["role"] == "tool":
+        return {**message, "content": _LEFT_OUT}
+    calls = [{**each, "function": {**each["function"], "arguments": "{}"}} for each in message.get("tool_calls", ())]
+    return {**message, "tool_calls": calls} if calls else message

@@ -55,9 +55,9 @@ def call_counted(purpose: str, *, model: str | None = None, fair: bool = True) -
     """Let one question through unless the model is left alone, and count how it went.
 
     ``model`` is one that a caller named, None the usual one: each is judged by itself, so that nobody can have the
-    usual one left alone by asking for another. Raises ``ModelUnavailable`` at once while it is left alone; after that time
-    one question is let through to see, while the others still find it left alone. Where the time was too short to be
-    ``fair``, that it ran out is not held against the model.
+    usual one left alone by asking for another. Raises ``ModelUnavailable`` at once while it is left alone; after that
+    time one question is let through to see, while the others still find it left alone. Where the time was too short to
+    be ``fair``, that it ran out is not held against the model.
     """
     started = time.monotonic()
     outcome = "answered"

@@ -1,18 +1,22 @@
 """The tool loop: the model is asked, what it calls is called and answered, until it has its last word or is stopped."""
 
+import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from memory.llm.asking import Purpose
 from memory.llm.client import ModelProblem
-from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_message, turn_message
+from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_bounded, result_message, turn_message
 from memory.toolbox.tool import Toolbox, ToolCalled
 
 Ended = Literal["done", "rounds", "time", "model"]
 # Calls of one round beyond this are answered with a refusal: no task needs them, and each may write.
 MOST_CALLS = 32
+# So many characters of arguments and results are in the log of one loop; of what goes beyond, only the call.
+MOST_LOGGED = 500_000
+_LEFT_OUT = {"left_out": "This log has become too long; the model was told the result."}
 # What is left of the time when a request has used it up.
 _MOMENT = 0.1
 
@@ -36,14 +40,15 @@ def tools_loop(
 ) -> LoopEnd:  # fmt: skip
     """Speak with the model until it calls no more tools, has used them ``most_rounds`` times, or ``seconds`` are over.
 
-    ``messages`` grows by what is said. ``tick`` is told each call when it is answered; ``go_on`` is asked before each
-    request and after it, and False ends the loop as time does. Calls of one round are made one after the other. Costs
-    no queries but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was written is
-    written, so it is told in ``LoopEnd.problem``.
+    ``messages`` grows by what is said. ``tick`` is told each call when it is answered, with what of its result the
+    model is told; ``LoopEnd.log`` holds the same, as far as all of it is no longer than ``MOST_LOGGED``. ``go_on`` is
+    asked before each request and after it, and False ends the loop as time does. Calls of one round are made one after
+    the other. Costs no queries but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was
+    written is written, so it is told in ``LoopEnd.problem``.
     """
     until = time.monotonic() + seconds
     specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
-    end = LoopEnd()
+    end, room = LoopEnd(), MOST_LOGGED
     while True:
         left = until - time.monotonic()
         if left <= 0 or not go_on():
@@ -69,10 +74,20 @@ def tools_loop(
         messages.append(turn_message(turn))
         for number, call in enumerate(turn.calls):
             called = toolbox.call(call.name, call.arguments) if number < MOST_CALLS else _too_many(call.name)
-            end.log.append(called)
+            called = replace(called, result=result_bounded(called.result))
+            logged, room = _logged(called, room)
+            end.log.append(logged)
             if tick is not None:
                 tick(called)
             messages.append(result_message(call, called.result, mark=mark))
+
+
+def _logged(called: ToolCalled, room: int) -> tuple[ToolCalled, int]:
+    """Return a call as the log holds it, and how much room that leaves."""
+    size = sum(len(json.dumps(each, ensure_ascii=False)) for each in (called.arguments, called.result))
+    if size <= room:
+        return called, room - size
+    return replace(called, arguments={}, result=dict(_LEFT_OUT)), room
 
 
 def _too_many(name: str) -> ToolCalled:

@@ -246,12 +246,14 @@ def test_another_model_at_the_same_endpoint(agent: Caller, model: Model):
     assert ask(agent, "Hi")["reply"] == "Hello."
 
 
-def test_a_huge_result_is_cut_for_the_model_and_whole_in_the_log(agent: Caller, model: Model):
+def test_a_huge_result_is_cut_and_the_log_says_what_the_model_was_told(agent: Caller, model: Model):
     ids = [agent.remember(f"Tea {number}", values={"body": f"leaf {number} " * 120}) for number in range(30)]
     model.answers(calling(("query", {"q": "tea leaf", "top_k": 30})), "Many.")
     reply = ask(agent, "Which teas?")
     assert set(reply["tool_log"][0]["topic_ids"]) == set(ids)
     (told,) = model.chats[1].results
+    assert reply["tool_log"][0]["result"] == told
+    assert ConversationTurn.objects.get().tool_log[0]["said"] == "30 topics found."
     # The best are told whole, and how many are not.
     shown = [topic["topic_id"] for topic in told["topics"]]
     assert shown == reply["tool_log"][0]["topic_ids"][: len(shown)]

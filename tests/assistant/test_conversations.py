@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
+from memory.assistant import turns
 from memory.assistant.conversations import (
     conversation_begin,
     conversation_get,
@@ -21,7 +23,7 @@ from memory.assistant.turns import turn_begin, turns_lost_close
 from memory.domain.errors import NotVisible, ValueRefused
 from memory.jobs import tidy
 from memory.models import Conversation, ConversationTurn
-from tests.assistant.talk import ask, say
+from tests.assistant.talk import ask, say, tell
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.llm import server
 from tests.llm.server import Model, calling
@@ -33,8 +35,8 @@ def test_a_conversation_goes_on_by_its_id(agent: Caller, model: Model):
     second = ask(agent, "two", conversation_id=first["conversation_id"])
     assert second["conversation_id"] == first["conversation_id"]
     conversation = Conversation.objects.get()
-    turns = conversation_turns(conversation, now=timezone.now())
-    assert [(turn.place, turn.message, turn.reply) for turn in turns] == [
+    told = conversation_turns(conversation, now=timezone.now())
+    assert [(turn.place, turn.message, turn.reply) for turn in told] == [
         (1, "one", "One."), (2, "two", "Two."),
     ]  # fmt: skip
     assert conversation_messages(conversation, now=timezone.now(), limit=1) == [
@@ -159,3 +161,32 @@ def test_two_requests_at_once_on_one_conversation(http_cast: Cast, model: Model)
     turns = ConversationTurn.objects.order_by("place")
     assert [(turn.place, turn.ended) for turn in turns] == [(1, "done"), (2, "done"), (3, "done")]
     assert Conversation.objects.get().turns == 3
+
+
+def test_a_lock_that_is_missed_loses_neither_the_log_nor_the_reply(
+    agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch
+):
+    missed = OperationalError("canceling statement due to lock timeout")
+    missed.__cause__ = LockNotAvailable()
+    known, failures = turns.topics_vanished, [missed, missed, missed]
+
+    def vanished(ids: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return known(ids)
+
+    monkeypatch.setattr(turns, "topics_vanished", vanished)
+    model.answers(
+        calling(("new_topic", {"title": "One", "summary": "First."})),
+        calling(("new_topic", {"title": "Two", "summary": "Second."})), "Both are stored.",
+    )  # fmt: skip
+    reply = tell(agent, "Remember one and two.")
+    assert ([each["ok"] for each in reply["tool_log"]], reply["reply"]) == ([True, True], "Both are stored.")
+    turn = ConversationTurn.objects.get()
+    assert (turn.reply, turn.ended) == ("Both are stored.", "done")
+    assert [each["topic_ids"] for each in turn.tool_log] == [each["topic_ids"] for each in reply["tool_log"]]
+    # If it is never to be had, whoever asked gets the reply all the same.
+    failures += [missed] * 9
+    assert tell(agent, "Remember three.")["reply"] == "Both are stored."
+    model.answers(calling(("new_topic", {"title": "Four", "summary": "Fourth."})), "It is.")
+    assert tell(agent, "Remember four.")["reply"] == "It is."

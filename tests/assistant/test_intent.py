@@ -41,8 +41,8 @@ def test_the_rule_takes_only_what_is_plain_for_an_order(text: str, intent: str):
 
 @pytest.mark.parametrize(
     "piece",
-    ["\n", "\t\n", "\r\n", " ", ",\n", "and,\n", "and\n", "and ", "please, ", "could you ", "note\n", "do you still ", "a\n",
-     "by the way, ", "\x0b\n", "merk"],
+    ["\n", "\t\n", "\r\n", " ", ",\n", "and,\n", "and\n", "and ", "please, ", "could you ", "note\n", "do you still ",
+     "a\n", "by the way, ", "\x0b\n", "merk"],
 )  # fmt: skip
 def test_no_text_takes_the_rule_long(piece: str):
     # Each of these took seconds once, or is like those that did: a test run that hangs here has found another.

@@ -9,6 +9,7 @@ from memory.llm import patience
 from memory.llm.client import ModelUnavailable, ModelUnusable
 from memory.llm.dialogue import (
     MAX_DIALOGUE,
+    ModelTurn,
     ToolCall,
     ToolSpec,
     dialogue_begin,
@@ -94,6 +95,16 @@ def test_of_a_long_dialogue_the_oldest_results_are_left_out(model: Model):
     assert 5 < sum(left_out) < 15
     # The dialogue itself is whole.
     assert all("x" * 1000 in each["content"] for each in messages[2:])
+    # What a model writes into its calls counts too, and goes in the same way.
+    for number in range(4):
+        call = ToolCall(f"d{number}", "say", json.dumps({"text": "y" * 60_000}))
+        messages += [turn_message(ModelTurn("", [call])), result_message(call, {"ok": True}, mark="m")]
+    turn(messages)
+    assert len(json.dumps(model.chats[1].messages)) < MAX_DIALOGUE * 1.1
+    arguments = [
+        each["tool_calls"][0]["function"]["arguments"] for each in model.chats[1].messages if "tool_calls" in each
+    ]
+    assert [len(json.loads(each)) for each in arguments] == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(

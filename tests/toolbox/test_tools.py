@@ -8,7 +8,9 @@ from django.db import OperationalError
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 from pydantic import Field
 
-from memory.llm.dialogue import dialogue_begin
+from memory.llm.asking import framed
+from memory.llm.dialogue import MAX_RESULT, dialogue_begin, result_bounded
+from memory.toolbox import loop as tools
 from memory.toolbox.loop import tools_loop
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolReply
@@ -102,3 +104,25 @@ def test_the_loop_ends_with_its_time(model: Model):
     assert (end.ended, end.rounds) == ("time", 1)
     model.answers(limited(after=300))
     assert loop(box(lambda _asked: ToolReply({}))).ended == "model"
+
+
+def test_the_log_of_a_loop_is_bounded(model: Model, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tools, "MOST_LOGGED", 40_000)
+    huge = {"rows": [f'"row" {number}' * 20 for number in range(2_000)]}
+    model.answers(*[calling(("say", {"word": "one"}))] * 4, "Done.")
+    ticked: list[Any] = []
+    end = loop(box(lambda _asked: ToolReply(huge)), most_rounds=9, tick=ticked.append)
+    results = [each.result for each in end.log]
+    assert [set(each) for each in results] == [{"rows", "left_out"}] * 2 + [{"left_out"}] * 2
+    assert results[0]["left_out"] + len(results[0]["rows"]) == 2_000
+    assert all(each.ok and each.wrote for each in end.log)
+    # What the model was told, and whoever listens, is told of every call.
+    assert [each.result for each in ticked] == [results[0]] * 4
+    assert [each["content"].count("left_out") for each in model.chats[4].messages if each["role"] == "tool"] == [1] * 4
+
+
+def test_whatever_a_tool_returns_it_is_told_within_bounds(model: Model):
+    for result in ({"text": '"\\' * 50_000}, ["x" * 90] * 900, {"a": {"b": ["<"] * 40_000}}, "<" * 40_000):
+        told = result_bounded(result)
+        assert len(framed(told, "")) <= MAX_RESULT
+        assert result_bounded(told) == told
