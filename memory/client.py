@@ -2227,7 +2227,7 @@ class _Methods(_Sender):
         }))  # fmt: skip
 
     def studies(self, *, conversation_id: str | None = None, cursor: str | None = None, limit: int = 50) -> StudyPage:
-        """List the studies in the key's scope, newest first.
+        """List the studies that the caller began, newest first; those of everybody in its scope with an operator's key.
 
         ``conversation_id``: Only those of one conversation.
 
@@ -2261,7 +2261,8 @@ class _Methods(_Sender):
         return cast("StudyOut", self._ask(_STUDY_CANCEL, {"study_id": study_id}))
 
     def study_resume(self, study_id: str) -> StudyOut:
-        """Let a study that was cancelled or has failed go on where it was; no part is studied twice.
+        """Let a study that was cancelled or has failed go on where it was; no part is studied twice. Not if what its
+        conversation wrote was taken back, and not if whoever began it may write no longer.
 
         Raises ``NotAllowed``, ``NotFound``, ``Conflict``, ``Refused`` and ``TooManyRequests``.
         """

@@ -65,7 +65,7 @@ def studies(
     cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
 ) -> HttpResponse:
-    """List the studies in the key's scope, newest first."""
+    """List the studies that the caller began, newest first; those of everybody in its scope with an operator's key."""
     principal = principal_of(request, "reader")
     page, next_cursor = studies_list(
         principal=principal, cursor=cursor, limit=limit_checked(limit), conversation_id=conversation_id
@@ -93,7 +93,8 @@ def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Let a study that was cancelled or has failed go on where it was; no part is studied twice."""
+    """Let a study that was cancelled or has failed go on where it was; no part is studied twice. Not if what its
+    conversation wrote was taken back, and not if whoever began it may write no longer."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), hand_over=jobs.study_hand_over)
     return json_reply(study_told(job))
