@@ -104,7 +104,8 @@ def _admit(model: str | None, now: float) -> None:
 
 def _failed(model: str | None, problem: ModelProblem) -> None:
     with _lock:
-        found = _standings[model] = _standings.pop(model, None) or _Standing()
+        found = _standings.pop(model, _Standing())
+        _standings[model] = found
         found.failures += 1
         found.limited = isinstance(problem, RateLimited)
         pause = found.pause() if found.failures >= FAILURES_IN_A_ROW else 0.0

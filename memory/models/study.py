@@ -2,6 +2,9 @@
 
 from django.db import models
 
+# How the kinds of topics begin that a study makes.
+STUDY_KIND = "study:"
+
 
 class StudyJob(models.Model):
     """How far the study of one text has come. The text is the source topic's, what was learned is topics of the kind
@@ -71,4 +74,4 @@ class StudyJob(models.Model):
     @property
     def kind(self) -> str:
         """The kind of the topics it makes."""
-        return f"study:{self.id}"
+        return f"{STUDY_KIND}{self.id}"

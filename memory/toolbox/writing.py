@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from memory.extraction.store import SOURCE_KIND
 from memory.ingest.items import Category, IngestEdge, IngestField, IngestItem, LongText, Name, ShortText
 from memory.ingest.plan import Reply
+from memory.models.study import STUDY_KIND
 from memory.toolbox.tool import Arguments, Tool, ToolReply
 
 PROVENANCE = "llm"
 MOST_FIELDS = 50
-Title = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Value = Annotated[str, StringConstraints(max_length=20_000)]
 
 # Takes one item into the store, or raises ``MemoryProblem``.
@@ -47,15 +49,29 @@ def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
 Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
 
 
+def _kind_free(kind: str) -> str:
+    if kind == SOURCE_KIND or kind.startswith(STUDY_KIND):
+        raise ValueError("this kind is for texts that are studied and what comes of them; choose another")
+    return kind
+
+
+Kind = Annotated[ShortText, AfterValidator(_kind_free)]
+
+
 class NewTopicArguments(Arguments):
     """A topic that is not known yet."""
 
     title: Title = Field(description="A short name for it.")
     summary: LongText = Field(default="", description="One or two sentences that stand by themselves.")
-    kind: ShortText = Field(default="", description="What sort of thing it is: person, project, preference ...")
+    kind: Kind = Field(default="", description="What sort of thing it is: person, project, preference ...")
     fields: Fields = Field(default_factory=list)
     links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
     categories: list[Category] = Field(default_factory=list, max_length=20)
+
+
+def _apart(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
+    if topic_id in others:
+        raise ValueError("a topic is not linked to itself")
 
 
 class ExtendTopicArguments(Arguments):
@@ -69,6 +85,7 @@ class ExtendTopicArguments(Arguments):
     def _something_is_there(self) -> "ExtendTopicArguments":
         if not self.fields and not self.links:
             raise ValueError("give at least one field or link")
+        _apart(self.topic_id, *(each.to_topic_id for each in self.links))
         return self
 
 
@@ -87,6 +104,11 @@ class LinkTopicsArguments(Arguments):
     from_topic_id: uuid.UUID
     to_topic_id: uuid.UUID
     kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
+
+    @model_validator(mode="after")
+    def _two(self) -> "LinkTopicsArguments":
+        _apart(self.from_topic_id, self.to_topic_id)
+        return self
 
 
 def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Sequence
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
+from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import Reply, item_topic_ids
@@ -66,13 +66,14 @@ def writer_make(
     Each item is written at once and by itself: embedded before its transaction, noted within it. ``heard`` tells which
     topics were read and are not on record as that: if one of these was erased since, nothing is written any more, for
     it may be what is being written. ``check`` is called at the end of the transaction; if it raises, nothing was
-    written. The writer raises what ingest refuses an item with, ``Conflict`` after an erasure, and what ``check``
-    raises.
+    written. The writer raises what ingest refuses an item with, ``ValueRefused`` for a kind that is never forgotten,
+    ``Conflict`` after an erasure, and what ``check`` raises.
     """
 
     def write(item: IngestItem) -> Reply:
         now = clock()
         prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
+        _kind_check(item, prepared, principal=principal)
         with transaction.atomic():
             # With the topics of the item, in one order with all writers, before any of them is locked harder.
             read, (changed, named) = set(heard()), item_topic_ids(item)
@@ -88,6 +89,16 @@ def writer_make(
         return outcome
 
     return write
+
+
+def _kind_check(item: IngestItem, prepared: Prepared, *, principal: Principal) -> None:
+    """A kind that is exempt from forgetting is as good as a pin, and whether something is kept for ever is not for a
+    model to say."""
+    exempt = prepared.policies.effective(principal.scope_chosen(item.scope)).knobs.exempt_kinds
+    if item.placement == "new_topic" and item.topic_kind in exempt:
+        raise ValueRefused(
+            f"Topics of the kind {item.topic_kind!r} are never forgotten, so people make them; choose another kind."
+        )
 
 
 def topics_vanished(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:

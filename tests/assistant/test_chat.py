@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.models import AuditEvent, Conversation, ConversationTurn, ConversationWrite, Revision
+from memory.models import AuditEvent, Conversation, ConversationTurn, ConversationWrite, Link, Revision, Topic
 from tests.assistant.talk import ask, say, tell
 from tests.cast import Caller, Clock, store_rows
 from tests.llm import server
@@ -342,3 +342,25 @@ def test_what_a_conversation_reads_is_used_as_over_http(agent: Caller, model: Mo
     ask(agent, "Which?")
     # One retrieval, which reinforces, and one explicit look-up, which does not.
     assert [[str(each) for each in row.topic_ids] for row in AccessLog.objects.order_by("id")] == [[tea], [tea]]
+
+
+def test_a_model_can_neither_keep_for_ever_nor_pass_for_a_text_that_is_studied(agent: Caller, model: Model):
+    known = agent.remember("Tea", values={"sort": "green"})
+    wrong = [
+        ("new_topic", {"title": "Me", "kind": "identity", "summary": "x"}),
+        ("new_topic", {"title": "A text", "kind": "source", "summary": "x"}),
+        ("new_topic", {"title": "A text", "kind": "study:1", "summary": "x"}),
+        ("new_topic", {"title": " \t", "summary": "x"}),
+        ("link", {"from_topic_id": known, "to_topic_id": known}),
+        ("extend_topic", {"topic_id": known, "links": [{"to_topic_id": known}]}),
+    ]
+    model.answers(calling(*wrong), "I could not.")
+    reply = tell(agent, "Remember who I am.")
+    unfit = "The arguments do not fit. "
+    kind = f"{unfit}kind: Value error, this kind is for texts that are studied and what comes of them; choose another"
+    loop = f"{unfit}arguments: Value error, a topic is not linked to itself"
+    assert [each["result"]["error"] for each in reply["tool_log"]] == [
+        "Topics of the kind 'identity' are never forgotten, so people make them; choose another kind.", kind, kind,
+        f"{unfit}title: String should have at least 1 character", loop, loop,
+    ]  # fmt: skip
+    assert (Topic.objects.count(), Link.objects.count()) == (1, 0)
