@@ -34,6 +34,11 @@ def lines_bring(cursor: CursorWrapper, batch: Lines, ground: Ground) -> dict[str
     return lines_counted(cursor)
 
 
+def insert_statements() -> dict[str, Sequence[str]]:
+    """Return by sort the statements that bring its rows."""
+    return _INSERTS
+
+
 def runs_open(cursor: CursorWrapper) -> dict[str, str]:
     """Return the runs of the batch that are at work or wait for a yes, with their status. One statement."""
     cursor.execute(
@@ -106,7 +111,7 @@ _AFTERWARDS = (
     + " END"
 )
 
-_SCOPES = """
+SCOPES = """
 INSERT INTO memory_scope (path)
 SELECT DISTINCT l.line->>'scope' FROM transfer_line l
 WHERE l.why IS NULL AND NOT EXISTS (SELECT 1 FROM memory_scope s WHERE s.path = l.line->>'scope')
@@ -201,7 +206,7 @@ ON CONFLICT (name) DO UPDATE
 SET position = greatest(memory_watermark.position, excluded.position), taken = memory_watermark.taken + excluded.taken
 """
 
-_TOPIC_NEW = (
+TOPIC_NEW = (
     "EXISTS (SELECT 1 FROM memory_importedtopic m WHERE m.topic_id = (e.one->>'topic_id')::uuid AND m.job_id = %(job)s)"
 )
 _RUN_THERE = f"(SELECT o.id FROM memory_forgetrun o WHERE o.id = x.run_id AND {RUN_SEEN})"
@@ -212,7 +217,7 @@ _INSERTS: dict[str, Sequence[str]] = {
         _insert_listed(shape.POLICY_VERSION, "versions", given={"scope": "l.line->>'scope'"}),
     ),
     "topic": (
-        _SCOPES,
+        SCOPES,
         _insert(shape.TOPIC),
         _IMPORTED,
         _vitality(),
@@ -261,7 +266,7 @@ _INSERTS: dict[str, Sequence[str]] = {
     "conversation": (
         _insert(shape.CONVERSATION),
         _insert_listed(shape.TURN, "told", given={"conversation_id": _OF_LINE}),
-        _insert_listed(shape.WRITE, "writes", where=_TOPIC_NEW, given={
+        _insert_listed(shape.WRITE, "writes", where=TOPIC_NEW, given={
             "conversation_id": _OF_LINE, "link_id": "x.link_id + %(link)s",
         }),
     ),

@@ -6,13 +6,13 @@ A line that passes can be stored as it stands. Whether it is, is asked in the wo
 import datetime as dt
 import hashlib
 import re
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, IntegrityError, ProgrammingError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from pydantic import ValidationError
 
 from memory.access.principal import Principal
@@ -26,13 +26,17 @@ from memory.transfer.policies import Newest, policies_brought, policies_check, v
 from memory.transfer.report import SORTS, ImportReport, Progress
 from memory.transfer.shape import FORMAT, ORDER
 from memory.transfer.sources import SOURCES, Source
+from memory.transfer.trial import lines_try, trial_clear
 
 # Lines that lie in no scope.
 OF_THE_STORE = ("watermark", "receipt")
 _BLOCK = 1024 * 1024
+# So much of what the database says stands in a sentence.
+_SAID = 200
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SENTENCES = {
     "missing": "is missing",
+    "string_pattern_mismatch": "is not as the database writes it",
     "extra_forbidden": "is not known; was the file written by a newer MemState?",
 }
 
@@ -106,18 +110,34 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
             report.problems.append(problem.sentence)
         finally:
             stage_clear(cursor)
+            trial_clear(cursor)
     report.lines, report.numbers = checker.lines, checker.numbers
     return report
 
 
-def _stage(cursor: Any, batch: Lines, ground: Ground) -> None:
+def _stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
+    """Lay out a batch, mark what of it is not brought, and try the rest. Raises ``LineProblem`` with the number of the
+    first line that the database would not store."""
+    problem = _tried(cursor, batch, ground)
+    if problem is None:
+        return
+    for number, line in enumerate(batch.lines, start=batch.first):
+        if (alone := _tried(cursor, Lines(batch.sort, [line], number, batch.offset), ground)) is not None:
+            raise LineProblem(f"Line {number:,} cannot be stored: {alone}.")
+    last = batch.first + len(batch.lines) - 1
+    raise LineProblem(f"Lines {batch.first:,} to {last:,} cannot be stored together: {problem}.")
+
+
+def _tried(cursor: CursorWrapper, batch: Lines, ground: Ground) -> str | None:
     try:
         with transaction.atomic():
             lines_stage(cursor, batch, ground)
-    except DataError as problem:
-        last = batch.first + len(batch.lines) - 1
-        said = str(problem).splitlines()[0]
-        raise LineProblem(f"In lines {batch.first:,} to {last:,} is something that cannot be stored: {said}.") from None
+            lines_try(cursor, batch.sort, ground)
+    except (DataError, IntegrityError, ProgrammingError) as problem:
+        # The last is what some types say to what they cannot read.
+        said = str(problem).splitlines()[0].replace("transfer_try_", "").rstrip(".")
+        return said if len(said) <= _SAID else f"{said[:_SAID]}…"
+    return None
 
 
 class Checker:
@@ -127,7 +147,7 @@ class Checker:
         self._principal = principal
         self._stage = -1
         self._ended = False
-        self._owed: dict[uuid.UUID, _Owed] = {}
+        self._owed: dict[str, _Owed] = {}
         self.lines = 0
         # The greatest number of each sort of row whose number counts.
         self.numbers = {"link": 0, "summary": 0, "access": 0}
@@ -240,10 +260,13 @@ def _parse(sort: str, line: bytes) -> Any:
         first = problem.errors(include_url=False)[0]
         # Of a choice of types, the types are named in between.
         parts = [str(part) for part in first["loc"]]
-        place = ".".join(part for part in parts if part != "float" and "[" not in part)
+        place = ".".join(part for part in parts if "float" not in part and "[" not in part)
         if first["type"] == "json_invalid":
             raise LineProblem(f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.") from problem
-        said = _SENTENCES.get(first["type"], f"is not as it should be: {first['msg'][0].lower()}{first['msg'][1:]}")
+        if first["type"] == "value_error":
+            said = str(first["ctx"]["error"])
+        else:
+            said = _SENTENCES.get(first["type"], f"is not as it should be: {first['msg'][0].lower()}{first['msg'][1:]}")
         noun = SORTS[sort][0]
         raise LineProblem(f"The member {place} of this {noun} {said.rstrip('.')}.") from problem
 
@@ -256,7 +279,7 @@ def _scopes(told: Any) -> Iterator[str]:
         yield turn.scope
 
 
-def _topic_check(told: Any) -> dict[uuid.UUID, "_Owed"]:
+def _topic_check(told: Any) -> dict[str, "_Owed"]:
     """Return the fields whose older revisions have to follow in lines of their own."""
     names = [field.name for field in told.fields]
     if len(set(names)) < len(names):
@@ -276,7 +299,7 @@ def _topic_check(told: Any) -> dict[uuid.UUID, "_Owed"]:
 class _Owed:
     """A field of a topic whose revisions up to ``through`` have to follow; they do up to ``done``."""
 
-    topic: uuid.UUID
+    topic: str
     name: str
     through: int
     done: int = 0

@@ -1,12 +1,12 @@
 """What the lines of an export have to look like, made from the models as the lines themselves are."""
 
-import uuid
+import math
 from functools import cache
 from typing import Annotated, Any, Literal
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, create_model
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, create_model
 
 from memory.models import Scope
 from memory.transfer import shape
@@ -14,6 +14,10 @@ from memory.transfer.shape import ORDER, Rows
 
 # Numbers of rows may be moved up by those of another store.
 MAX_NUMBER = 2**53
+# Within documents.
+_TOO_GREAT = 10**1000
+# As the database writes it; what is written otherwise would be another to whoever compares texts.
+_ID = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 
 
 @cache
@@ -35,11 +39,11 @@ def line_models() -> dict[str, type[BaseModel]]:
             looked=str | None, vector=vector | None, document=str | None, mention=mention | None,
         ),
         "history": _model(
-            "history", None, topic=uuid.UUID, field=uuid.UUID,
+            "history", None, topic=_ID, field=_ID,
             revisions=_filled(revision),
         ),
-        "reference": _model("reference", None, topic=uuid.UUID, revision=uuid.UUID, to=uuid.UUID),
-        "merged": _model("merged", None, topic=uuid.UUID, into=uuid.UUID),
+        "reference": _model("reference", None, topic=_ID, revision=_ID, to=_ID),
+        "merged": _model("merged", None, topic=_ID, into=_ID),
         "conversation": _model(
             "conversation", shape.CONVERSATION, told=list[turn], writes=list[write],  # type: ignore[valid-type]
         ),
@@ -76,6 +80,8 @@ def _type_of(field: Any) -> Any:
         return list[_type_of(field.base_field)]  # type: ignore[misc]
     if field.choices:
         return Literal[tuple(value for value, _label in field.choices)]
+    if isinstance(field, models.FloatField) and field.name in _NOT_NEGATIVE:
+        return Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["Infinity"]
     for kind, sort in _TYPES.items():
         if isinstance(field, kind):
             return Annotated[str, Field(max_length=field.max_length)] if sort is str and field.max_length else sort
@@ -87,17 +93,37 @@ def _filled(model: type[BaseModel]) -> Any:
     return Annotated[list[model], Field(min_length=1)]  # type: ignore[valid-type]
 
 
+# What fades and how fast; nothing makes these negative.
+_NOT_NEGATIVE = frozenset({"salience", "half_life"})
+
+
+def _document_check(document: Any) -> Any:
+    """Raise ``ValueError`` if a document holds a number that no program reads again."""
+    ahead = [document]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, dict):
+            ahead.extend(value.values())
+        elif isinstance(value, list):
+            ahead.extend(value)
+        elif (isinstance(value, int) and abs(value) >= _TOO_GREAT) or (
+            isinstance(value, float) and not math.isfinite(value)
+        ):
+            raise ValueError("holds a number that is too great, or none")
+    return document
+
+
 def _integer(least: int, most: int) -> Any:
     return Annotated[StrictInt, Field(ge=least, le=most)]
 
 
 # What is more special comes first.
 _TYPES: dict[type[Any], Any] = {
-    models.UUIDField: uuid.UUID,
+    models.UUIDField: _ID,
     models.DateTimeField: AwareDatetime,
     models.BooleanField: bool,
     models.FloatField: Annotated[float, Field(allow_inf_nan=False)] | Literal["Infinity", "-Infinity"],
-    models.JSONField: dict[str, Any] | list[Any],
+    models.JSONField: Annotated[dict[str, Any] | list[Any], AfterValidator(_document_check)],
     models.PositiveBigIntegerField: _integer(0, MAX_NUMBER),
     models.PositiveSmallIntegerField: _integer(0, 2**15 - 1),
     models.PositiveIntegerField: _integer(0, 2**31 - 1),

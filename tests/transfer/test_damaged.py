@@ -12,10 +12,12 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.domain.errors import MemoryProblem
+from memory.models import Topic
+from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
 from tests.cast import Caller
 from tests.forgetting.shop import dump
-from tests.transfer.shop import ended, exported, lines
+from tests.transfer.shop import emptied, ended, exported, lines
 
 pytestmark = pytest.mark.django_db
 
@@ -75,12 +77,47 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a history without its beginning": (
         lambda all_: told(fields__last_seq=2)(all_).replace(b'"seq": 1', b'"seq": 2'), "are missing",
     ),
+    "an id in capitals": (
+        lambda all_: re.sub(rb'(?<="topic","id":")[^"]*', lambda at: at[0].upper(), all_),
+        "The member id of this topic",
+    ),
+    "an id with a prefix": (
+        lambda all_: all_.replace(b'"topic","id":"', b'"topic","id":"urn:uuid:'), "The member id of this topic",
+    ),
+    "a negative salience": (told(vitality__salience=-5.0), "The member vitality.salience of this topic"),
+    "too great a number in a document": (
+        lambda all_: re.sub(rb'"after":{', b'"after":{"x":1e400,', all_), "The member after of .* too great",
+    ),
     "two fields of a name": (
         lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_), "same name",
     ),
     "too great a number": (lambda all_: re.sub(rb'k","id":\d+', b'k","id":9' + b"9" * 16, all_), "of this link"),
     "no journal": (lambda all_: re.sub(rb'"after":\{[^}]*\}', b'"after":null', all_), "The member after of"),
 }  # fmt: skip
+
+
+# What looks as it should, and what the database would not store.
+NOT_STORED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "a moment as a number": (told(created_at="1700000000"), '"1700000000"'),
+    "too small a number": (
+        lambda all_: re.sub(rb'"salience":[0-9.e-]+', b'"salience":1e-400', all_, count=1), "out of range",
+    ),
+    "no document": (told(document="'anna:1A"), "tsvector"),
+    "no vector": (told(vector={"model": "m", "text_hash": "", "embedding": "[1,"}), "vector"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_STORED)
+def test_what_cannot_be_stored_is_known_before_anything_is(name: str, agent: Caller, tmp_path: Path) -> None:
+    one = agent.remember("Wörter", values={"city": "Oslo"})
+    agent.ingest("extend_topic", topic_id=one, edges=[{"to_topic_id": one, "kind": "itself"}])
+    damage, sentence = NOT_STORED[name]
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(damage(exported()))
+    emptied()
+    report = import_check(path, principal=SYSTEM, now=timezone.now())
+    assert re.match(f"Line 2 cannot be stored: .*{sentence}", report.problems[0])
+    assert not Topic.objects.exists()
 
 
 @pytest.mark.parametrize("name", FILES)
