@@ -39,7 +39,7 @@ LEFT_OUT = {
 AUDIT_LEFT_OUT = (
     "key_created", "key_revoked", "job_retried", "schedule_paused", "schedule_resumed", "schedule_run",
     "schedule_changed", "import_started", "import_done", "import_failed", "import_cancelled",
-    "exported",
+    "import_released", "exported",
 )  # fmt: skip
 
 

@@ -146,6 +146,15 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
         AuditEvent.objects.get(action="import_done").actor
     }
     assert not list(folder.iterdir())
+    assert "Take it back" in text_of(op.get(address))
+    told = text_of(op.get(f"{address}release/"))
+    assert "Release 2 topics that this import has brought" in told
+    assert op.post(f"{address}release/", {"expected": "2"}).status_code == 422
+    assert op.post(f"{address}release/", {"expected": "1", "reason": "wrong file"}).status_code == 409
+    reply = op.post(f"{address}release/", {"expected": "2", "reason": "wrong file"}, follow=True)
+    assert "2 topics released." in text_of(reply)
+    assert ID not in operator.found("what does Mara drink?")
+    assert "Nothing of this import is left to release" in text_of(op.get(f"{address}release/"))
     # And once more.
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "This very file was imported" in told

@@ -1,6 +1,7 @@
 """Imports as jobs: begun twice, checked in vain, stopped, by whoever may, and taken back."""
 
 import datetime as dt
+import io
 import json
 import os
 import uuid
@@ -8,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 from django_q.models import Schedule
 
 from memory.access.principal import SYSTEM, Principal
 from memory.command.purge import topics_purge
-from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_archive, topics_pin, topics_release
 from memory.hindsight.shadow import shadow_search
@@ -28,13 +30,15 @@ from memory.models import (
     PolicyVersion,
     Topic,
 )
+from memory.transfer import back as back_room
 from memory.transfer import importing as importing_room
 from memory.transfer import work as work_room
+from memory.transfer.back import import_look, import_release
 from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start, imports_stalled
 from memory.transfer.settle import CUT
 from memory.transfer.shape import ORDER
 from memory.transfer.work import import_work
-from tests.cast import Cast
+from tests.cast import Cast, principal_like
 from tests.forgetting.shop import policy_put
 from tests.transfer.shop import emptied, ended, exported, lines
 
@@ -310,3 +314,47 @@ def test_what_an_import_has_brought_counts_though_it_was_stopped(
     }  # fmt: skip
     done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
     assert exported() == content
+
+
+def test_an_import_is_taken_back_but_for_what_was_written_to_since(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [cast.agent.remember(f"Topic {number}") for number in range(5)]
+    content = exported()
+    emptied()
+    own = cast.agent.remember("Here before")
+    job = import_start(kept(tmp_path, "file", content), principal=SYSTEM, now=timezone.now())
+    asked: dict[str, Any] = {"principal": SYSTEM, "reason": "a mistake", "now": timezone.now()}
+    with pytest.raises(Conflict, match="once it has ended"):
+        import_release(job.pk, **asked)
+    job = done(job)
+    cast.agent.ingest("extend_topic", topic_id=made[0], fields=[{"name": "city", "value": "Oslo"}])
+    topics_release([uuid.UUID(made[1])], principal=SYSTEM, reason="old", now=timezone.now())
+    look = import_look(job.pk, principal=SYSTEM)
+    assert look[:3] == (3, 1, 1)
+    assert look.left == [(uuid.UUID(made[0]), "Topic 0")]
+    with pytest.raises(NotVisible):
+        import_look(job.pk, principal=ALICE)
+    with pytest.raises(NotAllowed):
+        import_look(job.pk, principal=principal_like("agent"))
+    with pytest.raises(Conflict, match="It would be 3 topics by now, and not 5"):
+        import_release(job.pk, expected=5, **asked)
+    # In steps of what may be changed at once.
+    monkeypatch.setattr(back_room, "MOST_AT_ONCE", 2)
+    asked["now"] = timezone.now()
+    first = import_release(job.pk, expected=2, **asked)
+    assert (first.released, first.rest.standing) == (2, 1)
+    out = io.StringIO()
+    call_command("import", "--take-back", str(job.pk), "--dry-run", stdout=out)
+    assert "Would be released: 1. Written to since, and left: 1." in out.getvalue()
+    call_command("import", "--take-back", str(job.pk), "--reason", "a mistake", stdout=out)
+    assert "Released: 1." in out.getvalue()
+    assert f"left: {made[0]} Topic 0" in out.getvalue()
+    assert {str(topic.pk) for topic in Topic.objects.filter(released_at=None)} == {own, made[0]}
+    told = AuditEvent.objects.filter(action="import_released").order_by("id")
+    assert [(event.reason, event.after["topics"]) for event in told] == [("a mistake", 2), ("a mistake", 1)]
+    # Nothing is left, and each step can be undone.
+    assert import_release(job.pk, **asked)[:2] == (0, None)
+    assert first.run is not None
+    run_take_back(first.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
+    assert import_look(job.pk, principal=SYSTEM)[:3] == (2, 1, 2)

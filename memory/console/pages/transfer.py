@@ -18,14 +18,16 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from memory import jobs
 from memory.access.accounts import role_of
 from memory.console.download import download
-from memory.console.fields import ScopeField
+from memory.console.fields import ReasonField, ScopeField
 from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.people import may
+from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.health import worker_check
 from memory.models import ImportJob
+from memory.transfer.back import import_look, import_release
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import (
@@ -83,6 +85,13 @@ class ImportForm(ReadingForm):
 
     # The last, so that the others have arrived when it is refused halfway.
     file = forms.FileField(label="File", widget=forms.FileInput(attrs={"accept": ".json,.jsonl,.ndjson,.txt"}))
+
+
+class ReleaseForm(forms.Form):
+    """Why what an import has brought is released, and how many topics that were when somebody looked."""
+
+    reason = ReasonField(max_length=500)
+    expected = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
 
 
 @page(get=OPERATOR)
@@ -219,6 +228,25 @@ def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespon
     return go(request, "console:transfer")
 
 
+@page(get=OPERATOR, post=OPERATOR)
+def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Show how many of the topics that an import has brought can be released; then release exactly so many, in one
+    step. Four queries to look."""
+    form = ReleaseForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        done = import_release(
+            import_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now(),
+            expected=form.cleaned_data["expected"],
+        )  # fmt: skip
+        if done.run is not None:
+            undo_offer(request, f"{done.released:,} topic{'' if done.released == 1 else 's'} released.", done.run)
+        # The next step of a large one.
+        return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
+    look = import_look(import_id, principal=request.principal)
+    context = {"job": import_get(import_id, principal=request.principal), "look": look, "form": form}
+    return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
+
+
 @page(get=OPERATOR)
 def transfer_counted(request: ConsoleRequest) -> HttpResponse:
     """Say how many imports there were. One query."""
@@ -310,5 +338,6 @@ urlpatterns = [
     path("transfer/<uuid:import_id>/progress/", transfer_progress, name="transfer_progress"),
     path("transfer/<uuid:import_id>/check/", transfer_recheck, name="transfer_recheck"),
     path("transfer/<uuid:import_id>/bring/", transfer_bring, name="transfer_bring"),
+    path("transfer/<uuid:import_id>/release/", transfer_release, name="transfer_release"),
     path("transfer/<uuid:import_id>/cancel/", transfer_cancel, name="transfer_cancel"),
 ]

@@ -1,5 +1,6 @@
 """manage.py import FILE: what an export holds, or a file of another system, into the store."""
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from memory.domain.errors import MemoryProblem
 from memory.domain.scopes import scope_normalize
 from memory.jobs import upkeep_request
 from memory.models import ImportJob
+from memory.transfer.back import import_look, import_release
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
 from memory.transfer.report import ImportReport, Progress, counts_words
@@ -22,6 +24,7 @@ from memory.transfer.work import import_work
 
 # After so long the work is looked at anew: somebody else may do it too.
 TURN_SECONDS = 60.0
+_IN_VAIN = ("Not taken back.", "Nothing was brought.")
 
 
 class Command(BaseCommand):
@@ -35,7 +38,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the file and where it is from."""
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, nargs="?")
         parser.add_argument(
             "--from", dest="source", choices=(FORMAT, *SOURCES), default=FORMAT, help="what has written the file"
         )
@@ -43,6 +46,11 @@ class Command(BaseCommand):
             "--scope", default="/", help="where topics of other systems go; nothing is written outside it (default /)"
         )
         parser.add_argument("--dry-run", action="store_true", help="say what would be brought, and what not and why")
+        parser.add_argument(
+            "--take-back", type=uuid.UUID, metavar="IMPORT",
+            help="instead of a file: release the topics that this import has brought and nobody has written to since",
+        )  # fmt: skip
+        parser.add_argument("--reason", default="", help="why it is taken back")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Check the file and bring it."""
@@ -50,6 +58,11 @@ class Command(BaseCommand):
         try:
             scope = scope_normalize(options["scope"])
             principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
+            if options["take_back"] is not None:
+                self._take_back(options["take_back"], principal, reason=options["reason"], dry=options["dry_run"])
+                return
+            if path is None:
+                raise CommandError("Say which file.")
             if options["dry_run"]:
                 self._dry(path, principal, source=source)
                 return
@@ -60,8 +73,24 @@ class Command(BaseCommand):
         except OSError as problem:
             raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
         except MemoryProblem as problem:
-            raise CommandError(f"Nothing was brought. {problem.sentence}") from problem
+            raise CommandError(f"{_IN_VAIN[options['take_back'] is None]} {problem.sentence}") from problem
         self._told(job)
+
+    def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
+        look, released = import_look(job_id, principal=principal), 0
+        with tqdm(total=look.standing, unit=" topics", desc="Releasing", dynamic_ncols=True, disable=dry) as bar:
+            while look.standing and not dry:
+                step = import_release(job_id, principal=principal, reason=reason, now=timezone.now())
+                look, released = step.rest, released + step.released
+                bar.update(step.released)
+                if not step.released:
+                    break
+        said = f"Would be released: {look.standing:,}." if dry else f"Released: {released:,}."
+        self.stdout.write(
+            f"{said} Written to since, and left: {look.written:,}. Policies and journals that came with it stay."
+        )
+        for topic_id, title in look.left:
+            self.stdout.write(f"  left: {topic_id} {title}")
 
     def _dry(self, path: Path, principal: Principal, *, source: str) -> None:
         with _bar("Checking") as bar:
@@ -93,6 +122,9 @@ class Command(BaseCommand):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
             raise CommandError(job.failure or f"The import was {job.get_status_display().lower()}.")
+        self.stdout.write(
+            f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has brought."
+        )
         self.stdout.write(
             "All of it is here. Topics are found by their words at once, by meaning as the worker embeds."
         )
