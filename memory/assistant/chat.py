@@ -6,7 +6,6 @@ and tells what happens as it happens.
 """
 
 import datetime as dt
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -22,6 +21,7 @@ from memory.assistant.intent import SECONDS, Intent, intent_find
 from memory.assistant.request import ChatMessage, ChatRequest, length_check, messages_said, request_check, wishes_of
 from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
+from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import RequestRefused, ValueRefused
 from memory.llm.asking import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
@@ -40,8 +40,6 @@ logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Tell = Callable[[Event, dict[str, Any]], None]
-Clock = Callable[[], dt.datetime]
-HandOver = Callable[[uuid.UUID], None]
 
 _NO_MODEL = (
     "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "

@@ -7,12 +7,12 @@ import datetime as dt
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 
 import structlog
 from django.db import transaction
 
 from memory.access.principal import Principal
+from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import scope_within
@@ -28,8 +28,6 @@ STALLED_AFTER = dt.timedelta(minutes=3)
 _ERASED = "The text was erased before it was read to its end."
 
 Status = ExtractionJob.Status
-Clock = Callable[[], dt.datetime]
-HandOver = Callable[[uuid.UUID], None]
 
 
 def extraction_start(

@@ -4,12 +4,12 @@ import datetime as dt
 import json
 import time
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
+from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.rules import EVENTS
 from memory.forgetting.apply import run_step
@@ -23,7 +23,6 @@ from memory.policy.effective import policies_current
 # A request works so long on a run by itself; what is left then is the worker's.
 REQUEST_SECONDS = 8.0
 
-HandOver = Callable[[uuid.UUID], None]
 
 _DRIFTED = f"""
 SELECT a.topic_id, a.before, s.state, count(*) OVER () FROM memory_forgetaction a

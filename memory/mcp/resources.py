@@ -6,9 +6,10 @@ import uuid
 from typing import Any
 
 from memory.access.principal import Principal
+from memory.domain.callables import Clock
 from memory.domain.errors import NotVisible
 from memory.recall.lookup import Page, TopicFilter, topics_list
-from memory.toolbox.reading import Clock, reading_tools
+from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Toolbox
 
 PREFIX = "memstate://topics/"

@@ -17,12 +17,12 @@ from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.api.problems import failure_told
+from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem
 from memory.mcp.calls import CallCancelled
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
 from memory.mcp.tools import NoSuchTool, tool_call, tools_make
-from memory.toolbox.reading import Clock
 from memory.toolbox.tool import Tool
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from mcp.server.stdio import stdio_server
 from memory.access.keys import key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
+from memory.domain.callables import Clock
 from memory.mcp.calls import Call, call_awaited
 from memory.mcp.server import Work, server_make
-from memory.toolbox.reading import Clock
 
 T = TypeVar("T")
 # So many requests of the client are worked on at once; the others wait.

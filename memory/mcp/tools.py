@@ -8,13 +8,14 @@ from pydantic import Field
 
 from memory import jobs
 from memory.access.principal import Principal
+from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem, NotVisible
 from memory.extraction.request import extract
 from memory.ingest.items import IngestItem, ShortText
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import Outcome, Reply
 from memory.ingest.request import ingest_request
-from memory.toolbox.reading import Clock, reading_tools
+from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
 from memory.toolbox.writing import writing_tools
 

@@ -14,6 +14,7 @@ from django.db import connection
 from pydantic import Field
 
 from memory.access.principal import Principal
+from memory.domain.callables import Clock
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused
 from memory.duplicates.holding import topics_hold
 from memory.duplicates.into import merge_vectors, topic_merge_into
@@ -29,7 +30,7 @@ from memory.policy.effective import policies_current
 from memory.study.building import topic_shown
 from memory.study.numbers import Phase, rounds_in, session_ids
 from memory.study.words import PLACE, TOPICS, TOPICS_AGAIN
-from memory.toolbox.reading import Clock, reading_tools
+from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolReply
 from memory.toolbox.writing import writing_tools
 from memory.toolbox.written import writes_note

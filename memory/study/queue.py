@@ -6,7 +6,7 @@ did before; so of copies, which a net under lost calls makes now and then, one c
 
 import datetime as dt
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -14,10 +14,9 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Count, F, Q, QuerySet
 
+from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict
 from memory.models import StudyJob
-
-HandOver = Callable[[uuid.UUID], None]
 
 # A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
 STALLED_AFTER = dt.timedelta(minutes=3)

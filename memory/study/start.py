@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from memory.access.acting import principal_still
 from memory.access.principal import Principal
+from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.reading.parts import parts_cut
@@ -17,7 +18,7 @@ from memory.forgetting.ground import path_q
 from memory.llm.client import ModelUnavailable, model_configured
 from memory.models import AuditEvent, Conversation, StudyJob
 from memory.study.numbers import Phase
-from memory.study.queue import HandOver, room_check
+from memory.study.queue import room_check
 
 Status = StudyJob.Status
 ERASED = "The text was erased before it was read to its end."

@@ -15,6 +15,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.parts import parts_cut
 from memory.extraction.store import source_text
@@ -25,11 +26,10 @@ from memory.study.building import Part
 from memory.study.ends import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
 from memory.study.numbers import Phase, rounds_in
 from memory.study.placing import Placing
-from memory.study.queue import HandOver, alone, place_taken, study_next, turn_over, turn_taken
+from memory.study.queue import alone, place_taken, study_next, turn_over, turn_taken
 from memory.study.start import ERASED, Status, study_finish, study_writer, unsigned
 from memory.study.told import warning_of
 from memory.toolbox.loop import LoopEnd, tools_loop
-from memory.toolbox.reading import Clock
 from memory.toolbox.tool import Toolbox, ToolCalled
 
 # Shares of MEMSTATE_JOB_TIMEOUT, after which the worker would be killed. Together they leave a fifth of it to write.

@@ -2,12 +2,12 @@
 
 import datetime as dt
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 from pydantic import Field
 
 from memory.access.principal import Principal
+from memory.domain.callables import Clock
 from memory.hindsight.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
@@ -15,7 +15,6 @@ from memory.recall.reinforcement import lookup_record
 from memory.recall.request import QueryRequest, QueryText
 from memory.toolbox.tool import Arguments, Tool, ToolReply
 
-Clock = Callable[[], dt.datetime]
 # Of one text; whoever needs all of it asks for the topic.
 _SHORT = 1_000
 _LONG = 8_000

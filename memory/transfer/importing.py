@@ -7,13 +7,13 @@ file started again goes on where an earlier import of it has stopped.
 import datetime as dt
 import os
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
+from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT
@@ -34,7 +34,6 @@ Status = ImportJob.Status
 # One import begins at a time, so that each sees the numbers that those before it have reserved. Any constant will do.
 _LOCK = 0x6D656D69
 _AT_WORK = "This file is being imported already."
-HandOver = Callable[[uuid.UUID], None]
 
 
 def import_start(

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection, transaction
 
 from memory.access.principal import Principal
 from memory.command.receipts import purges_wait
+from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
@@ -22,14 +23,13 @@ from memory.policy.save import policy_lock
 from memory.transfer.bring import lines_bring, runs_open
 from memory.transfer.check import file_digest, import_check, source_of
 from memory.transfer.importers.known import ids_known, item_id, items_new
-from memory.transfer.importing import HandOver, Status, import_checked, import_finish
+from memory.transfer.importing import Status, import_checked, import_finish
 from memory.transfer.lines import Lines, lines_batches
 from memory.transfer.marks import Ground, stage_clear
 from memory.transfer.policies import policies_brought, policies_check
 from memory.transfer.report import BROUGHT, THERE, Progress, counts_add
 from memory.transfer.shape import FORMAT, ORDER
 
-Clock = Callable[[], dt.datetime]
 Counts = dict[str, dict[str, int]]
 
 _CHANGED = "The file is not the one that was checked any more."
