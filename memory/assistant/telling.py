@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from memory.domain.cutting import text_cut
 from memory.toolbox.tool import ToolCalled
 
 # Of one text among the arguments; what was stored is with its topic.
@@ -48,7 +49,7 @@ def _counted(number: int, one: str, several: str) -> str:
 
 def _shortened(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= _MOST_TEXT else f"{value[:_MOST_TEXT]}…"
+        return text_cut(value, _MOST_TEXT)
     if depth >= 4:
         return None if isinstance(value, dict | list) else value
     if isinstance(value, dict):

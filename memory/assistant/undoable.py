@@ -14,10 +14,14 @@ from typing import Any, Literal, NamedTuple
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memory.domain.cutting import line_cut
 from memory.forgetting.parting import merge_hindrances
 from memory.models import Conversation, ConversationWrite, ForgetRun
 
 What = Literal["topic", "value", "field", "link", "merge"]
+
+# So much of a value is told in a sentence.
+MOST_VALUE = 80
 
 _WRITES = """
 SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title, s.path,
@@ -293,7 +297,11 @@ def _values_judge(
         elif not is_ours:
             why = "Somebody else has written a newer value since."
         else:
-            told = f"{name}: says nothing any more" if before[0] is None else f"{name}: “{cut(former.value)}” again"
+            told = (
+                f"{name}: says nothing any more"
+                if before[0] is None
+                else f"{name}: “{line_cut(former.value, MOST_VALUE)}” again"
+            )
             found.steps.append(Step(Part(what, topic_id, title, told), rows, former=former))
             continue
         found.left.append((Part(what, topic_id, title, name, why), rows))
@@ -321,9 +329,3 @@ def _links_judge(
         found.steps.append(Step(part, [row], link=link_id))
     # Somebody has removed it, or its other end was erased.
     found.settled += by_link.values()
-
-
-def cut(text: str, most: int = 80) -> str:
-    """Return a value as a part of a sentence."""
-    words = " ".join(text.split())
-    return f"{words[: most - 1]}…" if len(words) > most else words

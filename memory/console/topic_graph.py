@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory.domain.cutting import line_cut
+
 MOST_PER_SIDE = 8
 WIDTH, BOX, CENTRE = 1000, 270, 220
 ROW, BOX_HEIGHT, MARGIN = 52, 38, 12
@@ -76,14 +78,8 @@ def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
         nodes=nodes, more=len(neighbours) - len(nodes), left=left, width=WIDTH - left - right, height=height, box=BOX,
         box_height=BOX_HEIGHT, centre_width=CENTRE,
         centre_x=(WIDTH - CENTRE) // 2, centre_y=middle - BOX_HEIGHT // 2, middle=WIDTH // 2,
-        text_y=middle + 5, short=shortened(title, CENTRE_LETTERS),
+        text_y=middle + 5, short=line_cut(title, CENTRE_LETTERS),
     )  # fmt: skip
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text in one line of at most ``most`` letters; what is cut off becomes an ellipsis."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incoming: bool) -> Node:
@@ -96,8 +92,8 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
     start, end = ((far, y), (near, height // 2)) if incoming else ((near, height // 2), (far, y))
     x = 0 if incoming else WIDTH - BOX
     return Node(
-        topic_id=each["topic_id"], title=each["title"], short=shortened(each["title"], BOX_LETTERS), rung=each["rung"],
-        kind=each["kind"], kind_short=shortened(each["kind"].replace("_", " "), LABEL_LETTERS), incoming=incoming,
+        topic_id=each["topic_id"], title=each["title"], short=line_cut(each["title"], BOX_LETTERS), rung=each["rung"],
+        kind=each["kind"], kind_short=line_cut(each["kind"].replace("_", " "), LABEL_LETTERS), incoming=incoming,
         x=x, y=y - BOX_HEIGHT // 2, text_x=x + 14, text_y=y + 5,
         line=f"M{start[0]} {start[1]} C{bend} {start[1]} {bend} {end[1]} {end[0]} {end[1]}",
         label_x=far + (8 if incoming else -8), label_y=y + 17 if y > height // 2 else y - 7,

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.domain.callables import Clock
+from memory.domain.cutting import text_cut
 from memory.hindsight.why import topic_why
 from memory.recall.lookup import field_history, topic_detail
 from memory.recall.query import query_answer
@@ -104,7 +105,7 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
 
 
 def _cut(text: object, most: int) -> object:
-    return f"{text[:most]}…" if isinstance(text, str) and len(text) > most else text
+    return text_cut(text, most) if isinstance(text, str) else text
 
 
 def _fields(fields: list[dict[str, Any]], most: int, longest: int) -> dict[str, Any]:

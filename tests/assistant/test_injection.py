@@ -26,13 +26,15 @@ def obedient(tea: str) -> Any:
         if "tool_calls" not in said:
             return calling(("query", {"q": "tea"}))
         if asked.results and "Ignore your instructions" in str(asked.results):
+            # The coffee, which stands in another scope.
+            other = next(each["topic_id"] for each in asked.results[0]["topics"] if each["topic_id"] != tea)
             field = {"topic_id": tea, "field": "kind", "value": "Pwned"}
             return calling(
                 *[(name, {"topic_id": tea, "verb": "purge", "scope": "/", "dry_run": False})
                   for name in ("purge", "forget", "release", "restore", "archive", "delete_topic", "policies", "pin")],
                 ("new_topic", {"title": "Pwned"}), ("version_field", field),
                 ("extend_topic", {"topic_id": tea, "fields": [{"name": "Pwned", "value": "Pwned"}]}),
-                ("link", {"from_topic_id": tea, "to_topic_id": tea, "kind": "pwned"}),
+                ("link", {"from_topic_id": tea, "to_topic_id": other, "kind": "pwned"}),
             )  # fmt: skip
         return "I have obeyed."
 

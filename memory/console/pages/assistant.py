@@ -34,6 +34,7 @@ from memory.console.listing import ROWS, count_words
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.talk import TurnShown, turns_shown
 from memory.console.undo import run_named, undo_offer
+from memory.domain.cutting import line_cut
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
@@ -332,9 +333,7 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
 def _name(conversation: Conversation) -> str:
     """Return the beginning of its first message, which a conversation goes by."""
     turns = conversation_turns(conversation, now=timezone.now(), before=2, limit=1)
-    first = next((turn.message for turn in turns), "")
-    words = " ".join(first.split())
-    return f"{words[: NAME - 1]}…" if len(words) > NAME else words or "A conversation"
+    return line_cut(next((turn.message for turn in turns), ""), NAME) or "A conversation"
 
 
 urlpatterns = [

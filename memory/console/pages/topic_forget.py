@@ -15,6 +15,7 @@ from memory.command.supersede import MAX_TEXT, Superseded, supersede
 from memory.console.fields import ReasonField
 from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
+from memory.domain.cutting import text_cut
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.recall.lookup import topic_detail, topic_get
 
@@ -133,7 +134,7 @@ def _superseded_words(done: list[Superseded]) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"
+    return text_cut(text, EXCERPT)
 
 
 urlpatterns = [

@@ -1,0 +1,12 @@
+"""Texts cut to the room that there is for them."""
+
+
+def text_cut(text: str, most: int) -> str:
+    """Return the first ``most`` characters of a text, and an ellipsis if there were more."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def line_cut(text: str, most: int) -> str:
+    """Return a text in one line of at most ``most`` characters; what is cut off becomes an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
