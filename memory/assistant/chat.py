@@ -22,7 +22,7 @@ from memory.assistant.request import ChatMessage, ChatRequest, length_check, mes
 from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
 from memory.domain.callables import Clock, HandOver
-from memory.domain.errors import RequestRefused, ValueRefused
+from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.llm.asking import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
@@ -107,8 +107,10 @@ def chat_run(
     try:
         return _run(_recalled(chat, now=clock()), notes, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
     except Exception as problem:
-        told = problem.sentence if isinstance(problem, ModelProblem) else ""
-        _close(notes, reply=told, ended=Ended.MODEL if told else Ended.FAILED, rounds=0, now=clock())
+        # A refusal says why by itself; of anything else the log says more than is for people here.
+        told = problem.sentence if isinstance(problem, MemoryProblem) else ""
+        ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
+        _close(notes, reply=told, ended=ended, rounds=0, now=clock())
         raise
 
 

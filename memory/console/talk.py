@@ -89,9 +89,15 @@ def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnSh
     intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
     return TurnShown(
         turn.place, turn.at, turn.ended == ConversationTurn.Ended.WORKING, _text(turn.message), _text(turn.reply),
-        intent, turn.model, turn.rounds, ENDINGS.get(turn.ended, ""), [_call(call, known) for call in turn.tool_log],
+        intent, turn.model, turn.rounds, _ending(turn), [_call(call, known) for call in turn.tool_log],
         study_told(turn.study) if turn.study else None,
     )  # fmt: skip
+
+
+def _ending(turn: ConversationTurn) -> str:
+    # What was refused has its reason for a reply.
+    refused = turn.ended == ConversationTurn.Ended.FAILED and turn.reply
+    return "" if refused else ENDINGS.get(turn.ended, "")
 
 
 def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallShown:

@@ -124,6 +124,16 @@ def items_of(caller: Caller) -> tuple[float, ...]:
     return tuple(found.get(name, 0.0) for name in ("accepted", "refused"))
 
 
+def test_a_text_that_is_not_taken_on_is_answered_with_the_reason(op: Client, model: Model, settings: Any) -> None:
+    settings.MEMSTATE_STUDY_MOST_OPEN = 1
+    long = "The roof of the house was painted grey in May. " * 300
+    for _time in range(2):
+        say(op, long, intent="ingest")
+    told = text_of(op.get(f"/assistant/{Conversation.objects.latest('created_at').pk}/"))
+    assert "which is as many as this store takes on at once" in told
+    assert "Something went wrong" not in told
+
+
 def digest_of(op: Client, page: str) -> str:
     """What the page of an undo says of what is looked at."""
     found = re.search(r'name="digest" value="([0-9a-f]+)"', op.get(f"{page}undo/").content.decode())
