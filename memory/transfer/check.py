@@ -22,6 +22,7 @@ from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOUR
 from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
 from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
 from memory.transfer.members import line_models
+from memory.transfer.numbers import NumbersSeen
 from memory.transfer.policies import Newest, policies_brought, policies_check, versions_check
 from memory.transfer.report import SORTS, ImportReport, Progress
 from memory.transfer.shape import FORMAT, ORDER
@@ -149,8 +150,12 @@ class Checker:
         self._ended = False
         self._owed: dict[str, _Owed] = {}
         self.lines = 0
-        # The greatest number of each sort of row whose number counts.
-        self.numbers = {"link": 0, "summary": 0, "access": 0}
+        self._seen = NumbersSeen()
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The greatest number of each sort of row whose number counts, and how many lines there are."""
+        return {**self._seen.greatest, "lines": self.lines}
 
     def batch(self, batch: Lines) -> None:
         """Look at one batch. Raises ``LineProblem`` with the number of the first line that is wrong."""
@@ -162,10 +167,12 @@ class Checker:
                 raise LineProblem(f"Line {number:,}: {problem.sentence}") from problem
 
     def end(self) -> None:
-        """Raises ``LineProblem`` if the last line is not the one that says so."""
+        """Raises ``LineProblem`` if the last line is not the one that says so, ``ValueRefused`` for a number that no
+        store has."""
         if not self._ended:
             told = "The file is empty" if not self.lines else f"The file breaks off after line {self.lines:,}"
             raise LineProblem(f"{told}: the last line of an export says how many there are. Make the export again.")
+        self._seen.check(lines=self.lines)
 
     def _line(self, sort: str, line: bytes) -> None:
         if self._ended:
@@ -196,7 +203,7 @@ class Checker:
             )
         for scope in _scopes(told):
             self._scope(scope)
-        self._numbers(sort, told)
+        self._seen.add(sort, told)
         if sort == "history":
             self._history(told)
         else:
@@ -243,14 +250,6 @@ class Checker:
                 f"This lies in {scope or ROOT}, outside {self._principal.scope}, where you may write. Import an export "
                 f"of that scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
             )
-
-    def _numbers(self, sort: str, told: Any) -> None:
-        if sort in ("link", "access"):
-            self.numbers[sort] = max(self.numbers[sort], told.id)
-        elif sort == "topic":
-            for field in told.fields:
-                for summary in field.summaries:
-                    self.numbers["summary"] = max(self.numbers["summary"], summary.id)
 
 
 def _parse(sort: str, line: bytes) -> Any:

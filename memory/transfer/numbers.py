@@ -5,16 +5,21 @@ So wherever a number stands, also in the journal, adding one and the same amount
 """
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.errors import Conflict
+from memory.domain.errors import Conflict, ValueRefused
 
 # By sort of row; what refers to rows of these by number is in ``bring``.
 TABLES = {"link": "memory_link", "summary": "memory_fieldsummary", "access": "memory_accesslog"}
 _TRIES, _PAUSE = 200, 0.05
+# A store may have numbers up to here, and by so many more for each row: no store comes near, however much it has
+# written and erased. What a file says goes no further, so that what is imported leaves room, and can be imported again.
+ROOM, PER_ROW = 2**40, 2**20
 
 _LOCK = f"LOCK TABLE {', '.join(TABLES.values())} IN SHARE ROW EXCLUSIVE MODE NOWAIT"
 _LAST = """
@@ -28,13 +33,60 @@ SELECT NOT EXISTS (SELECT 1 FROM memory_topic) AND NOT EXISTS (SELECT 1 FROM mem
 """
 
 
+@dataclass(slots=True)
+class NumbersSeen:
+    """The greatest number of each sort that a file tells of: of rows, and of rows that are gone, where a journal still
+    names them. No new row may be taken for one of these."""
+
+    greatest: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TABLES, 0))
+
+    def add(self, sort: str, told: Any) -> None:
+        """Look at one line."""
+        for of, number in _numbers_told(sort, told):
+            # Whatever else stands there is no number of a row.
+            if type(number) is int:
+                self.greatest[of] = max(self.greatest[of], number)
+
+    def check(self, *, lines: int) -> None:
+        """Raise ``ValueRefused`` if a number of a file of so many lines is beyond what a store can have."""
+        for of, number in self.greatest.items():
+            if number > ROOM + PER_ROW * lines:
+                raise ValueRefused(
+                    f"The file names {of} number {number:,}, and no store comes so far; was it changed by hand?"
+                )
+
+
+def _numbers_told(sort: str, told: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the numbers that ``bring`` moves."""
+    if sort in ("link", "access"):
+        yield sort, told.id
+    elif sort == "topic":
+        yield from (("summary", summary.id) for each in told.fields for summary in each.summaries)
+    elif sort == "watermark":
+        yield "access", told.position
+    elif sort == "conversation":
+        yield from (("link", write.link_id) for write in told.writes)
+    elif sort == "audit" and isinstance(told.after, dict):
+        yield "link", told.after.get("link")
+    elif sort == "action" and isinstance(told.changes, dict):
+        changes = told.changes
+        yield "link", changes.get("link_made")
+        links = changes.get("links")
+        for of, held in (
+            ("summary", changes.get("summaries")), ("summary", changes.get("withdrawn")),
+            *(("link", side) for side in (links.values() if isinstance(links, dict) else ())),
+        ):  # fmt: skip
+            yield from ((of, number) for number in (held if isinstance(held, list) else ()))
+
+
 def numbers_reserve(most: dict[str, int], *, alone: bool) -> tuple[bool, dict[str, Any]]:
-    """Reserve the numbers up to ``most`` of each sort, and return whether the store was empty, and what has to be added
-    to the numbers of the file, by sort; beside them the last journal entry that is there. ``alone`` says that no other
-    import has reserved numbers that it has yet to use.
+    """Reserve the numbers up to ``most`` of each sort, of a file of ``most["lines"]`` lines; return whether the store
+    was empty, and what has to be added to the numbers of the file, by sort; beside them the last journal entry that is
+    there. ``alone`` says that no other import has reserved numbers that it has yet to use.
 
     Needs a transaction. Nobody writes to these tables in between, and nobody is waited for while others are held:
-    raises ``Conflict`` if the store does not come to rest for a moment within ten seconds.
+    raises ``Conflict`` if the store does not come to rest for a moment within ten seconds, or if its numbers would go
+    beyond what an import could bring anywhere else.
     """
     with connection.cursor() as cursor:
         _lock(cursor)
@@ -46,8 +98,14 @@ def numbers_reserve(most: dict[str, int], *, alone: bool) -> tuple[bool, dict[st
             sequence = cursor.fetchone()[0]
             cursor.execute(_LAST.format(table=table, sequence=sequence))
             greatest, last = cursor.fetchone()
-            # An empty table that nobody else fills has no numbers that could be mistaken for others.
-            numbers[sort] = 0 if alone and not greatest else max(greatest, last)
+            # A store with nothing in it, that nobody else fills, has no numbers that could be mistaken for others. A
+            # table that is empty by now may have had some, which journals name.
+            numbers[sort] = 0 if fresh else max(greatest, last)
+            if numbers[sort] + most.get(sort, 0) > ROOM:
+                cursor.execute(f"SELECT count(*) FROM {table}")
+                rows = cursor.fetchone()[0] + most.get("lines", 0)
+                if numbers[sort] + most.get(sort, 0) > ROOM + PER_ROW * rows:
+                    raise Conflict(f"The {sort} numbers of this store leave no room for those of the file.")
             if (end := max(last, numbers[sort] + most.get(sort, 0))) > last:
                 cursor.execute("SELECT setval(%s, %s)", [sequence, end])
         cursor.execute("SELECT coalesce(max(id), 0) FROM memory_auditevent")

@@ -92,6 +92,9 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_), "same name",
     ),
     "too great a number": (lambda all_: re.sub(rb'k","id":\d+', b'k","id":9' + b"9" * 16, all_), "of this link"),
+    "a number that no store has": (
+        lambda all_: re.sub(rb'k","id":\d+', b'k","id":%d' % 2**41, all_), r"link number 2,199,023,255,552",
+    ),
     "no journal": (lambda all_: re.sub(rb'"after":\{[^}]*\}', b'"after":null', all_), "The member after of"),
 }  # fmt: skip
 
@@ -100,7 +103,7 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 NOT_STORED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a moment as a number": (told(created_at="1700000000"), '"1700000000"'),
     "too small a number": (
-        lambda all_: re.sub(rb'"salience":[0-9.e-]+', b'"salience":1e-400', all_, count=1), "out of range",
+        lambda all_: re.sub(rb'"salience":[0-9.e-]+', b'"salience":1e-400', all_, count=1), r'"0\.0000',
     ),
     "no document": (told(document="'anna:1A"), "tsvector"),
     "no vector": (told(vector={"model": "m", "text_hash": "", "embedding": "[1,"}), "vector"),

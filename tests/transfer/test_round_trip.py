@@ -1,5 +1,6 @@
 """Out of one store and into an empty one: nothing is lost, nothing is added, and everything goes on working."""
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,15 @@ from django.db import transaction
 
 from memory import jobs
 from memory.access.principal import SYSTEM
+from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
+from memory.duplicates.merge import pair_merge, pair_undo
 from memory.forgetting.runs import run_take_back
-from memory.models import AuditEvent, ForgetAction, ForgetRun, TopicVector
+from memory.models import AuditEvent, ForgetAction, ForgetRun, Link, TopicVector
 from memory.transfer.shape import ORDER
 from tests.cast import Caller, Cast, Clock
-from tests.transfer.shop import brought, derived, emptied, exported, lines, rich, sorts
+from tests.duplicates.shop import pair_make
+from tests.transfer.shop import brought, derived, emptied, ended, exported, lines, rich, sorts
 
 pytestmark = pytest.mark.django_db
 
@@ -95,3 +99,36 @@ def test_a_part_of_a_store_is_a_store(cast: Cast, clock: Clock, tmp_path: Path) 
     brought(part, tmp_path)
     assert exported(scope="/people") == part
     assert lines(exported())[1:] == lines(part)[1:]
+
+
+def test_a_number_that_a_journal_names_is_never_given_again(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    """A merge has moved a link, and the link is gone since; taking back the merge must not move another."""
+    there = cast.agent.remember("There")
+    older = cast.agent.remember("Anna", values={"city": "Oslo"}, edges=[{"to_topic_id": there, "kind": "near"}])
+    clock.forward(minutes=1)
+    newer = cast.agent.remember("Anna", values={"job": "pilot"})
+    clock.forward(minutes=1)
+    pair = pair_make(older, newer).pk
+    pair_merge(pair, principal=SYSTEM, reason="the same", now=clock.now)
+    topics_purge([uuid.UUID(there)], principal=SYSTEM, reason="asked for", now=clock.now)
+    before = exported()
+    assert lines(before, "link") == []
+    emptied()
+    job = brought(before, tmp_path)
+    assert job.report["numbers"]["link"] >= 1
+    one, other = cast.agent.remember("One"), cast.agent.remember("Other")
+    cast.agent.ingest("extend_topic", topic_id=one, edges=[{"to_topic_id": other, "kind": "near"}])
+    made = Link.objects.get()
+    assert made.pk > job.report["numbers"]["link"]
+    pair_undo(pair, principal=SYSTEM, reason="they are two", now=clock.now)
+    made.refresh_from_db()
+    assert (str(made.source_id), str(made.target_id)) == (one, other)
+    # Nor by what is imported behind it, where the last link is gone again.
+    more = exported()
+    topics_purge([uuid.UUID(one)], principal=SYSTEM, reason="asked for", now=clock.now)
+    assert not Link.objects.exists()
+    renamed = b"".join(lines(more)).replace(one.encode(), str(uuid.uuid4()).encode())
+    renamed = renamed.replace(other.encode(), str(uuid.uuid4()).encode())
+    kept = [line for line in lines(renamed) if b'"type":"topic"' in line or b'"type":"link"' in line]
+    brought(ended([lines(more)[0], *kept]), tmp_path)
+    assert Link.objects.get().pk > made.pk
