@@ -264,7 +264,7 @@ _INSERTS: dict[str, Sequence[str]] = {
     "receipt": (_insert(shape.RECEIPT),),
     "audit": (_insert(shape.AUDIT, given={"after": _AFTERWARDS}),),
     "conversation": (
-        _insert(shape.CONVERSATION),
+        _insert(shape.CONVERSATION, given={"identity": "''"}),
         _insert_listed(shape.TURN, "told", given={"conversation_id": _OF_LINE}),
         _insert_listed(shape.WRITE, "writes", where=TOPIC_NEW, given={
             "conversation_id": _OF_LINE, "link_id": "x.link_id + %(link)s",

@@ -6,7 +6,7 @@ reason, in ``LEFT_OUT``.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from django.db import connection, models
@@ -31,6 +31,7 @@ LEFT_OUT = {
     "Rekeying": "work of this installation; where a half-life is not the policy's, it begins anew",
     "WakeUp": "calls to the worker of this installation",
     "WorkerHeartbeat": "the pulse of this worker",
+    "DuplicateLook": "stands as ``looked`` with its topic; one that waits is looked at anew",
     "TopicDocument": "made anew from the text, but for what was merged into another topic",
     "Lexeme": "counted anew",
     "CorpusTotals": "counted anew",
@@ -65,10 +66,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one table as objects of JSON, without the columns that go without saying."""
+    """Rows of one table as objects of JSON. ``without`` names the columns that are left out, each with the reason."""
 
     model: type[models.Model]
-    without: tuple[str, ...] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -79,14 +80,14 @@ class Rows:
     def columns(self) -> tuple[Column, ...]:
         """The columns, in the order of the model."""
         found = []
-        for field in self.model._meta.concrete_fields:
-            if field.name in self.without or field.attname in self.without:
+        for own in self.model._meta.concrete_fields:
+            if own.name in self.without:
                 continue
-            is_scope = field.related_model is tables.Scope
-            sort = "text" if is_scope else field.rel_db_type(connection) or ""
-            if not (field.is_relation or field.primary_key):
-                sort = field.db_type(connection) or ""
-            found.append(Column(field.name if is_scope else field.attname, str(field.column), sort, field))
+            is_scope = own.related_model is tables.Scope
+            sort = "text" if is_scope else own.rel_db_type(connection) or ""
+            if not (own.is_relation or own.primary_key):
+                sort = own.db_type(connection) or ""
+            found.append(Column(own.name if is_scope else own.attname, str(own.column), sort, own))
         return tuple(found)
 
     def told_sql(self, row: str) -> str:
@@ -116,31 +117,43 @@ class Rows:
         return ", ".join(f'"{name}"' for name in values), ", ".join(values.values())
 
 
-POLICY_VERSION = Rows(tables.PolicyVersion, ("id", "scope"))
-TOPIC = Rows(tables.Topic, ("merged_into",))
-# What repeats the topic's is left out.
-VITALITY = Rows(tables.Vitality, ("topic", "scope", "kind", "created_at", "rung"))
-EDIT = Rows(tables.TopicEdit, ("id", "topic"))
-FIELD = Rows(tables.Field, ("topic",))
-# References may point ahead, and stand in lines of their own.
-REVISION = Rows(tables.Revision, ("field", "ref_topic"))
-SUMMARY = Rows(tables.FieldSummary, ("field",))
-VECTOR = Rows(tables.TopicVector, ("topic", "scope", "live"))
+# Numbers that nothing refers to are given anew, in the order of the old ones.
+_ANEW = "given anew, in the order of the old ones; nothing refers to it"
+_HOLDER = "that of the object around it"
+_REPEATED = "repeats the topic's"
+_APART = "stands in a line of its own, as it may point ahead"
+
+POLICY_VERSION = Rows(tables.PolicyVersion, {"id": _ANEW, "scope": _HOLDER})
+TOPIC = Rows(tables.Topic, {"merged_into": _APART})
+VITALITY = Rows(
+    tables.Vitality,
+    {"topic": _HOLDER, "scope": _REPEATED, "kind": _REPEATED, "created_at": _REPEATED, "rung": _REPEATED},
+)
+EDIT = Rows(tables.TopicEdit, {"id": _ANEW, "topic": _HOLDER})
+FIELD = Rows(tables.Field, {"topic": _HOLDER})
+REVISION = Rows(tables.Revision, {"field": _HOLDER, "ref_topic": _APART})
+SUMMARY = Rows(tables.FieldSummary, {"field": _HOLDER})
+VECTOR = Rows(tables.TopicVector, {"topic": _HOLDER, "scope": _REPEATED, "live": _REPEATED})
 # Of what was merged into another topic alone.
-MENTION = Rows(tables.TopicMention, ("topic", "scope"))
+MENTION = Rows(tables.TopicMention, {"topic": _HOLDER, "scope": _REPEATED})
 LINK = Rows(tables.Link)
 RUN = Rows(tables.ForgetRun)
-# Numbers that nothing refers to are given anew, in the order of the old ones.
-ACTION = Rows(tables.ForgetAction, ("id",))
+ACTION = Rows(tables.ForgetAction, {"id": _ANEW})
 PAIR = Rows(tables.DuplicatePair)
 ACCESS = Rows(tables.AccessLog)
-SHADOW = Rows(tables.ShadowHit, ("id",))
-WATERMARK = Rows(tables.Watermark, ("id",))
+SHADOW = Rows(tables.ShadowHit, {"id": _ANEW})
+WATERMARK = Rows(tables.Watermark, {"id": _ANEW})
 RECEIPT = Rows(tables.ErasureReceipt)
-AUDIT = Rows(tables.AuditEvent, ("id",))
-CONVERSATION = Rows(tables.Conversation)
-TURN = Rows(tables.ConversationTurn, ("id", "conversation", "study"))
-WRITE = Rows(tables.ConversationWrite, ("id", "conversation"))
+AUDIT = Rows(tables.AuditEvent, {"id": _ANEW})
+# The first account or key of another installation is somebody else.
+CONVERSATION = Rows(
+    tables.Conversation, {"identity": "an account or a key of this installation; elsewhere nobody goes on with it"}
+)
+TURN = Rows(
+    tables.ConversationTurn,
+    {"id": _ANEW, "conversation": _HOLDER, "study": "a job, which is work of this installation"},
+)
+WRITE = Rows(tables.ConversationWrite, {"id": _ANEW, "conversation": _HOLDER})
 
 # Every sort of line but the first and the last, in the order of the file: what refers comes after what it refers to.
 ORDER = (

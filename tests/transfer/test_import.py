@@ -11,12 +11,13 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.access.principal import SYSTEM, Principal
+from memory.assistant.conversations import conversation_get, conversation_led
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
 from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.duplicates.merge import pair_merge
 from memory.forgetting.runs import run_take_back
-from memory.models import AuditEvent, ForgetRun, ImportJob, Link, PolicyVersion, Topic
+from memory.models import AuditEvent, Conversation, ForgetRun, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
 from memory.transfer.check import import_check
@@ -313,3 +314,19 @@ def test_what_stands_in_another_topic_by_now_is_left_out(cast: Cast, clock: Cloc
     report = import_check(path, principal=SYSTEM, now=clock.now)
     assert brought(twice, tmp_path).counts == report.sorts
     assert exported() == second
+
+
+def test_a_conversation_is_nobodys_after_a_move(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    """The first account there is another person here; operators read it, and nobody goes on with it."""
+    made = Conversation.objects.create(
+        id=uuid.uuid4(), scope="/", actor="key:agent", identity="user:1", created_at=clock.now, moved_at=clock.now
+    )
+    content = exported()
+    assert b"user:1" not in content
+    emptied()
+    brought(content, tmp_path)
+    assert exported() == content
+    first = Principal("user:1", "somebody else", "agent", "/")
+    with pytest.raises(NotVisible):
+        conversation_led(made.pk, principal=first)
+    assert conversation_get(made.pk, principal=SYSTEM).actor == "key:agent"
