@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from memory import jobs
 from memory.access.principal import SYSTEM
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
+from memory.demo.load import story_load
+from memory.demo.story import story_build
 from memory.duplicates.merge import pair_merge, pair_undo
 from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Link, TopicVector
@@ -132,3 +135,13 @@ def test_a_number_that_a_journal_names_is_never_given_again(cast: Cast, clock: C
     kept = [line for line in lines(renamed) if b'"type":"topic"' in line or b'"type":"link"' in line]
     brought(ended([lines(more)[0], *kept]), tmp_path)
     assert Link.objects.get().pk > made.pk
+
+
+def test_the_demo_comes_back_byte_for_byte(db: None, tmp_path: Path) -> None:
+    now = timezone.now()
+    story_load(story_build(now=now, topics=250), now=now, progress=lambda _done: None)
+    before = exported()
+    assert sorts(before) >= {"policy", "topic", "link", "run", "action", "pair", "access", "audit", "conversation"}
+    emptied()
+    brought(before, tmp_path)
+    assert exported() == before
