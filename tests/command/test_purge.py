@@ -257,7 +257,8 @@ def test_every_table_is_handled_or_named_with_a_reason() -> None:
 SEARCHED = {
     "memory_accesslog", "memory_auditevent", "memory_forgetrun", "memory_forgetlisting", "memory_idempotencyrecord",
     "memory_conversation", "memory_conversationturn", "memory_studyjob",
-    "memory_policyversion", "memory_rekeying", "memory_extractionjob", "memory_importjob", "django_admin_log", "django_session",
+    "memory_policyversion", "memory_rekeying", "memory_extractionjob", "memory_importjob",
+    "django_admin_log", "django_session",
     "django_q_task", "django_q_ormq", "axes_accessattempt", "axes_accesslog", "axes_accessfailurelog",
     "auth_user_groups", "auth_user_user_permissions", "auth_group_permissions",
 }  # fmt: skip
