@@ -27,7 +27,7 @@ from memory.transfer.policies import Newest, policies_brought, policies_check, v
 from memory.transfer.report import SORTS, ImportReport, Progress
 from memory.transfer.shape import FORMAT, ORDER
 from memory.transfer.sources import SOURCES, Source
-from memory.transfer.trial import lines_try, trial_clear
+from memory.transfer.trial import Trial
 
 # Lines that lie in no scope.
 OF_THE_STORE = ("watermark", "receipt")
@@ -94,11 +94,12 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
     # One connection, as the lines wait in a table of its own; without a transaction, which would hold back vacuum.
     with path.open("rb") as file, connection.cursor() as cursor:
         stage_clear(cursor)
+        trial = Trial(cursor)
         try:
             for batch in lines_batches(file):
                 checker.batch(batch)
                 if batch.sort in ORDER:
-                    _stage(cursor, batch, ground)
+                    _stage(cursor, batch, ground, trial)
                     if batch.sort == "policy":
                         policies += policies_brought(cursor)
                     for why, count in lines_counted(cursor).items():
@@ -111,29 +112,31 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
             report.problems.append(problem.sentence)
         finally:
             stage_clear(cursor)
-            trial_clear(cursor)
+            trial.clear()
     report.lines, report.numbers = checker.lines, checker.numbers
     return report
 
 
-def _stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
+def _stage(cursor: CursorWrapper, batch: Lines, ground: Ground, trial: Trial) -> None:
     """Lay out a batch, mark what of it is not brought, and try the rest. Raises ``LineProblem`` with the number of the
     first line that the database would not store."""
-    problem = _tried(cursor, batch, ground)
+    problem = _tried(cursor, batch, ground, trial)
     if problem is None:
         return
     for number, line in enumerate(batch.lines, start=batch.first):
-        if (alone := _tried(cursor, Lines(batch.sort, [line], number, batch.offset), ground)) is not None:
+        own = Lines(batch.sort, [line], number, batch.offset)
+        if (alone := _tried(cursor, own, ground, trial)) is not None:
             raise LineProblem(f"Line {number:,} cannot be stored: {alone}.")
     last = batch.first + len(batch.lines) - 1
     raise LineProblem(f"Lines {batch.first:,} to {last:,} cannot be stored together: {problem}.")
 
 
-def _tried(cursor: CursorWrapper, batch: Lines, ground: Ground) -> str | None:
+def _tried(cursor: CursorWrapper, batch: Lines, ground: Ground, trial: Trial) -> str | None:
+    trial.prepare(batch.sort)
     try:
         with transaction.atomic():
             lines_stage(cursor, batch, ground)
-            lines_try(cursor, batch.sort, ground)
+            trial.lines(batch.sort, ground)
     except (DataError, IntegrityError, ProgrammingError) as problem:
         # The last is what some types say to what they cannot read.
         said = str(problem).splitlines()[0].replace("transfer_try_", "").rstrip(".")

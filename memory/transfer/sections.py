@@ -95,7 +95,8 @@ class Section:
         return (
             f"SELECT r.line, r.rows, {', '.join(key)} FROM ("
             f"SELECT r.*, {size} - octet_length(r.line) AS before, count(*) OVER () AS rows FROM ("
-            f"SELECT {told} AS line, {named} FROM ({self.rows_page_sql(where, after=after)}) r) r) r "
+            # Without the last words, each line would be made three times.
+            f"SELECT {told} AS line, {named} FROM ({self.rows_page_sql(where, after=after)}) r OFFSET 0) r) r "
             f"WHERE r.before < %(bytes)s ORDER BY {', '.join(key)}"
         )
 
