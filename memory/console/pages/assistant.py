@@ -168,8 +168,9 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     """Show what of a conversation would be taken back and what not and why; then do exactly that, or show what it would
     be by now. Eleven queries to look, and those of ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
-    form, refusal, status = TakeBackForm(request.POST if request.method == "POST" else None), "", 200
-    if request.method == "POST" and form.is_valid():
+    form, refusal = TakeBackForm(request.POST if request.method == "POST" else None), ""
+    status = 422 if request.method == "POST" else 200
+    if form.is_valid():
         try:
             undone = conversation_undo(
                 conversation_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now(),
@@ -181,8 +182,6 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
             _taken_back_tell(request, undone)
             jobs.upkeep_nudge()
             return go(request, "console:conversation", conversation_id)
-    elif request.method == "POST":
-        status = 422
     look = conversation_undo_look(conversation_id, principal=request.principal, now=timezone.now())
     context = {
         "conversation": found, "name": _name(found), "form": form, "look": look, "refusal": refusal,
