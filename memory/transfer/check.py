@@ -24,7 +24,7 @@ from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clea
 from memory.transfer.members import line_models
 from memory.transfer.numbers import NumbersSeen
 from memory.transfer.policies import Newest, policies_brought, policies_check, versions_check
-from memory.transfer.report import SORTS, ImportReport, Progress
+from memory.transfer.report import BROUGHT, SORTS, ImportReport, Progress
 from memory.transfer.shape import FORMAT, ORDER
 from memory.transfer.sources import SOURCES, Source
 from memory.transfer.trial import Trial
@@ -35,6 +35,7 @@ _BLOCK = 1024 * 1024
 # So much of what the database says stands in a sentence.
 _SAID = 200
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_PAUSES = "Scheduled runs begin anew with the policies that come: one that was paused there is not paused here."
 _SENTENCES = {
     "missing": "is missing",
     "string_pattern_mismatch": "is not as the database writes it",
@@ -114,6 +115,8 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
             stage_clear(cursor)
             trial.clear()
     report.lines, report.numbers = checker.lines, checker.numbers
+    if report.sorts.get("policy", {}).get(BROUGHT):
+        report.losses.append(_PAUSES)
     return report
 
 

@@ -25,10 +25,11 @@ CREATE TEMPORARY TABLE IF NOT EXISTS transfer_erased (id text PRIMARY KEY);
 TRUNCATE transfer_line, transfer_erased;
 """
 _DROP = "DROP TABLE IF EXISTS pg_temp.transfer_line, pg_temp.transfer_found, pg_temp.transfer_erased"
-# What a purge has erased here. The receipts that this import has brought tell of the store that the file is from.
-_ERASED = """
-INSERT INTO transfer_erased
-SELECT DISTINCT x FROM memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) x
+# The ids ``e.id`` of topics that purges have erased here.
+ERASED = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
+# The receipts that this import has brought tell of the store that the file is from.
+_ERASED = f"""
+INSERT INTO transfer_erased SELECT DISTINCT e.id FROM {ERASED}
 WHERE r.number NOT BETWEEN %(receipt_first)s AND %(receipt_last)s
 """
 _COUNTS = "SELECT coalesce(why, %(brought)s), count(*) FROM transfer_line GROUP BY 1"

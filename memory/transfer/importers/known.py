@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 
 from memory.ingest.items import IngestItem
+from memory.transfer.marks import ERASED
 
 Ids = set[uuid.UUID]
 
 _THERE = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
-_ERASED = """
-SELECT DISTINCT e.id::uuid FROM memory_erasurereceipt r, jsonb_array_elements_text(r.topic_ids) AS e (id)
-WHERE e.id = ANY(%s)
-"""
+_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED} WHERE e.id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:
