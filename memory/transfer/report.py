@@ -69,13 +69,22 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
 def counts_words(counts: dict[str, dict[str, int]]) -> list[str]:
     """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."."""
     told = []
-    # Sorts in the order of the file, and what is brought before what is not.
-    for sort in sorted(counts, key=[*SORTS, *counts].index):
-        for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index):
-            times = counts[sort][why]
-            noun = SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
-            told.append(f"{times:,} {noun}: {REASONS.get(why, why)}.")
+    for sort, reasons in counts_sorted(counts):
+        told += [f"{times:,} {noun_of(sort, times)}: {REASONS.get(why, why)}." for why, times in reasons.items()]
     return told
+
+
+def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str, int]]]:
+    """Return the counts with sorts in the order of the file, and what is brought before what is not."""
+    return [
+        (sort, {why: counts[sort][why] for why in sorted(counts[sort], key=[*REASONS, *counts[sort]].index)})
+        for sort in sorted(counts, key=[*SORTS, *counts].index)
+    ]
+
+
+def noun_of(sort: str, times: int) -> str:
+    """Return what so many of a sort of line are called."""
+    return SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
 
 
 # What a sort of line is called, once and several times.

@@ -38,7 +38,7 @@ from memory.transfer.importing import (
     imports_count,
     imports_list,
 )
-from memory.transfer.report import BROUGHT, REASONS, SORTS, THERE, ImportReport
+from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
 from memory.transfer.shape import FORMAT
 from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
@@ -299,13 +299,10 @@ def _again(job: ImportJob) -> bool:
 def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     """Return a row for each sort of line, with what is brought, what is there and what is left out and why."""
     rows = []
-    order = list(SORTS)
-    for sort, counts in sorted(
-        sorts.items(), key=lambda each: order.index(each[0]) if each[0] in SORTS else len(order)
-    ):
+    for sort, counts in counts_sorted(sorts):
         left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
         rows.append({
-            "noun": SORTS.get(sort, (sort, f"{sort}s"))[1], "brought": counts.get(BROUGHT, 0),
+            "noun": noun_of(sort, 2), "brought": counts.get(BROUGHT, 0),
             "there": counts.get(THERE, 0), "left": sum(left.values()),
             "why": [REASONS.get(why, why).removeprefix("left out, ") for why in left],
         })  # fmt: skip
@@ -318,7 +315,7 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
         return None
     sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")
     count = report.sorts[sort][BROUGHT]
-    return {"count": count, "noun": SORTS.get(sort, (sort, f"{sort}s"))[count != 1]}
+    return {"count": count, "noun": noun_of(sort, count)}
 
 
 def _worker(job: ImportJob) -> str | None:
