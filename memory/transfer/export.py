@@ -81,7 +81,7 @@ def export_size(*, principal: Principal, scope: str | None = None, vectors: bool
     with connection.cursor() as cursor:
         for section, count in _counted(cursor, where, vectors=vectors):
             rows = section_lines(cursor, section, wanted=_wanted(where), scoped=where != ROOT, place=None)
-            sample = [len(line) for line in itertools.islice(rows, SAMPLE)] if count else [0]
+            sample = [len(line) for line in itertools.islice(rows, SAMPLE)]
             lines, size = lines + count, size + count * sum(sample) / max(1, len(sample))
     return lines, round(size)
 

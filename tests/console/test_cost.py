@@ -65,10 +65,11 @@ def answering() -> list[Address]:
 
 @pytest.mark.django_db
 def test_no_page_asks_more_of_a_larger_store(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Exports ask once per so many rows, and it is meant that this grows.
+    # Exports ask once per so many rows and bytes, and it is meant that this grows.
     monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 100_000)
     monkeypatch.setattr("memory.transfer.sections.TOPICS", 100_000)
     monkeypatch.setattr("memory.transfer.sections.PAGE", 100_000)
+    monkeypatch.setattr("memory.transfer.sections.PAGE_BYTES", 2**30)
     few, many = measured(operator, FEW), measured(operator, MANY)
     print("\n".join(f"{name:24} {len(few[name]):3} {len(many[name]):3}" for name in few))
     grown = [

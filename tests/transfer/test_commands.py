@@ -36,6 +36,7 @@ def test_an_export_goes_on_behind_any_line_that_it_has_written(
     # Pages that end in the middle of everything.
     monkeypatch.setattr(sections_room, "PAGE", 7)
     monkeypatch.setattr(sections_room, "TOPICS", 5)
+    monkeypatch.setattr(sections_room, "PAGE_BYTES", 30_000)
     whole = exported()
     kept = lines(whole)
     # Behind the first and the last line of every sort, some in between, and a line that is not whole.
@@ -45,6 +46,7 @@ def test_an_export_goes_on_behind_any_line_that_it_has_written(
         offset, place = part_read(io.BytesIO(begun), scope="/", vectors=False)
         assert begun[:offset] + b"".join(store_export(principal=SYSTEM, after=place)) == whole, end
     histories = len(lines(whole, "history"))
+    assert histories > 3
     assert export_count(principal=SYSTEM) == len(kept) - histories
 
 
