@@ -140,10 +140,10 @@ def conversation_undo(
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         turns_hold(conversation_id, now=now)
-        if digest is not None:
-            _lock(cursor, conversation_id)
-            if _looked(conversation).digest != digest:
-                raise LookDrifted(DRIFTED)
+        # Topics before studies, as the worker locks them when it stores a step.
+        _lock(cursor, conversation_id)
+        if digest is not None and _looked(conversation).digest != digest:
+            raise LookDrifted(DRIFTED)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _merges_undo(cursor, writes, principal=principal, reason=told, now=now)
