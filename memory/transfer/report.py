@@ -66,11 +66,13 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
             own[why] = own.get(why, 0) + times
 
 
-def counts_words(counts: dict[str, dict[str, int]]) -> list[str]:
-    """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."."""
+def counts_words(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
+    """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."; of what a
+    check has counted and nobody has ``done``, what would be brought."""
+    words = REASONS if done else REASONS | {BROUGHT: "would be brought"}
     told = []
     for sort, reasons in counts_sorted(counts):
-        told += [f"{times:,} {noun_of(sort, times)}: {REASONS.get(why, why)}." for why, times in reasons.items()]
+        told += [f"{times:,} {noun_of(sort, times)}: {words.get(why, why)}." for why, times in reasons.items()]
     return told
 
 

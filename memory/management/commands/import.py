@@ -97,7 +97,7 @@ class Command(BaseCommand):
             report = import_check(
                 path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar)
             )  # fmt: skip
-        for sentence in counts_words(report.sorts):
+        for sentence in counts_words(report.sorts, done=False):
             self.stdout.write(sentence)
         self._losses(report)
         if report.problems:
@@ -118,7 +118,7 @@ class Command(BaseCommand):
         return job
 
     def _told(self, job: ImportJob) -> None:
-        for sentence in counts_words(job.counts):
+        for sentence in counts_words(job.counts, done=True):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
             raise CommandError(job.failure or f"The import was {job.get_status_display().lower()}.")
