@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.access.principal import Principal
+from memory.access.principal import SYSTEM, Principal
 from memory.assistant.conversations import conversation_get
 from memory.assistant.turns import turn_at_work, turns_hold
 from memory.assistant.undoable import (
@@ -113,12 +113,13 @@ class LookDrifted(Conflict):
 
 
 def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ConversationUndone:
-    """Return what an undo would take back now, and what not and why. Nothing is changed. At most ten queries.
+    """Return what an undo would take back now, and what not and why. Nothing is changed. At most ten queries;
+    with several merges they are tried and rolled back, some thirty each, with what they touch locked meanwhile.
 
     Raises ``NotVisible`` as ``conversation_get`` does.
     """
     conversation = conversation_get(conversation_id, principal=principal)
-    return _looked(conversation, at_work=turn_at_work(conversation, now=now))
+    return _looked(conversation, now=now, at_work=turn_at_work(conversation, now=now))
 
 
 def conversation_undo(
@@ -142,16 +143,11 @@ def conversation_undo(
         turns_hold(conversation_id, now=now)
         # Topics before studies, as the worker locks them when it stores a step.
         _lock(cursor, conversation_id)
-        if digest is not None and _looked(conversation).digest != digest:
+        if digest is not None and _looked(conversation, now=now).digest != digest:
             raise LookDrifted(DRIFTED)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
-        found = _merges_undo(cursor, writes, principal=principal, reason=told, now=now)
-        if found.steps:
-            # Topics that were merged stand by themselves again.
-            writes = writes_read(cursor, conversation_id)
-        rest = rest_judge(cursor, conversation, writes, parted=(), joined=found.joined)
-        found = Undoable(found.steps + rest.steps, found.left + rest.left, found.settled + rest.settled)
+        found = _taken_apart(cursor, conversation, writes, principal=principal, reason=told, now=now)
         run = _topics_release(found, principal=principal, reason=told, now=now)
         _links_remove(cursor, conversation_id, found, principal=principal, reason=told, now=now)
         _values_restore(found, prepared, told, principal=principal, now=now)
@@ -165,8 +161,14 @@ def conversation_undo(
         return undone
 
 
-def _looked(conversation: Conversation, *, at_work: bool = False) -> ConversationUndone:
+def _looked(conversation: Conversation, *, now: dt.datetime, at_work: bool = False) -> ConversationUndone:
     found = undoable(conversation)
+    if len(list(found.of("merge"))) > 1:
+        # Whether a merge can be taken apart may hang on one above it: so all are tried, and nothing of that stays.
+        with transaction.atomic(), connection.cursor() as cursor:
+            writes = _lock(cursor, conversation.pk)
+            found = _taken_apart(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
+            transaction.set_rollback(True)
     return ConversationUndone(
         [step.part for step in found.steps], [part for part, _rows in found.left],
         cancelled=len(_at_work(conversation)), at_work=at_work,
@@ -198,6 +200,19 @@ def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
     for statement in _LOCKS:
         cursor.execute(statement, wanted)
     return writes_read(cursor, conversation_id)
+
+
+def _taken_apart(
+    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, principal: Principal, reason: str,
+    now: dt.datetime,
+) -> Undoable:  # fmt: skip
+    """Take merges apart, and return that with what is to be done about everything else afterwards."""
+    found = _merges_undo(cursor, writes, principal=principal, reason=reason, now=now)
+    if found.steps:
+        # Topics that were merged stand by themselves again.
+        writes = writes_read(cursor, conversation.pk)
+    rest = rest_judge(cursor, conversation, writes, parted=(), joined=found.joined)
+    return Undoable(found.steps + rest.steps, found.left + rest.left, found.settled + rest.settled)
 
 
 def _merges_undo(

@@ -186,8 +186,8 @@ def undoable(conversation: Conversation) -> Undoable:
 def merges_judge(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
     """Return which merges can be taken apart, the last one first. At most three queries, none without a merge.
 
-    A merge below one that goes first is as it was left once that is gone, unless somebody wrote in between; then the
-    undo itself leaves it and tells.
+    A merge below one that goes first is taken to be as it was left once that is gone. Whether it is shows when that is
+    done, or tried.
     """
     found = Undoable()
     by_run: dict[uuid.UUID, list[Write]] = {}

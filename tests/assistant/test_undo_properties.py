@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.domain.errors import MemoryProblem
@@ -128,8 +128,17 @@ def others(step: tuple[Any, ...], agent: Caller, operator: Caller, ids: list[str
         operator.post(f"/v1/topics/{topic}/archive")
 
 
+# Merges one above the other, of which an upper one has to stay.
+STACKED = [
+    ("new", 3, "city", "a cat"), ("link", 2, 4, None), ("extend", 1, "pet", "a cat"), ("version", 3, "city", ""),
+    ("new", 2, "job", "a cat"), ("merge", 0, 2, None), ("merge", 3, 3, None), ("new", 3, "job", "Oslo"),
+    ("merge", 2, 2, None), ("merge", 4, 0, None), ("merge", 2, 1, None), ("extend", 3, "job", ""),
+]  # fmt: skip
+
+
 @pytest.mark.django_db
 @given(steps=talk_steps, before=other_steps)
+@example(steps=STACKED, before=[("ask", 1, "pet", "")])
 @examples(10)
 def test_undo_restores_what_was_there_before(cast: Cast, monkeypatch: Any, steps: Any, before: Any) -> None:
     with transaction.atomic(), monkeypatch.context() as patch:
