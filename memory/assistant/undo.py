@@ -11,7 +11,7 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -20,13 +20,13 @@ from memory.access.principal import SYSTEM, Principal
 from memory.assistant.conversations import conversation_get
 from memory.assistant.turns import turn_at_work, turns_hold
 from memory.assistant.undoable import (
+    AGAIN,
     Part,
     Step,
     Undoable,
     Write,
-    merges_judge,
+    merges_of,
     rest_judge,
-    undoable,
     writes_read,
 )
 from memory.domain.errors import Conflict, MemoryProblem
@@ -113,8 +113,8 @@ class LookDrifted(Conflict):
 
 
 def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ConversationUndone:
-    """Return what an undo would take back now, and what not and why. Nothing is changed. At most ten queries;
-    with several merges they are tried and rolled back, some thirty each, with what they touch locked meanwhile.
+    """Return what an undo would take back now, and what not and why. Nothing is changed. At most twelve queries;
+    merges are tried and rolled back, some thirty each, with what they touch locked meanwhile.
 
     Raises ``NotVisible`` as ``conversation_get`` does.
     """
@@ -137,7 +137,7 @@ def conversation_undo(
     conversation = conversation_get(conversation_id, principal=principal)
     told = "undo of a conversation" + (f": {reason}" if reason else "")
     # Embedded before anything is locked; what somebody changes in between is embedded again.
-    items = [_item(step, told) for step in undoable(conversation).steps if step.former]
+    items = [_item(step, told) for step in _undoable(conversation, now=now).steps if step.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         turns_hold(conversation_id, now=now)
@@ -162,17 +162,23 @@ def conversation_undo(
 
 
 def _looked(conversation: Conversation, *, now: dt.datetime, at_work: bool = False) -> ConversationUndone:
-    found = undoable(conversation)
-    if len(list(found.of("merge"))) > 1:
-        # Whether a merge can be taken apart may hang on one above it: so all are tried, and nothing of that stays.
-        with transaction.atomic(), connection.cursor() as cursor:
-            writes = _lock(cursor, conversation.pk)
-            found = _taken_apart(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
-            transaction.set_rollback(True)
+    found = _undoable(conversation, now=now)
     return ConversationUndone(
         [step.part for step in found.steps], [part for part, _rows in found.left],
         cancelled=len(_at_work(conversation)), at_work=at_work,
     )  # fmt: skip
+
+
+def _undoable(conversation: Conversation, *, now: dt.datetime) -> Undoable:
+    """Return what an undo would do now. What merges have moved shows where they are taken apart, and whether one can
+    be may hang on one above it: so all are tried, and nothing of that stays."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        writes = writes_read(cursor, conversation.pk)
+        if merges_of(cursor, writes).steps:
+            writes = _lock(cursor, conversation.pk)
+        found = _taken_apart(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
+        transaction.set_rollback(True)
+    return found
 
 
 def _at_work(conversation: Conversation) -> list[uuid.UUID]:
@@ -211,7 +217,7 @@ def _taken_apart(
     if found.steps:
         # Topics that were merged stand by themselves again.
         writes = writes_read(cursor, conversation.pk)
-    rest = rest_judge(cursor, conversation, writes, parted=(), joined=found.joined)
+    rest = rest_judge(cursor, conversation, writes, joined=found.joined)
     return Undoable(found.steps + rest.steps, found.left + rest.left, found.settled + rest.settled)
 
 
@@ -219,7 +225,7 @@ def _merges_undo(
     cursor: CursorWrapper, writes: Sequence[Write], *, principal: Principal, reason: str, now: dt.datetime
 ) -> Undoable:
     """Take merges apart, the last one first. What is in the way of one is told, and the others go on."""
-    found = merges_judge(cursor, writes)
+    found = merges_of(cursor, writes)
     done = []
     for step in found.steps:
         assert step.run_id is not None
@@ -229,7 +235,8 @@ def _merges_undo(
         except Conflict as problem:
             why = problem.sentence
         if why:
-            found.left.append((_left(step.part, why), step.writes))
+            part = replace(step.part, told=step.part.told.removesuffix(AGAIN), why=why)
+            found.left.append((part, step.writes))
             found.joined.update(step.topics)
         else:
             done.append(step)

@@ -1,8 +1,8 @@
 """What an undo of a conversation would take back, and what it would leave and why. Nothing here changes anything.
 
 The same judgement serves the page that asks for a yes, the dry run of the API, and the undo itself, which judges again
-what it has locked. Its merges are judged before everything else: what they have moved counts as its own writing, so
-that the rest is judged alike whether they are taken apart yet or not.
+what it has locked. The rest is judged with merges taken apart, since they move links and fields: what they have moved
+counts as the conversation's own writing.
 """
 
 import datetime as dt
@@ -11,17 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.cutting import line_cut
-from memory.forgetting.parting import merge_hindrances
 from memory.models import Conversation, ConversationWrite, ForgetRun
 
 What = Literal["topic", "value", "field", "link", "merge"]
 
 # So much of a value is told in a sentence.
 MOST_VALUE = 80
+
+# What becomes of a merge that is taken apart.
+AGAIN = "; two topics again"
 
 _WRITES = """
 SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title, s.path,
@@ -173,59 +174,36 @@ def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write
     return [Write(*row) for row in cursor.fetchall()]
 
 
-def undoable(conversation: Conversation) -> Undoable:
-    """Return what an undo would do now. At most seven queries, however much was written."""
-    with connection.cursor() as cursor:
-        writes = writes_read(cursor, conversation.pk)
-        merges = merges_judge(cursor, writes)
-        parted = {topic_id for step in merges.of("merge") for topic_id in step.topics}
-        rest = rest_judge(cursor, conversation, writes, parted=parted, joined=merges.joined)
-    return Undoable(merges.steps + rest.steps, merges.left + rest.left, merges.settled + rest.settled)
-
-
-def merges_judge(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
-    """Return which merges can be taken apart, the last one first. At most three queries, none without a merge.
-
-    A merge below one that goes first is taken to be as it was left once that is gone. Whether it is shows when that is
-    done, or tried.
-    """
+def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
+    """Return the merges that are to be taken apart, the last one first, and those that are already. One query, none
+    without a merge. Whether one can be taken apart shows when that is done: it may hang on one above it."""
     found = Undoable()
-    by_run: dict[uuid.UUID, list[Write]] = {}
+    by_run: dict[uuid.UUID, list[int]] = {}
     for write in writes:
         if write.what == Wrote.MERGED and write.run_id is not None and not write.undone:
-            by_run.setdefault(write.run_id, []).append(write)
+            by_run.setdefault(write.run_id, []).append(write.id)
     if not by_run:
         return found
     cursor.execute(_RUNS, {"runs": list(by_run)})
-    runs = cursor.fetchall()
-    hindrances = merge_hindrances(cursor, list(by_run))
-    freed: set[uuid.UUID] = set()
-    for run_id, status, topics, titles in runs:
-        rows = [write.id for write in by_run.pop(run_id)]
-        told = f"merged into “{titles[-1]}”; two topics again" if len(titles) > 1 else "two topics again"
+    for run_id, status, topics, titles in cursor.fetchall():
+        rows = by_run.pop(run_id)
         if status == ForgetRun.Status.UNDONE:
             found.settled += rows
-        elif (why := hindrances.get(run_id)) and freed.isdisjoint(topics):
-            part = Part("merge", topics[0], titles[0], f"merged into “{titles[-1]}”", why[0][1])
-            found.left.append((part, rows))
-            found.joined.update(topics)
         else:
-            freed.update(topics)
-            part = Part("merge", topics[0], titles[0], told)
+            told = f"merged into “{titles[-1]}”" if len(titles) > 1 else "merged"
+            part = Part("merge", topics[0], titles[0], told + AGAIN)
             found.steps.append(Step(part, rows, run_id=run_id, topics=tuple(topics)))
     # Of what was erased since, no action is left.
-    found.settled += [write.id for group in by_run.values() for write in group]
+    found.settled += [row for rows in by_run.values() for row in rows]
     return found
 
 
 def rest_judge(
-    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, parted: Collection[uuid.UUID],
-    joined: Collection[uuid.UUID],
-) -> Undoable:  # fmt: skip
-    """Return what is to be done about topics, values and links. Four queries at most.
+    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, joined: Collection[uuid.UUID]
+) -> Undoable:
+    """Return what is to be done about topics, values and links, once merges are taken apart. Four queries at most.
 
-    ``parted`` are topics that will not be merged any more by then. ``joined`` are those of merges that stay: what one
-    of them brought into the other is looked for there.
+    ``joined`` are the topics of merges that stay: what one of them brought into the other is looked for there.
     """
     found = Undoable()
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
@@ -244,23 +222,23 @@ def rest_judge(
         cursor.execute(_TOUCHED, wanted)
         touched = {row[0]: [words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so]
                    for row in cursor.fetchall()}  # fmt: skip
-        _topics_judge(found, made, touched, of_made, parted)
+        _topics_judge(found, made, touched, of_made)
     rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
-    _values_judge(cursor, found, rest, wanted, moved, parted)
+    _values_judge(cursor, found, rest, wanted, moved)
     _links_judge(cursor, found, rest, wanted, made)
     return found
 
 
 def _topics_judge(
     found: Undoable, made: Mapping[uuid.UUID, Write], touched: Mapping[uuid.UUID, list[str]],
-    of_made: Mapping[uuid.UUID, list[int]], parted: Collection[uuid.UUID],
+    of_made: Mapping[uuid.UUID, list[int]],
 ) -> None:  # fmt: skip
     for topic_id, write in made.items():
         rows = of_made[topic_id]
         if write.released:
             # Whether by this undo or by somebody else: it is where it would be put.
             found.settled += rows
-        elif write.merged and topic_id not in parted:
+        elif write.merged:
             found.left.append((Part("topic", topic_id, write.title, "made", "It is merged into another topic."), rows))
         elif write.pinned:
             why = "It is pinned, so somebody wants to keep it."
@@ -273,7 +251,7 @@ def _topics_judge(
 
 def _values_judge(
     cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any],
-    moved: Collection[uuid.UUID], parted: Collection[uuid.UUID],
+    moved: Collection[uuid.UUID],
 ) -> None:  # fmt: skip
     by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
     if not by_revision:
@@ -290,7 +268,7 @@ def _values_judge(
             # It says that already, or it goes with the topic that it was merged into.
             found.settled += rows
             continue
-        if any(_elsewhere(each, topic_id, parted) for each in writes if each.topic_id not in moved):
+        if any(each.topic_id != topic_id or each.merged for each in writes if each.topic_id not in moved):
             why = "Its topic was merged into another since."
         elif any(each.released for each in writes):
             why = "Its topic was released since."
@@ -305,10 +283,6 @@ def _values_judge(
             found.steps.append(Step(Part(what, topic_id, title, told), rows, former=former))
             continue
         found.left.append((Part(what, topic_id, title, name, why), rows))
-
-
-def _elsewhere(write: Write, topic_id: uuid.UUID, parted: Collection[uuid.UUID]) -> bool:
-    return write.topic_id != topic_id or (write.merged and topic_id not in parted)
 
 
 def _links_judge(

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import moves
-from memory.forgetting.state import HELD, STATE, drift_words
+from memory.forgetting.state import HELD, drift_words
 from memory.models.expressions import fade_key_sql
 
 # What the topic that went is said to be, and the one that stayed.
@@ -64,12 +64,6 @@ WITH {HELD}
 SELECT a.id, a.topic_id, a.action, a.changes, a.before, a.after, held.state
 FROM memory_forgetaction a JOIN held ON held.id = a.topic_id
 WHERE a.run_id = %(run)s AND a.state = 'applied' ORDER BY a.place
-"""
-
-_LOOK_AT = f"""
-SELECT a.run_id, a.id, a.topic_id, a.action, a.changes, a.before, a.after, {STATE}
-FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_vitality v ON v.topic_id = t.id
-WHERE a.run_id = ANY(%(runs)s) AND a.state = 'applied' ORDER BY a.run_id, a.place
 """
 
 # The vectors and documents of both are locked by changing them; fields in the order of their ids, as the worker does.
@@ -209,20 +203,6 @@ def revisions_place(
     }  # fmt: skip
     for statement in _REVISIONS:
         cursor.execute(statement, wanted)
-
-
-def merge_hindrances(cursor: CursorWrapper, runs: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[tuple[uuid.UUID, str]]]:
-    """Return what stands against taking each of these merges apart, as ``merge_part`` would find it now: the topics
-    that changed since, each with what happened to it. Nothing is locked or changed. Two queries.
-
-    A merge of which nothing is left to take apart is not among them.
-    """
-    cursor.execute(_LOOK_AT, {"runs": list(runs)})
-    by_run: dict[uuid.UUID, list[tuple[Any, ...]]] = {}
-    for run_id, *row in cursor.fetchall():
-        by_run.setdefault(run_id, []).append((*row[:3], *map(json.loads, row[3:])))
-    print_now = merge_fingerprint(cursor, list({action[1] for actions in by_run.values() for action in actions}))
-    return {run_id: _conflicts(actions, print_now) for run_id, actions in by_run.items()}
 
 
 def merge_part(

@@ -134,10 +134,13 @@ STACKED = [
     ("new", 2, "job", "a cat"), ("merge", 0, 2, None), ("merge", 3, 3, None), ("new", 3, "job", "Oslo"),
     ("merge", 2, 2, None), ("merge", 4, 0, None), ("merge", 2, 1, None), ("extend", 3, "job", ""),
 ]  # fmt: skip
+# A merge that moves a link which others' topics and one of its own share.
+LINKED = [("new", 1, "job", "Oslo"), ("link", 2, 3, None), ("merge", 3, 0, None)]
 
 
 @pytest.mark.django_db
 @given(steps=talk_steps, before=other_steps)
+@example(steps=LINKED, before=[])
 @example(steps=STACKED, before=[("ask", 1, "pet", "")])
 @examples(10)
 def test_undo_restores_what_was_there_before(cast: Cast, monkeypatch: Any, steps: Any, before: Any) -> None:
