@@ -58,5 +58,17 @@ def principal_still(principal: Principal, *, now: dt.datetime) -> Principal | No
     return replace(principal, role=ROLES[min(found, ROLES.index(principal.role))])
 
 
+def writer_still(principal: Principal, *, now: dt.datetime) -> Principal | None:
+    """Return ``principal_still`` of somebody in whose name the worker writes; None also if he may write no longer. At
+    most two queries."""
+    found = principal_still(principal, now=now)
+    return found if found is not None and found.covers("agent") else None
+
+
+def unsigned(actor: str) -> str:
+    """Return the sentence for a job in whose name nothing may be written any more."""
+    return f"It was begun by {actor}, whose key or account may not write here any more."
+
+
 def _valid(now: dt.datetime) -> Q:
     return Q(Q(expires_at__isnull=True) | Q(expires_at__gt=now), revoked_at__isnull=True)

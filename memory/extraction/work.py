@@ -11,11 +11,11 @@ from collections import Counter
 import structlog
 from django.db import transaction
 
+from memory.access.acting import unsigned, writer_still
 from memory.access.principal import Principal
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.domain.identifiers import uuid7
-from memory.domain.scopes import scope_within
 from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
@@ -115,6 +115,10 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
     job = ExtractionJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
         return False
+    if _writer(job, now=clock()) is None:
+        # Before a model is asked for nothing.
+        _finish(job_id, Status.FAILED, now=clock(), failure=unsigned(job.actor))
+        return False
     number, gathered = job.done, Gathered()
     if number < len(segments):
         # A model may take its time; nothing is locked.
@@ -132,8 +136,12 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
             # Erased while it was being read. What was read of it must not come back, and nothing makes it anew.
             _finish(job_id, Status.FAILED, now=now, failure=_ERASED)
             return False
+        writer = _writer(job, now=now)
+        if writer is None:
+            _finish(job_id, Status.FAILED, now=now, failure=unsigned(job.actor))
+            return False
         if gathered.facts:
-            _store(job, gathered, segments.content, now=now)
+            _store(job, gathered, segments.content, writer=writer, now=now)
         job.methods = [*job.methods, *gathered.methods]
         job.dropped = dict(sorted((Counter(job.dropped) + gathered.dropped).items()))
         job.warning, job.failure = job.warning or gathered.warning, ""
@@ -145,11 +153,15 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
     return True
 
 
-def _store(job: ExtractionJob, gathered: Gathered, content: str, *, now: dt.datetime) -> None:
-    principal = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
-    assert scope_within(job.scope, principal.scope)
+def _writer(job: ExtractionJob, *, now: dt.datetime) -> Principal | None:
+    """Return in whose name facts are stored, within the scope of the job; None if that caller may write no longer."""
+    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
+    return writer_still(asked, now=now)
+
+
+def _store(job: ExtractionJob, gathered: Gathered, content: str, *, writer: Principal, now: dt.datetime) -> None:
     stored = facts_store(
-        gathered.facts, content, scope=job.scope, kind=job.kind, principal=principal, now=now, source=job.source_id
+        gathered.facts, content, scope=job.scope, kind=job.kind, principal=writer, now=now, source=job.source_id
     )
     job.stored = [*job.stored, *map(str, stored.topics)]
     job.skipped = [

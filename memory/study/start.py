@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.access.acting import principal_still
+from memory.access.acting import unsigned, writer_still
 from memory.access.principal import Principal
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
@@ -77,8 +77,7 @@ def study_writer(job: StudyJob, *, now: dt.datetime) -> Principal | None:
     """Return in whose name a study writes, within its scope; None if that caller may write no longer. At most two
     queries."""
     asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
-    writer = principal_still(asked, now=now)
-    return writer if writer is not None and writer.covers("agent") else None
+    return writer_still(asked, now=now)
 
 
 def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> StudyJob:
@@ -118,7 +117,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, h
                 "it again."
             )
         if study_writer(job, now=now) is None:
-            raise Conflict(unsigned(job))
+            raise Conflict(unsigned(job.actor))
         room_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.handed_at = None, None, now, now
@@ -145,11 +144,6 @@ def study_journal(job: StudyJob, action: str, actor: str, now: dt.datetime) -> N
         after={"study": str(job.id), "conversation": str(job.conversation_id), "segments": job.segments,
                "done": job.done, "topics": job.topics, "linked": job.linked},
     )  # fmt: skip
-
-
-def unsigned(job: StudyJob) -> str:
-    """Return the sentence for a study in whose name nothing may be written any more."""
-    return f"It was begun by {job.actor}, whose key or account may not write here any more."
 
 
 def _checked(text: str) -> str:

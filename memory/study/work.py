@@ -15,6 +15,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from memory.access.acting import unsigned
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
 from memory.domain.reading.parts import parts_cut
@@ -27,7 +28,7 @@ from memory.study.ends import MOST_TRIES, End, backoff, end_of, rejected_in_a_ro
 from memory.study.numbers import Phase, rounds_in
 from memory.study.placing import Placing
 from memory.study.queue import alone, place_taken, study_next, turn_over, turn_taken
-from memory.study.start import ERASED, Status, study_finish, study_writer, unsigned
+from memory.study.start import ERASED, Status, study_finish, study_writer
 from memory.study.told import warning_of
 from memory.toolbox.loop import LoopEnd, tools_loop
 from memory.toolbox.tool import Toolbox, ToolCalled
@@ -135,7 +136,7 @@ def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
     principal = study_writer(job, now=clock())
     if principal is None:
-        return _fail(job, unsigned(job), now=clock())
+        return _fail(job, unsigned(job.actor), now=clock())
     step: Step
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
@@ -161,7 +162,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
             study_finish(held, Status.FAILED, now=now, failure=ERASED)
             return False
         if study_writer(held, now=now) is None:
-            study_finish(held, Status.FAILED, now=now, failure=unsigned(held))
+            study_finish(held, Status.FAILED, now=now, failure=unsigned(held.actor))
             return False
         return _stored(held, step, end, now=now)
 

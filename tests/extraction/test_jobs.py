@@ -9,7 +9,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.command.purge import topics_purge
 from memory.extraction import work
-from memory.models import AuditEvent, ExtractionJob, Topic
+from memory.models import ApiKey, AuditEvent, ExtractionJob, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.extraction.texts import long_text
 
@@ -209,6 +209,37 @@ def test_in_the_background_facts_are_stored(agent: Caller) -> None:
     answer = agent.post("/v1/extract?background=1", {"content": TEXT})
     assert answer.status == 400
     assert "store" in answer.detail
+
+
+LOST = {"revoked": {"revoked_at": timezone.now()}, "demoted": {"role": "reader"}, "narrowed": {"scope": "/elsewhere"}}
+
+
+@pytest.mark.parametrize("change", LOST.values(), ids=LOST)
+def test_a_job_ends_with_the_right_of_its_key(
+    agent: Caller, operator: Caller, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    job = started(agent, scope="/user")
+    key, real, read = ApiKey.objects.filter(name="agent"), work.Segments.facts, list[int]()
+
+    def losing(self: Any, number: int, **more: Any) -> Any:
+        # In the midst of the third segment, whose facts are then not stored.
+        read.append(number)
+        if number == 2:
+            key.update(**change)
+        return real(self, number, **more)
+
+    monkeypatch.setattr(work.Segments, "facts", losing)
+    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    before, reply = facts(), told(operator, job["job_id"])
+    assert (reply["status"], reply["done"], len(reply["stored"])) == ("failed", 2, before)
+    assert reply["failure"] == "It was begun by key:agent, whose key or account may not write here any more."
+    assert AuditEvent.objects.filter(action="extraction_failed", after__job=job["job_id"]).count() == 1
+    # Nor is a segment read for one whose key has ended before its turn.
+    key.update(revoked_at=None, role="agent", scope="/")
+    job = started(agent, scope="/session")
+    key.update(**change)
+    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    assert (facts(), read) == (before, [0, 1, 2])
 
 
 def test_jobs_of_other_scopes_are_not_there(alice: Caller, stranger: Caller, reader: Caller) -> None:
