@@ -7,21 +7,17 @@ canonical form, so that another spelling of the same number is found and a longe
 
 import enum
 import re
-import sys
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.domain.reading.folding import fold
+from memory.domain.reading.folding import WORD, fold
 from memory.domain.reading.identifiers import STRONG, Identifier, identifiers_find
 
 ERASED = "[erased]"
 
 Passage = tuple[str, ...]
 
-_MARKS = "".join(map(chr, (at for at in range(0x300, sys.maxunicode) if unicodedata.category(chr(at)) in ("Mn", "Mc"))))
-_RUN = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 _ASCII = re.compile("[a-z0-9]+")
 _NO_CORE = re.compile("[^a-z1-9]+")
 # Scripts that put no space between words: there each sign is a word.
@@ -85,7 +81,7 @@ def words_of(text: str) -> list[tuple[str, int, int]]:
     if text.isascii():
         return [(found.group(), found.start(), found.end()) for found in _ASCII.finditer(text.lower())]
     found = []
-    for run in _RUN.finditer(text):
+    for run in WORD.finditer(text):
         word, at = run.group(), run.start()
         if not _SIGN.search(word):
             found.append((fold(word), at, run.end()))

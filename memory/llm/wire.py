@@ -1,8 +1,13 @@
 """One request to the endpoint and its answer, within bounds: no redirect, no proxy, no key and no header of others.
 
+The client's library is imported when a model is first asked: it is a seventh of what a process takes to start, and many
+installations have no model.
+
 ``asking`` sends completions by this, and the list of models is asked for by it (``told``). What goes wrong is raised
 as ``ModelUnavailable`` or ``ModelUnusable``.
 """
+
+from __future__ import annotations
 
 import datetime as dt
 import math
@@ -11,13 +16,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import openai
 from django.conf import settings
 
 from memory.domain.errors import MemoryProblem
+
+if TYPE_CHECKING:
+    import openai
 
 OPENAI_URL = "https://api.openai.com/v1"
 # More than any answer that is used here; what is longer is not read to its end.
@@ -115,6 +122,9 @@ def _asked(ask: Callable[[openai.OpenAI], Any], seconds: float) -> bytes:
 
     The client limits single reads only, so a trickle, or a name server that does not answer, could hold up the caller.
     """
+    # Here, so that the first one to ask has all of the time for the answer.
+    import openai  # noqa: F401
+
     answer: list[bytes | Exception] = []
 
     def run() -> None:
@@ -137,6 +147,8 @@ def _asked(ask: Callable[[openai.OpenAI], Any], seconds: float) -> bytes:
 
 def _problem(problem: Exception) -> ModelProblem:
     """Return what an exception of the client amounts to, in our words. What the endpoint wrote is not repeated."""
+    import openai
+
     if isinstance(problem, openai.APIStatusError):
         return _status_problem(problem)
     if isinstance(problem, openai.APITimeoutError):
@@ -206,6 +218,8 @@ def _client() -> openai.OpenAI:
 
 
 def _client_make(address: str, api_key: str | None) -> openai.OpenAI:
+    import openai
+
     return openai.OpenAI(
         # Local endpoints need no key, and the client insists on one; the transport takes it off again.
         api_key=api_key or "none",

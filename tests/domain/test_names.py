@@ -1,10 +1,13 @@
 """A name is found as a whole word, however it is written, and never inside of a longer one."""
 
+import sys
+import unicodedata
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memory.domain.reading.folding import fold
+from memory.domain.reading.folding import WORD, fold
 from memory.domain.reading.names import mentions, mentions_find, name_key, words_index
 
 LETTERS = "abcdefghijklmnoprstuvwyzéöłńABERSÉÖ"
@@ -130,3 +133,9 @@ def test_any_text_is_read_and_what_is_found_stands_in_it(text: str, more: str, n
     for mention in mentions_find(whole, name):
         assert 0 <= mention.start < mention.end <= len(whole)
         assert name_key(name) <= words_index(whole)
+
+
+def test_a_vowel_sign_of_whatever_script_goes_on_with_the_word() -> None:
+    signs = [each for each in map(chr, range(0x300, sys.maxunicode + 1)) if unicodedata.category(each) in ("Mn", "Mc")]
+    assert [each for each in signs if not WORD.fullmatch(f"a{each}b")] == []
+    assert not WORD.fullmatch("a-b")

@@ -7,17 +7,12 @@ A name is compared word by word in its folded form, and failing that in Latin le
 
 import itertools
 import re
-import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memory.domain.reading.folding import fold, latin
+from memory.domain.reading.folding import WORD, fold, latin
 
-# Letters and digits with their vowel signs; what joins words is looked at where a name ends.
-_MARKS = "".join(map(chr, (at for at in range(0x300, sys.maxunicode) if unicodedata.category(chr(at)) in ("Mn", "Mc"))))
-_RUN = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
 # Scripts that put no space between words: there a name is found sign by sign.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
@@ -157,7 +152,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _words_iter(text: str) -> Iterator[_Word]:
-    for match in _RUN.finditer(text):
+    for match in WORD.finditer(text):
         run, at = match.group(), match.start()
         if not _UNSPACED.search(run):
             yield _Word(run, fold(run), at, match.end())
