@@ -70,11 +70,11 @@ MEMSTATE_KNOBS = envknobs()
 # The longest text that facts are extracted from, and from where on the console hands one to the worker.
 MEMSTATE_EXTRACT_MAX_CHARS = envint("MEMSTATE_EXTRACT_MAX_CHARS", 50_000, minimum=100, maximum=100_000)
 MEMSTATE_EXTRACT_INLINE_CHARS = envint("MEMSTATE_EXTRACT_INLINE_CHARS", 12_000, minimum=0)
-# The longest text that is studied, and the largest file that is imported through the console.
-# Studies that are not at their end, in the whole store and of one caller.
+# Studies that are not at their end, in the whole store and of one caller, and the longest text that is studied.
 MEMSTATE_STUDY_MOST_OPEN = envint("MEMSTATE_STUDY_MOST_OPEN", 20, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MOST_OPEN_PER_KEY = envint("MEMSTATE_STUDY_MOST_OPEN_PER_KEY", 5, minimum=1, maximum=1000)
 MEMSTATE_STUDY_MAX_CHARS = envint("MEMSTATE_STUDY_MAX_CHARS", 1_000_000, minimum=1000, maximum=1_500_000)
+# The largest file that is imported through the console.
 MEMSTATE_MAX_IMPORT_BYTES = envint("MEMSTATE_MAX_IMPORT_BYTES", 2 * 1024 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BODY_BYTES = envint("MEMSTATE_MAX_BODY_BYTES", 2 * 1024 * 1024, minimum=1024)
 MEMSTATE_MAX_BATCH_BYTES = envint("MEMSTATE_MAX_BATCH_BYTES", 32 * 1024 * 1024, minimum=1024)
