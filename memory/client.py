@@ -12,8 +12,9 @@ It needs Python 3.11 and ``httpx2``, and nothing else of MemState, so that this 
 plain dictionaries whose members are typed below. Whatever goes wrong is a ``MemStateError``, whose text is a sentence.
 
 What is as good done twice as once is sent again when the connection breaks, or the answer is 429, 502, 503 or 504:
-reading, PUT and DELETE, and storing, which sends an ``Idempotency-Key`` of its own. The client waits meanwhile, as long
-as ``Retry-After`` says or else for longer each time. Everything else is sent once.
+reading, PUT and DELETE, and storing and messages to the assistant, which send an ``Idempotency-Key`` of their own. The
+client waits meanwhile, as long as ``Retry-After`` says or else for longer each time. Everything else is sent once, and
+so is what is answered event by event.
 """
 
 import asyncio
@@ -125,7 +126,7 @@ def _seconds_of(header: str | None) -> float | None:
         return None
     try:
         return max(0.0, float(int(header)))
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
         moment = email.utils.parsedate_to_datetime(header)
@@ -161,7 +162,7 @@ def _problem_of(response: httpx2.Response, call: "_Call") -> MemStateError:
 def _broken_by(problem: httpx2.RequestError, call: "_Call") -> MemStateError:
     """Return what an exception of the transport means."""
     what = f"{call.method} {call.path}"
-    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout):
+    if isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
         return ConnectionBroken(f"{what}: no connection to the server; nothing was sent. ({problem})", passing=True)
     if isinstance(problem, httpx2.TimeoutException):
         return TimedOut(f"{what}: the server took longer than the timeout.", passing=True)
@@ -221,6 +222,10 @@ def _json_of(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, uuid.UUID):
         return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return list(value)
     raise TypeError(f"{type(value).__name__} cannot be said in JSON.")
 
 
@@ -271,8 +276,8 @@ class _Core:
         self._scope = scope
 
     def __repr__(self) -> str:
-        """Return what may be shown: not the key."""
-        return f"<{type(self).__name__} at {self._base_url}>"
+        """Return what may be shown: not the key, and no password that stands in the address."""
+        return f"<{type(self).__name__} at {httpx2.URL(self._base_url).copy_with(userinfo=b'')}>"
 
     def with_timeout(self, seconds: float) -> Self:
         """Return the same client, over the same connections, with another timeout: for what takes long."""
@@ -292,7 +297,7 @@ class _Core:
                 members.update(self._scope_for(arguments))
         whole: Any = body
         if route.whole:
-            whole = [{**self._scope_for(item), **item} for item in arguments[route.whole]]
+            whole = [{**item, **self._scope_for(item)} for item in arguments[route.whole]]
         content = None
         told = {"Accept": "application/json", **(headers or {})}
         if whole or route.body_required:
@@ -352,7 +357,7 @@ def _streams(response: httpx2.Response) -> bool:
 
 
 def _broken_off(call: _Call) -> ConnectionBroken:
-    return ConnectionBroken(f"{call.method} {call.path}: the reply broke off before its end.")
+    return ConnectionBroken(f"{call.method} {call.path}: the reply broke off before its end.", passing=True)
 
 
 class _Sender(_Core):
@@ -373,11 +378,17 @@ class _Sender(_Core):
         self._http.close()
 
     def _ask(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
-        call = self._call(route, arguments)
+        return self._until_told(self._once, self._call(route, arguments))
+
+    def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
+        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
+        return self._until_told(self._once_streamed, self._call(route, arguments, headers=_LONG))
+
+    def _until_told(self, once: Callable[[_Call], Any], call: _Call) -> Any:
         attempt = 0
         while True:
             try:
-                return self._once(call)
+                return once(call)
             except MemStateError as failure:
                 pause = self._wait_after(failure, call, attempt=attempt)
             time.sleep(pause)
@@ -410,9 +421,7 @@ class _Sender(_Core):
             for event in httpx2.EventSource(response, max_event_size=None):
                 yield _event_of(event)
 
-    def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
-        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
-        call = self._call(route, arguments, headers=_LONG)
+    def _once_streamed(self, call: _Call) -> Any:
         with self._opened(call) as response:
             if not _streams(response):
                 response.read()
@@ -452,11 +461,17 @@ class _AsyncSender(_Core):
         await self._http.aclose()
 
     async def _ask(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
-        call = self._call(route, arguments)
+        return await self._until_told(self._once, self._call(route, arguments))
+
+    async def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
+        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
+        return await self._until_told(self._once_streamed, self._call(route, arguments, headers=_LONG))
+
+    async def _until_told(self, once: Callable[[_Call], Awaitable[Any]], call: _Call) -> Any:
         attempt = 0
         while True:
             try:
-                return await self._once(call)
+                return await once(call)
             except MemStateError as failure:
                 pause = self._wait_after(failure, call, attempt=attempt)
             await asyncio.sleep(pause)
@@ -489,9 +504,7 @@ class _AsyncSender(_Core):
             async for event in httpx2.EventSource(response, max_event_size=None):
                 yield _event_of(event)
 
-    async def _ask_long(self, route: _Route, arguments: Mapping[str, Any]) -> Any:
-        """Return the whole reply of a route that can stream, by its stream: so that the timeout is one of silence."""
-        call = self._call(route, arguments, headers=_LONG)
+    async def _once_streamed(self, call: _Call) -> Any:
         async with self._opened(call) as response:
             if not _streams(response):
                 await response.aread()
@@ -1785,7 +1798,7 @@ _TOPIC_ARCHIVE = _Route("POST", "/v1/topics/{topic_id}/archive", body={"reason":
 _TOPIC_RESTORE = _Route("POST", "/v1/topics/{topic_id}/restore", body={"reason": ""})
 _CHAT = _Route(
     "POST", "/v1/chat", body={"messages": ..., "model": None, "intent_override": None, "intent_turns": None,
-    "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True,
+    "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True, keyed=True,
 )  # fmt: skip
 _CONVERSATION_UNDO = _Route(
     "POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False, "digest": None},
@@ -2154,6 +2167,7 @@ class _Methods(_Sender):
         study: bool = True,
         scope: str | None = None,
         conversation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> ChatReply:
         """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
 
@@ -2161,6 +2175,9 @@ class _Methods(_Sender):
         can forget nothing. A message with the intent `query` writes nothing at all, and neither does a reader's key.
         A long text that is to be remembered becomes a job. Once something was done, a failing model is told in
         `ended` and `reply` rather than as an error.
+
+        With an Idempotency-Key the reply is given again, as a stream too. A message that failed before anything was
+        written is answered anew; one that was broken off after that is 409.
 
         ``messages``: Oldest first. Of those before the last, the newest 40,000 characters are read.
 
@@ -2178,11 +2195,14 @@ class _Methods(_Sender):
 
         ``conversation_id``: Goes on with a conversation that this caller began; else a new one begins.
 
+        ``idempotency_key``: Made up for each call unless given.
+
         Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
         """
         return cast("ChatReply", self._ask_long(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+            "idempotency_key": idempotency_key,
         }))  # fmt: skip
 
     def chat_stream(
@@ -2196,11 +2216,13 @@ class _Methods(_Sender):
         study: bool = True,
         scope: str | None = None,
         conversation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Iterator[Event]:
         """Yield what ``chat`` answers as it grows, event by event. Raises as that does."""
         return self._events(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+            "idempotency_key": idempotency_key,
         })  # fmt: skip
 
     def conversation_undo(
@@ -2892,11 +2914,13 @@ class _AsyncMethods(_AsyncSender):
         study: bool = True,
         scope: str | None = None,
         conversation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> ChatReply:
         """Talk with the assistant. As ``MemState.chat``."""
         return cast("ChatReply", await self._ask_long(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+            "idempotency_key": idempotency_key,
         }))  # fmt: skip
 
     def chat_stream(
@@ -2910,11 +2934,13 @@ class _AsyncMethods(_AsyncSender):
         study: bool = True,
         scope: str | None = None,
         conversation_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> AsyncIterator[Event]:
         """Yield what ``chat`` answers as it grows, event by event. Raises as that does."""
         return self._events(_CHAT, {
             "messages": messages, "model": model, "intent_override": intent_override, "intent_turns": intent_turns,
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
+            "idempotency_key": idempotency_key,
         })  # fmt: skip
 
     async def conversation_undo(

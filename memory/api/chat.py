@@ -13,10 +13,12 @@ from ninja import Router
 from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
+from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
-from memory.assistant.chat import Chat, chat_begin, chat_run
+from memory.assistant.chat import Chat, chat_begin, chat_run, reply_events
+from memory.assistant.once import reply_again
 from memory.assistant.request import ChatRequest
 from memory.assistant.running import Running, connection_lend, place_taken
 from memory.domain.errors import MemoryProblem
@@ -42,23 +44,35 @@ _STREAM = {
     response={200: ChatReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
-def chat(request: HttpRequest, payload: ChatRequest) -> HttpResponseBase:
+def chat(
+    request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None
+) -> HttpResponseBase:  # fmt: skip
     """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
 
     The language model reads and writes by the same functions as these routes, within the scope of the key; it can
     forget nothing. A message with the intent `query` writes nothing at all, and neither does a reader's key. A long
     text that is to be remembered becomes a job. Once something was done, a failing model is told in `ended` and
     `reply` rather than as an error.
+
+    With an Idempotency-Key the reply is given again, as a stream too. A message that failed before anything was
+    written is answered anew; one that was broken off after that is 409.
     """
-    principal = principal_of(request, "reader")
+    principal, now = principal_of(request, "reader"), timezone.now()
+    streams = request.get_preferred_type(["application/json", EVENT_STREAM]) == EVENT_STREAM
+    if idempotency_key is not None:
+        again = reply_again(payload, key=idempotency_key, principal=principal, now=now)
+        if again is not None:
+            return _stream(map(_event, reply_events(again))) if streams else json_reply(again)
     with ExitStack() as place:
         place.enter_context(place_taken())
-        begun = chat_begin(payload, channel=Conversation.Channel.API, principal=principal, now=timezone.now())
-        if request.get_preferred_type(["application/json", EVENT_STREAM]) == EVENT_STREAM:
+        begun = chat_begin(
+            payload, channel=Conversation.Channel.API, principal=principal, now=now, idempotency_key=idempotency_key
+        )
+        if streams:
             leave = place.pop_all().close
             running = Running(lambda tell, go_on: _answer(begun, tell, go_on), at_end=leave)
             connection_lend()
-            return _stream(running)
+            return _stream(_events(running))
         return json_reply(_answer(begun))
 
 
@@ -76,9 +90,9 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
 _LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
 
 
-def _stream(running: Running) -> StreamingHttpResponse:
+def _stream(events: Iterator[str]) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        _events(running), content_type=EVENT_STREAM,
+        events, content_type=EVENT_STREAM,
         # A proxy that gathers before it passes on would make it no stream.
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )  # fmt: skip
@@ -90,10 +104,14 @@ def _events(running: Running) -> Iterator[str]:
         if told is None:
             yield ": still at it\n\n"
             continue
-        event, data = told
-        if isinstance(data, Exception):
-            event, data = "error", json.loads(_problem(data).content)
-        yield f"event: {event}\ndata: {json_text(data).translate(_LINE_ENDS)}\n\n"
+        yield _event(told)
+
+
+def _event(told: tuple[str, Any]) -> str:
+    event, data = told
+    if isinstance(data, Exception):
+        event, data = "error", json.loads(_problem(data).content)
+    return f"event: {event}\ndata: {json_text(data).translate(_LINE_ENDS)}\n\n"
 
 
 def _problem(problem: Exception) -> HttpResponse:

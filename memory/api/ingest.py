@@ -4,18 +4,17 @@ from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Header, Query, Router
+from ninja import Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.parsing import AddressText, batch_parse
+from memory.api.parsing import IdempotencyKey, batch_parse
 from memory.api.problems import problem_status
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import BatchReply, IngestReply
 from memory.domain.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
-from memory.ingest.idempotency import MAX_KEY_LENGTH
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import Outcome
@@ -23,15 +22,6 @@ from memory.ingest.request import ingest_request
 
 router = Router(tags=["ingest"])
 
-IdempotencyKey = Annotated[
-    AddressText | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=MAX_KEY_LENGTH,
-        description="A request sent again with the same key has its effect once.",
-    ),
-]
 Defer = Annotated[bool, Query(description="Answer before the topic can be found by meaning; the worker embeds it.")]
 
 

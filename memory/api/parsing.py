@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpRequest
+from ninja import Header
 from ninja.parser import Parser
 from ninja.types import DictStrAny
 from pydantic import AfterValidator
 
 from memory.domain.errors import MemoryProblem, RequestRefused
 from memory.domain.jsonguard import json_guarded
+from memory.ingest.idempotency import MAX_KEY_LENGTH
 
 JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
 
@@ -22,6 +24,15 @@ def _without_nul(text: str) -> str:
 
 # Text from an address or a header, where the guard of the bodies does not look.
 AddressText = Annotated[str, AfterValidator(_without_nul)]
+IdempotencyKey = Annotated[
+    AddressText | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=MAX_KEY_LENGTH,
+        description="A request sent again with the same key has its effect once.",
+    ),
+]
 
 
 class BodyTooLarge(MemoryProblem):

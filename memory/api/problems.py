@@ -16,6 +16,7 @@ from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailab
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
+from memory.assistant.once import MessageAtWork
 from memory.assistant.running import TooManyConversations
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.embedding import EmbeddingFailed
@@ -86,7 +87,7 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 def _wait(problem: MemoryProblem) -> float | None:
     """Return in how many seconds it is worth trying again, where anybody knows."""
-    if isinstance(problem, TooManyRequests | TooManyConversations):
+    if isinstance(problem, TooManyRequests | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
         return problem.wait or UNTOLD_SECONDS

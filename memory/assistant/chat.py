@@ -6,18 +6,19 @@ and tells what happens as it happens.
 """
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Literal
 
 import structlog
 from django.conf import settings
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from memory.access.principal import Principal
 from memory.assistant.conversations import conversation_begin, conversation_led, conversation_messages
 from memory.assistant.intent import SECONDS, Intent, intent_find
+from memory.assistant.once import key_bind, key_take, reply_keep
 from memory.assistant.request import ChatMessage, ChatRequest, length_check, messages_said, request_check, wishes_of
 from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
@@ -40,6 +41,8 @@ logger = structlog.get_logger(__name__)
 
 Event = Literal["intent", "tool", "reply", "done"]
 Tell = Callable[[Event, dict[str, Any]], None]
+# What of a reply is known before anything is done.
+_FIRST_TOLD = ("intent", "intent_source", "model", "conversation_id")
 
 _NO_MODEL = (
     "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "
@@ -54,25 +57,29 @@ _SAID_NOTHING = frozenset({"refused", "cut_off", "empty"})
 @dataclass(frozen=True, slots=True)
 class Chat:
     """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation. ``recalls`` if
-    what was said before is on record here, and not with the caller."""
+    what was said before is on record here, and not with the caller; ``keyed`` if the reply is kept for an
+    Idempotency-Key."""
 
     request: ChatRequest
     principal: Principal
     conversation: Conversation
     turn: ConversationTurn
     recalls: bool = False
+    keyed: bool = False
 
 
 def chat_begin(
-    request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime, recalls: bool = False
-) -> Chat:
-    """Check a request and write down that its message has come. Eight queries.
+    request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime, recalls: bool = False,
+    idempotency_key: str | None = None,
+) -> Chat:  # fmt: skip
+    """Check a request and write down that its message has come. Eight queries, and three with an ``idempotency_key``,
+    which is asked about before (``reply_again``).
 
     With ``recalls`` the request holds the last message alone; those before it are taken from the conversation.
 
     Raises what ``request_check`` raises, ``NotVisible`` for a scope or a conversation that is not the caller's,
-    ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work, and
-    ``ModelUnavailable`` if no model is configured.
+    ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work,
+    ``ModelUnavailable`` if no model is configured, and what ``key_take`` raises.
     """
     principal.require("reader")
     scope = principal.scope_chosen(request.scope)
@@ -84,11 +91,17 @@ def chat_begin(
             raise RequestRefused(f"This conversation is about {conversation.scope}; begin another one for {scope}.")
     if not model_configured():
         raise ModelUnavailable(_NO_MODEL, kind="not_configured")
-    if conversation is None:
-        conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
     message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
-    turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
-    return Chat(request, replace(principal, scope=conversation.scope), conversation, turn, recalls)
+    with transaction.atomic():
+        record = key_take(request, key=idempotency_key, principal=principal, now=now) if idempotency_key else None
+        if conversation is None:
+            conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
+        turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
+        if record is not None:
+            key_bind(record, turn)
+    return Chat(
+        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=record is not None
+    )
 
 
 def chat_run(
@@ -149,9 +162,8 @@ def _run(
         "model": model_named(request.model), "rounds": 0, "conversation_id": str(chat.conversation.id),
         "ended": "done", "study": None,
     }  # fmt: skip
-    told = ("intent", "intent_source", "model", "conversation_id")
-    tell("intent", {name: body[name] for name in told})
-    study_id = None
+    tell("intent", {name: body[name] for name in _FIRST_TOLD})
+    study_id, stays = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()
         job = study_start(
@@ -164,12 +176,26 @@ def _run(
         length_check(request)
         end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
         ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
+        # Nobody has heard what a message that was stopped has come to; said again, it may as well begin again.
+        stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
-    _close(notes, reply=body["reply"], ended=ended, rounds=body["rounds"], now=clock(), study_id=study_id)
+    _close(
+        notes, reply=body["reply"], ended=ended, rounds=body["rounds"], now=clock(), study_id=study_id,
+        at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and stays else None,
+    )  # fmt: skip
     tell("reply", {"reply": body["reply"]})
     tell("done", body)
     return body
+
+
+def reply_events(body: dict[str, Any]) -> Iterator[tuple[Event, dict[str, Any]]]:
+    """Yield what ``chat_run`` tells of a reply, in the same order, of one that was given before."""
+    yield "intent", {name: body[name] for name in _FIRST_TOLD}
+    for called in body["tool_log"]:
+        yield "tool", called
+    yield "reply", {"reply": body["reply"]}
+    yield "done", body
 
 
 def _intent(chat: Chat) -> Intent:

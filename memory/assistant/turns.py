@@ -10,6 +10,7 @@ of the turn, and ``turn_check`` throws away what it would still write.
 import datetime as dt
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -149,18 +150,21 @@ class Notes:
             self._waiting.clear()
 
     def end(
-        self, *, reply: str, ended: str, rounds: int, now: dt.datetime, study_id: uuid.UUID | None = None
+        self, *, reply: str, ended: str, rounds: int, now: dt.datetime, study_id: uuid.UUID | None = None,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """Close the turn, once, with the reply. Two queries in a transaction, four with calls to note.
 
-        If a topic that it had to do with was erased, the reply is not kept: it may repeat it.
+        If a topic that it had to do with was erased, the reply is not kept: it may repeat it. ``at_end`` is called in
+        the transaction, when the turn is locked, unless others have closed it before.
         """
         with transaction.atomic():
             self._write()
             Conversation.objects.filter(pk=self.turn.conversation_id).update(moved_at=now)
             kept = Case(When(erased=True, then=Value("")), default=Value(reply))
             open_turns = ConversationTurn.objects.filter(pk=self.turn.pk, ended=Ended.WORKING)
-            open_turns.update(reply=kept, ended=ended, rounds=rounds, study=study_id)
+            if open_turns.update(reply=kept, ended=ended, rounds=rounds, study=study_id):
+                at_end()
         self._waiting.clear()
         self.turn.ended = ended
 

@@ -44,13 +44,14 @@ UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
 WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
 RETURNING id::text
 """
-# A request that is sent again must not bring back what it once stored: its key stays taken, and answers that.
+# A request that is sent again must not bring back what it once stored: its key stays taken, and answers that. So does
+# that of a message whose turn was emptied. What looks like an id may stand in any text, so ids are compared as texts.
 _REPLIES = """
-UPDATE memory_idempotencyrecord SET reply = 'null', request_hash = '', status = 410
-WHERE status <> 410 AND EXISTS (
+UPDATE memory_idempotencyrecord r SET reply = 'null', request_hash = '', status = 410
+WHERE status <> 410 AND (EXISTS (
     SELECT 1 FROM regexp_matches(reply::text, '"topic_id\\\\?": ?\\\\?"([0-9a-f-]{36})', 'g') m
-    WHERE m[1]::uuid = ANY(%(ids)s::uuid[])
-) RETURNING id::text
+    WHERE m[1] = ANY(%(ids)s::uuid[]::text[])
+) OR EXISTS (SELECT 1 FROM memory_conversationturn t WHERE t.id = r.turn_id AND t.erased)) RETURNING id::text
 """
 # Whatever a list was made for, its question and its reason speak of all that it lists, and so does why each is there.
 _ENTRIES = """
@@ -90,9 +91,10 @@ RETURNING t.id::text
 _BY_ID = {
     "memory_accesslog": _ACCESSES,
     "memory_auditevent": _AUDITS,
-    "memory_idempotencyrecord": _REPLIES,
     "memory_forgetlisting": _ENTRIES,
     "memory_conversationturn": _TURNS,
+    # After the turns, as whoever closes one locks them.
+    "memory_idempotencyrecord": _REPLIES,
 }
 # Beside a text that was masked, what is made from it.
 _MADE_FROM = {"memory_accesslog": ("query_hash",)}

@@ -22,6 +22,7 @@ ON CONFLICT (actor, key) DO NOTHING
 """
 _READ = "SELECT request_hash, status, reply FROM memory_idempotencyrecord WHERE actor = %s AND key = %s"
 _FINISH = "UPDATE memory_idempotencyrecord SET status = %s, reply = %s WHERE actor = %s AND key = %s"
+_AT_WORK = "A request with this Idempotency-Key is still in progress; send it again later."
 
 Recorded = tuple[int, Any]
 
@@ -38,8 +39,9 @@ def request_hash(route: str, body: object) -> str:
 def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Recorded | None:
     """Return ``(status, reply)`` of an earlier request with this key, or nothing. One query.
 
-    Raises ``ValueRefused`` if the earlier request was another one, or if the key itself is too long, and ``Conflict``
-    if what it stored was purged: sent again by habit, it would bring that back.
+    Raises ``ValueRefused`` if the earlier request was another one, or if the key itself is too long, ``Conflict`` if
+    what it had to do with was purged: sent again by habit, it would bring that back; and ``StillInProgress`` for a
+    message to the assistant that has no reply yet.
     """
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise ValueRefused(f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.")
@@ -55,7 +57,10 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
         )
     if row[0] != digest:
         raise ValueRefused("This Idempotency-Key has been used for a request with another body.")
-    return row[1], json.loads(json.loads(row[2]))
+    if row[1] == 0:
+        raise StillInProgress(_AT_WORK)
+    told = json.loads(row[2])
+    return row[1], json.loads(told) if isinstance(told, str) else told
 
 
 def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.datetime) -> Recorded | None:
@@ -69,9 +74,7 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
             cursor.execute(_CLAIM, [principal.identity, key, digest, now])
         except OperationalError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
-                raise StillInProgress(
-                    "A request with this Idempotency-Key is still in progress; send it again later."
-                ) from None
+                raise StillInProgress(_AT_WORK) from None
             raise
         if cursor.rowcount == 1:
             return None

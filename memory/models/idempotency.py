@@ -4,7 +4,11 @@ from django.db import models
 
 
 class IdempotencyRecord(models.Model):
-    """A second request with the same key waits on the unique index until the first has committed, then replays it."""
+    """A second request with the same key waits on the unique index until the first has committed, then replays it.
+
+    A message to the assistant takes longer than any transaction may: its record is committed with the turn that
+    answers it, and gets its reply when that is closed.
+    """
 
     actor = models.CharField(max_length=200)
     key = models.CharField(max_length=200)
@@ -12,6 +16,12 @@ class IdempotencyRecord(models.Model):
     status = models.PositiveSmallIntegerField(default=0)
     reply = models.JSONField(null=True)
     created_at = models.DateTimeField()
+    # The claim of an ingest is a statement of its own, which need not know of these.
+    scope = models.CharField(max_length=500, blank=True, db_default="", help_text="Of a message: its conversation's.")
+    turn = models.OneToOneField(
+        "memory.ConversationTurn", on_delete=models.PROTECT, null=True, blank=True, related_name="+",
+        help_text="Of a message: the turn that answers it.",
+    )  # fmt: skip
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["actor", "key"], name="idempotency_unique")]

@@ -8,7 +8,7 @@ from memory.assistant import running
 from memory.client import Conflict, ConnectionBroken, NotAllowed, TimedOut, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker
-from tests.client.proxy import Proxy, answer
+from tests.client.proxy import CUT, CUT_IN_THE_MIDST, PASS, Proxy, answer
 from tests.client.test_against_the_server import Tour
 from tests.llm.server import Model, calling, failing, slow
 
@@ -17,7 +17,7 @@ QUESTION = [{"role": "user", "content": "What does Mara drink?"}]
 
 
 def test_the_assistant_answers_at_once_and_event_by_event(
-    make_client: Maker, http_cast: Any, live_server: Any, model: Model
+    make_client: Maker, http_cast: Any, live_server: Any, model: Model, waits: list[float]
 ):
     # Without the proxy, which would read a stream to its end first.
     client = make_client(live_server.url, secret_of("agent"))
@@ -55,26 +55,40 @@ def test_a_reply_may_take_longer_than_the_timeout(
     model.answers(slow(5.0, "Too late."))
     running.BEAT_SECONDS = 5.0
     with pytest.raises(TimedOut):
-        client.chat(STATEMENT, intent_override="ingest")
+        make_client(live_server.url, secret_of("agent"), timeout=0.6, retries=0).chat(STATEMENT)
 
 
-def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker):
+def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker, waits: list[float]):
     client, whole = make_client(alone.url, "ms_any"), {"Content-Type": "text/event-stream"}
-    alone.does(answer(200, whole, b'event: intent\ndata: {"intent": "query"}\n\n'))
+    broken = answer(200, whole, b'event: intent\ndata: {"intent": "query"}\n\n')
+    # Whoever stands in between may want no streams.
+    alone.does(broken, answer(200, body={"reply": "Tea."}))
+    assert client.chat(QUESTION) == {"reply": "Tea."}
+    assert (len(alone.asked), len(set(alone.keys))) == (2, 1)
+    alone.does(*[broken] * 5)
     with pytest.raises(ConnectionBroken, match="POST /v1/chat: the reply broke off"):
         client.chat(QUESTION)
-    # Whoever stands in between may want no streams.
-    alone.does(answer(200, body={"reply": "Tea."}))
-    assert client.chat(QUESTION) == {"reply": "Tea."}
     problem = b'{"type": "about:blank", "title": "", "status": 409, "detail": "Still at it."}'
     alone.does(answer(200, whole, b"event: error\ndata: " + problem + b"\n\n"))
     with pytest.raises(Conflict, match="Still at it"):
         client.chat(QUESTION)
-    assert len(alone.asked) == 3
+    assert len(alone.asked) == 8
 
 
-def test_a_message_is_not_sent_twice(agent: Any, proxy: Proxy, model: Model):
+def test_a_message_whose_reply_was_lost_is_sent_again_and_answered_once(
+    agent: Any, proxy: Proxy, model: Model, waits: list[float]
+):
+    model.answers(calling(("new_topic", {"title": "Tea"})), "It is noted.")
+    proxy.does(CUT, CUT_IN_THE_MIDST, PASS)
+    reply = agent.chat(STATEMENT, intent_override="ingest")
+    assert (reply["reply"], [topic["title"] for topic in agent.topics()["items"]]) == ("It is noted.", ["Tea"])
+    assert (len(set(proxy.keys[:3])), waits) == (1, [0.5, 1.0])
+    # One of one's own holds over restarts, also for who listens event by event.
+    mine = agent.chat(STATEMENT, intent_override="ingest", idempotency_key="mara-1")
+    events = agent.chat_stream(STATEMENT, intent_override="ingest", idempotency_key="mara-1")
+    assert list(events)[-1].data == mine
+    # A model that failed before anything was written is asked again.
     model.answers(failing())
     with pytest.raises(Unavailable):
         agent.chat(QUESTION, intent_override="query")
-    assert len(proxy.asked) == 1
+    assert len(set(proxy.keys[-5:])) == 1
