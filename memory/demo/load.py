@@ -13,6 +13,7 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.demo.forgetting import forgetting_load
 from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
+from memory.demo.study import study_load
 from memory.demo.talk import talk_load
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
@@ -50,10 +51,12 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
         talk_load([topic_id(topic.key) for topic in story.topics])
-    while documents_count():
-        pass
     for given in vectors_give():
         progress(given)
+    # What it links and merges is as ready as in any store in use.
+    study_load(now=now)
+    while documents_count():
+        pass
     # What was written down twice waits for a decision as soon as the demo is there.
     duplicates_find(ROOT, now=now, limit=len(story.topics), seconds=LOOK_SECONDS)
 

@@ -36,6 +36,24 @@ def study_start(
     ``Conflict`` if as many are open as may be.
     """
     principal.require("agent")
+    if not model_configured():
+        raise ModelUnavailable(
+            "A long text is studied by a language model, and none is configured: set MEMSTATE_LLM_MODEL.",
+            kind="not_configured",
+        )
+    return study_keep(
+        text, conversation_id=conversation_id, scope=scope, model=model, principal=principal, now=now,
+        hand_over=hand_over,
+    )  # fmt: skip
+
+
+def study_keep(
+    text: str, *, conversation_id: uuid.UUID, scope: str | None, model: str | None, principal: Principal,
+    now: dt.datetime, hand_over: HandOver, job_id: uuid.UUID | None = None,
+) -> StudyJob:  # fmt: skip
+    """Do what ``study_start`` does, whether there is a model or not: the demo takes its notes by itself. ``job_id`` is
+    for who wants the study, and with it all its topics, to be the same each time."""
+    principal.require("agent")
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
     # Before the text is kept, which takes its time; and once more when nobody else can come in between.
@@ -45,7 +63,7 @@ def study_start(
         source = source_ensure(text, scope=where, principal=principal, now=now)
         room_check(principal.identity, counting=True)
         job = StudyJob.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation_id=conversation_id, scope=where,
+            id=job_id or uuid7(now_ms=int(now.timestamp() * 1000)), conversation_id=conversation_id, scope=where,
             actor=principal.actor, identity=principal.identity, role=principal.role, principal_scope=principal.scope,
             model=model or "", source_id=source, part_chars=settings.MEMSTATE_CHAT_CHUNK_CHARS, segments=len(parts),
             created_at=now, moved_at=now, handed_at=now,
@@ -154,9 +172,4 @@ def _checked(text: str) -> str:
         )
     if not text.strip():
         raise ValueRefused("There is no text to study.")
-    if not model_configured():
-        raise ModelUnavailable(
-            "A long text is studied by a language model, and none is configured: set MEMSTATE_LLM_MODEL.",
-            kind="not_configured",
-        )
     return text

@@ -9,6 +9,7 @@ slow the model is, as long as it answers once in a turn; if it does not, the job
 import datetime as dt
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -56,6 +57,9 @@ class Step(Protocol):
     def store(self, *, now: dt.datetime) -> dict[str, int]: ...
 
 
+Speak = Callable[[StudyJob, Step], LoopEnd]
+
+
 def turn_seconds() -> float:
     """Return for how long a worker may begin steps of a study."""
     return min(MOST_TURN, _timeout() * TURN_SHARE)
@@ -92,7 +96,7 @@ def _turn(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
         try:
             # One step at least, so that a turn that is too short comes forward too.
             while placed and free and more and (first or time.monotonic() < until):
-                more, first = _forward(job_id, clock=clock, until=until, cuts=cuts), False
+                more, first = study_forward(job_id, clock=clock, until=until, cuts=cuts), False
         except Exception:
             # The failure is noted, and when to go on; a broken connection is a matter of upkeep.
             with suppress(DatabaseError):
@@ -110,8 +114,14 @@ def _leave(*, clock: Clock, hand_over: HandOver | None) -> None:
         study_next(now=clock(), hand_over=hand_over)
 
 
-def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]]) -> bool:
-    """Wait, or do the next step; return whether this turn has more to do. ``cuts`` are found once a turn."""
+def study_forward(
+    job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]], speak: Speak | None = None
+) -> bool:
+    """Wait, or do the next step; return whether this turn has more to do. ``cuts`` are found once a turn.
+
+    ``speak`` uses the tools of a step in place of the model. Whoever calls this sees to it that nobody else is at the
+    job. Raises what the store raises.
+    """
     job = StudyJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
         return False
@@ -127,13 +137,13 @@ def _forward(job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[
         taken = StudyJob.objects.filter(pk=job_id, status=Status.WORKING)
         taken.update(not_before=None, moved_at=clock(), phase=job.phase)
     try:
-        return _step(job, clock=clock, cuts=cuts)
+        return _step(job, clock=clock, cuts=cuts, speak=speak or _spoken)
     except Exception as problem:
         _failure_note(job_id, problem, now=clock())
         raise
 
 
-def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
+def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Speak) -> bool:
     principal = study_writer(job, now=clock())
     if principal is None:
         return _fail(job, unsigned(job.actor), now=clock())
@@ -147,7 +157,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]]) -> bool:
         step = Part(job, content, cuts, principal=principal, now=clock())
     else:
         step = Placing(job, principal=principal, clock=clock)
-    end = End("empty", True) if step.empty() else end_of(_spoken(job, step), tries=job.tries)
+    end = End("empty", True) if step.empty() else end_of(speak(job, step), tries=job.tries)
     step.prepare()
     now = clock()
     with transaction.atomic():

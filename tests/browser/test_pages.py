@@ -48,7 +48,7 @@ def url_of(address: Address) -> str:
         "topic_id": topic.pk,
         "run_id": ForgetRun.objects.filter(status="done", event="cron", applied__gt=0).latest("created_at").pk,
         "key_id": ApiKey.objects.order_by("created_at")[0].pk,
-        "conversation_id": Conversation.objects.get().pk,
+        "conversation_id": Conversation.objects.get(scope="/").pk,
         "place": 1,
         "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
         "schedule_id": Schedule.objects.get(func="memory.jobs.upkeep").pk,
@@ -75,7 +75,7 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
         return {"import_id": import_work(made.pk, clock=timezone.now, seconds=60).pk}
     if "study_id" in asked:
         study = StudyJob.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation=Conversation.objects.get(), scope="/",
+            id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation=Conversation.objects.get(scope="/"), scope="/",
             actor="test", identity="test", role="operator", principal_scope="/", part_chars=6000, segments=4, done=1,
             created_at=now, moved_at=now,
         )  # fmt: skip

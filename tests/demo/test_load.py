@@ -24,6 +24,7 @@ from memory.models import (
     Vitality,
 )
 from tests.cast import Caller, store_rows, worker_turn
+from tests.demo.shop import of_the_story
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
 
@@ -54,7 +55,7 @@ def test_a_load_that_is_stopped_leaves_nothing_and_can_be_repeated(story: Story,
             story_load(story, now=NOW, progress=lambda _steps: None)
     assert store_rows() == before
     story_load(story, now=NOW, progress=lambda _steps: None)
-    assert Topic.objects.count() == len(story.topics)
+    assert of_the_story().count() == len(story.topics)
 
 
 def _rows_of(topic_id: str) -> list[object]:
@@ -71,7 +72,7 @@ def test_what_was_there_before_is_left_alone(agent: Caller, story: Story):
     before = _rows_of(own)
     story_load(story, now=NOW, progress=lambda _steps: None)
     assert _rows_of(own) == before
-    assert Topic.objects.count() == len(story.topics) + 1
+    assert of_the_story().count() == len(story.topics) + 1
 
 
 def demo(**options: int) -> str:
@@ -85,7 +86,7 @@ def test_the_command_fills_an_empty_store(agent: Caller):
     assert said.startswith("The store now holds 40 topics with ")
     assert f" {Revision.objects.filter(seq__gt=1).count()} later revisions" in said
     assert f" {AccessLog.objects.count()} retrievals" in said
-    assert Topic.objects.count() == 40
+    assert of_the_story().count() == 40
     assert Field.objects.exists()
     assert not TopicVector.objects.filter(embedding__isnull=True).exists()
     assert not Topic.objects.filter(created_at__gt=timezone.now()).exists()
@@ -112,7 +113,7 @@ def test_the_command_refuses_a_size_that_it_has_no_story_for(topics: int):
 @pytest.mark.parametrize("topics", [1, 2, 3])
 def test_the_smallest_stories_can_be_loaded(topics: int):
     demo(topics=topics)
-    assert Topic.objects.count() == topics
+    assert of_the_story().count() == topics
 
 
 def test_where_the_embedder_fails_the_story_is_there_and_the_worker_does_the_rest(monkeypatch: pytest.MonkeyPatch):

@@ -1,17 +1,22 @@
 """The demo in the store: everything the story tells is there, once, at its own time. Loaded once for all of them."""
 
+import uuid
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django_q.models import Schedule
 
 from memory.demo.load import story_load, story_size
+from memory.demo.retrospective import SAME
 from memory.demo.story import Story, story_build, topic_id
+from memory.demo.study import STUDY_ID
 from memory.domain.errors import Conflict
 from memory.domain.knobs import Knobs
+from memory.extraction.store import source_text
 from memory.forgetting.by_hand import BY_HAND
 from memory.models import (
     AccessLog,
@@ -21,13 +26,16 @@ from memory.models import (
     ForgetAction,
     Link,
     Revision,
+    StudyJob,
     Topic,
     TopicDocument,
     TopicVector,
     Vitality,
 )
 from memory.policy.schedules import FUNCTION
+from memory.study.numbers import session_ids
 from tests.cast import Caller, store_rows, worker_turn
+from tests.demo.shop import of_the_story
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
 
@@ -44,6 +52,11 @@ def steps(story: Story, lasting: None) -> int:
     story_load(story, now=NOW, progress=told.append)
     connection.check_constraints()
     return sum(told)
+
+
+def by_the_story() -> QuerySet[Revision]:
+    """Values of the story's topics, without those that came with what was merged into them."""
+    return Revision.objects.filter(field__topic__in=of_the_story()).exclude(provenance="llm")
 
 
 def archived_at_the_end(story: Story) -> set[str]:
@@ -102,11 +115,14 @@ def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
         topic.pk: (
             topic.scope.path, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.created_at,
         )
-        for topic in Topic.objects.select_related("scope")
+        for topic in of_the_story().select_related("scope")
     }  # fmt: skip
+    # What took in a topic of the study has the sort of thing among its categories.
+    also = {topic_id(key): ["decision"] for key in SAME.values()}
     assert stored == {
         topic_id(topic.key): (
-            topic.scope, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.at,
+            topic.scope, topic.kind, topic.title, topic.summary,
+            sorted([*topic.categories, *also.get(topic_id(topic.key), ())]), topic.at,
         )
         for topic in story.topics
     }  # fmt: skip
@@ -120,7 +136,7 @@ def test_every_field_has_all_its_values_in_order_each_at_its_time(story: Story, 
     for revision in story.revisions:
         told[revision.key, revision.name].append((revision.value, revision.field_type, revision.at))
     stored = defaultdict(list)
-    for revision in Revision.objects.select_related("field").order_by("field", "seq"):
+    for revision in by_the_story().select_related("field").order_by("field", "seq"):
         stored[revision.field.topic_id, revision.field.name].append(
             (revision.value, revision.field_type, revision.recorded_at)
         )
@@ -130,10 +146,11 @@ def test_every_field_has_all_its_values_in_order_each_at_its_time(story: Story, 
 
 
 def test_links_and_references_lead_where_the_story_says(story: Story, steps: int):
-    assert set(Link.objects.values_list("source_id", "target_id", "kind")) == {
+    links = Link.objects.filter(source__in=of_the_story(), target__in=of_the_story())
+    assert set(links.values_list("source_id", "target_id", "kind")) == {
         (topic_id(topic.key), topic_id(link.to_key), link.kind) for topic in story.topics for link in topic.links
     }
-    first_values = Revision.objects.filter(seq=1, ref_topic__isnull=False)
+    first_values = by_the_story().filter(seq=1, ref_topic__isnull=False)
     assert set(first_values.values_list("field__topic_id", "field__name", "ref_topic_id")) == {
         (topic_id(topic.key), entry.name, topic_id(entry.ref_key))
         for topic in story.topics
@@ -150,7 +167,8 @@ def test_every_retrieval_is_logged_and_counted(story: Story, steps: int):
     assert not AccessLog.objects.filter(folded_at__isnull=True).exists()
     wanted = retrievals_that_count(story)
     assert sum(wanted.values()) > 0
-    assert dict(Vitality.objects.values_list("topic_id", "retrieval_count")) == {
+    rows = Vitality.objects.filter(topic__in=of_the_story())
+    assert dict(rows.values_list("topic_id", "retrieval_count")) == {
         topic_id(topic.key): wanted[topic.key] for topic in story.topics
     }
     last: dict[str, datetime] = {}
@@ -179,7 +197,8 @@ def test_archived_ones_are_archived_and_pinned_ones_pinned_and_no_others(story: 
     assert gone > by_hand
     assert {keys[pk] for pk in Topic.objects.filter(rung=3).values_list("pk", flat=True)} == gone
     for table in (Vitality, TopicVector, TopicDocument):
-        assert {keys[pk] for pk in table.objects.filter(live=False).values_list("pk", flat=True)} == gone
+        rows = table.objects.filter(live=False, topic__in=of_the_story())
+        assert {keys[pk] for pk in rows.values_list("pk", flat=True)} == gone
     assert {keys[pk] for pk in Vitality.objects.filter(pinned=True).values_list("pk", flat=True)} == (
         pinned_at_the_end(story)
     )
@@ -242,7 +261,7 @@ def test_a_second_load_is_refused_in_a_sentence_and_changes_nothing(steps: int, 
 
 @pytest.mark.usefixtures("steps")
 def test_a_conversation_tells_how_the_latest_change_came(operator: Caller) -> None:
-    talk = Conversation.objects.get()
+    talk = Conversation.objects.get(scope="/")
     written = ConversationWrite.objects.get(conversation=talk)
     revision = Revision.objects.select_related("field").get(pk=written.revision_id)
     assert (revision.field.topic_id, revision.seq) == (written.topic_id, revision.field.last_seq)
@@ -251,3 +270,26 @@ def test_a_conversation_tells_how_the_latest_change_came(operator: Caller) -> No
     looked = operator.post(f"/v1/chat/{talk.pk}/undo", {"dry_run": True}).ok()
     assert looked["taken_back"]["values"] == 1
     assert looked["left"] == []
+
+
+@pytest.mark.usefixtures("steps")
+def test_a_long_text_is_studied_through_and_can_be_taken_back(operator: Caller, settings: Any) -> None:
+    job = StudyJob.objects.get()
+    told = operator.get(f"/v1/studies/{job.pk}").ok()
+    assert (told["status"], told["progress"], told["warning"], told["failure"]) == ("done", 1, None, None)
+    assert (told["done"], told["linked"], told["merged"]) == (told["segments"], told["to_link"], 1)
+    turn = job.conversation.told.get()
+    assert (turn.study_id, turn.ended) == (job.pk, "done")
+    length = len(source_text(job.source_id) or "")
+    assert length > settings.MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS
+    assert f"{length:,} characters" in turn.message
+    # The same topics whoever loads it, each with the text it came from, and beside what the story tells.
+    ids = session_ids(job)
+    assert ids[0] == uuid.uuid5(STUDY_ID, "0:0")
+    assert set(Topic.objects.filter(kind=job.kind).values_list("pk", flat=True)) == set(ids)
+    assert job.links == Link.objects.filter(source__in=ids, target__in=of_the_story()).count()
+    assert str(ids[-1]) in operator.found("give up before the first search", scope=job.scope)
+    journal = AuditEvent.objects.filter(after__study=str(job.pk)).order_by("id")
+    assert list(journal.values_list("action", "actor")) == [("study_started", "mara"), ("study_done", "mara")]
+    looked = operator.post(f"/v1/chat/{job.conversation_id}/undo", {"dry_run": True}).ok()
+    assert (looked["taken_back"]["topics"], looked["taken_back"]["merges"], looked["left"]) == (len(ids), 1, [])

@@ -104,7 +104,7 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
         if mine.phase == stage and not overtaken:
             overtaken.append(True)
             # Another process, which has a connection and so a lock of its own, is through first.
-            work._step(StudyJob.objects.get(pk=mine.pk), clock=timezone.now, cuts=[])
+            work.study_forward(mine.pk, clock=timezone.now, until=0.0, cuts=[])
         return end
 
     monkeypatch.setattr(work, "_spoken", slower)

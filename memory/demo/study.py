@@ -1,0 +1,139 @@
+"""A study that is through: a long text that became topics, by the steps and tools of every study.
+
+There is no model in a demo, so what one would have noted is written down beside the text (``retrospective.py``).
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from memory.access.principal import Principal
+from memory.assistant.conversations import Channel, conversation_begin
+from memory.assistant.turns import Ended, Notes, turn_begin, turn_intend
+from memory.assistant.wording import long_message, study_sentence
+from memory.demo.notes import Note, dates_fill, notes_read
+from memory.demo.retrospective import MINUTES, SAME
+from memory.demo.rhythm import Calendar
+from memory.demo.shapes import topic_id
+from memory.demo.talk import LEADER, MODEL
+from memory.domain.reading.parts import parts_cut
+from memory.models import StudyJob, Topic
+from memory.study.placing import Placing
+from memory.study.queue import turn_over
+from memory.study.start import study_keep
+from memory.study.work import Step, study_forward
+from memory.toolbox.loop import LoopEnd
+from memory.toolbox.tool import ToolCalled
+
+SCOPE = "/project/atlas"
+WRITER = Principal(identity=LEADER, actor=LEADER, role="operator")
+STUDY_ID = topic_id("study")
+# After the last run of the half year.
+BEFORE = dt.timedelta(hours=3)
+# As if a model had been asked whenever somebody looks at the clock.
+_BETWEEN = dt.timedelta(seconds=3)
+
+Call = tuple[str, dict[str, Any]]
+
+
+def study_load(*, now: dt.datetime) -> None:
+    """Make a conversation whose one message was studied. Nothing if a topic that it merges with is not there, as in the
+    smallest stories. In a transaction; some five hundred statements. Raises ``EmbeddingFailed``."""
+    text, sections = _read(now)
+    keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(SAME.values())
+    there = set(
+        Topic.objects.filter(pk__in=map(topic_id, keys), vitality__live=True, scope__path__startswith=SCOPE)
+        .values_list("pk", flat=True)
+    )  # fmt: skip
+    if not {topic_id(key) for key in SAME.values()} <= there:
+        return
+    clock = _Clock(now - BEFORE)
+    with transaction.atomic():
+        talk = conversation_begin(scope=SCOPE, channel=Channel.CONSOLE, principal=WRITER, now=clock())
+        turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
+        turn_intend(turn, intent="ingest", source="model")
+        job = study_keep(
+            text, conversation_id=talk.pk, scope=SCOPE, model=MODEL, principal=WRITER, now=clock(),
+            hand_over=turn_over, job_id=STUDY_ID,
+        )  # fmt: skip
+        reply = study_sentence(len(text), job.segments)
+        Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
+        cuts = parts_cut(text, at_most=job.part_chars)
+        taker = _Taker(sections, cuts, there)
+        while job.status == StudyJob.Status.WORKING:
+            clock.at = max(clock.at, job.not_before or clock.at)
+            study_forward(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
+            job.refresh_from_db()
+
+
+class _Clock:
+    """Goes on by some seconds whenever it is looked at."""
+
+    def __init__(self, at: dt.datetime) -> None:
+        self.at = at
+
+    def __call__(self) -> dt.datetime:
+        self.at += _BETWEEN
+        return self.at
+
+
+@dataclass(slots=True)
+class _Taker:
+    """Takes the notes: calls the tools of each step as a model would that reads well."""
+
+    # Where each section ends, with its notes.
+    sections: list[tuple[int, list[Note]]]
+    cuts: list[tuple[int, int]]
+    # Topics of the rest that can be linked to.
+    there: set[uuid.UUID]
+    made: dict[str, uuid.UUID] = field(default_factory=dict)
+
+    def __call__(self, _job: StudyJob, step: Step) -> LoopEnd:
+        box = step.toolbox()
+        if isinstance(step, Placing):
+            for name, told in self._places(set(step.own)):
+                _checked(box.call(name, told))
+        else:
+            start, end = self.cuts[step.at]
+            for note in [note for to, notes in self.sections if start < to <= end for note in notes]:
+                called = _checked(box.call(*self._noted(note)))
+                self.made.setdefault(note.key, called.topic_ids[0])
+        return LoopEnd(reply="done", rounds=1)
+
+    def _noted(self, note: Note) -> Call:
+        fields = [{"name": each.name, "value": each.value} for each in note.fields]
+        if note.key in self.made:
+            return "extend_topic", {"topic_id": str(self.made[note.key]), "fields": fields}
+        links = [{"to_topic_id": str(self.made[to]), "kind": kind} for kind, to in note.links if to in self.made]
+        told = {"title": note.title, "summary": note.summary, "kind": note.kind, "fields": fields, "links": links}
+        return "new_topic", {**told, "categories": list(note.categories)}
+
+    def _places(self, own: set[uuid.UUID]) -> Iterator[Call]:
+        for note in [note for _to, notes in self.sections for note in notes if self.made[note.key] in own]:
+            links = {"from_topic_id": str(self.made[note.key])}
+            for kind, to in note.links:
+                if topic_id(to) in self.there:
+                    yield "link", {**links, "to_topic_id": str(topic_id(to)), "kind": kind}
+        for key, into in SAME.items():
+            if self.made[key] in own:
+                yield "merge_into", {"topic_id": str(self.made[key]), "into_topic_id": str(topic_id(into))}
+
+
+def _read(now: dt.datetime) -> tuple[str, list[tuple[int, list[Note]]]]:
+    """Return the text, and where each of its sections ends with the notes of it."""
+    text, sections = "", []
+    for section in dates_fill(MINUTES, day_zero=Calendar(now).day_zero).split("\n====\n"):
+        said, _dashes, notes = section.partition("\n----\n")
+        text += f"{said.strip()}\n\n"
+        sections.append((len(text), notes_read(notes)))
+    return text, sections
+
+
+def _checked(called: ToolCalled) -> ToolCalled:
+    if not called.ok:
+        raise ValueError(f"{called.tool} {called.arguments}: {called.result}")
+    return called
