@@ -419,7 +419,10 @@ class _Sender(_Core):
         call = self._call(route, arguments, headers={"Accept": "text/event-stream"})
         with self._opened(call) as response:
             for event in httpx2.EventSource(response, max_event_size=None):
-                yield _event_of(event)
+                yield (told := _event_of(event))
+                if told.name == "done":
+                    return
+        raise _broken_off(call)
 
     def _once_streamed(self, call: _Call) -> Any:
         with self._opened(call) as response:
@@ -502,7 +505,10 @@ class _AsyncSender(_Core):
         call = self._call(route, arguments, headers={"Accept": "text/event-stream"})
         async with self._opened(call) as response:
             async for event in httpx2.EventSource(response, max_event_size=None):
-                yield _event_of(event)
+                yield (told := _event_of(event))
+                if told.name == "done":
+                    return
+        raise _broken_off(call)
 
     async def _once_streamed(self, call: _Call) -> Any:
         async with self._opened(call) as response:

@@ -11,13 +11,13 @@ from memory.access.principal import Principal
 from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem, NotVisible
 from memory.extraction.request import extract
-from memory.ingest.items import IngestItem, ShortText
+from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import Outcome, Reply
 from memory.ingest.request import ingest_request
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
-from memory.toolbox.writing import writing_tools
+from memory.toolbox.writing import Kind, writing_tools
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"
@@ -37,7 +37,7 @@ class ExtractArguments(FactsArguments):
     """A text to remember, fact by fact."""
 
     store: bool = Field(default=True, description="False only lists the facts and writes nothing.")
-    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+    kind: Kind | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
 
 
 def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
@@ -45,11 +45,7 @@ def tools_make(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
     reading = reading_tools(principal, clock=clock)
     if not principal.covers("agent"):
         return [*reading, _facts_tool(principal, clock)]
-
-    def write(item: IngestItem) -> Reply:
-        return _item_write(item, principal=principal, now=clock())
-
-    return [*reading, *writing_tools(write, provenance=PROVENANCE), _extract_tool(principal, clock)]
+    return [*reading, *_writing_tools(principal, clock), _extract_tool(principal, clock)]
 
 
 def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) -> ToolCalled:
@@ -59,20 +55,20 @@ def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) 
     the embedder raises goes on.
     """
     toolbox = Toolbox(tools_make(principal, clock=clock))
-    if name in WRITING:
-        principal.require("agent")
     if name not in toolbox.tools:
+        if name in {tool.name for tool in _writing_tools(principal, clock)}:
+            principal.require("agent")
         raise NoSuchTool(f"There is no tool {name[:100]!r}.")
     called = toolbox.call(name, arguments)
     jobs.upkeep_nudge()
     return called
 
 
-def _unwritten(_item: IngestItem) -> Reply:
-    raise NotImplementedError
+def _writing_tools(principal: Principal, clock: Clock) -> list[Tool[Any]]:
+    def write(item: IngestItem) -> Reply:
+        return _item_write(item, principal=principal, now=clock())
 
-
-WRITING = frozenset(tool.name for tool in writing_tools(_unwritten))
+    return writing_tools(write, provenance=PROVENANCE)
 
 
 def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> Reply:

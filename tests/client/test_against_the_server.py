@@ -166,11 +166,15 @@ def test_the_scope_of_a_client_stands_in_where_none_is_said(proxy: Proxy, make_c
     deeper = client.ingest("new_topic", title="Deep", scope="/user/mara/work")["topic_id"]
     client.ingest("extend_topic", topic_id=deeper, fields=[{"name": "a", "value": "b"}])
     client.ingest_batch(
-        [{"placement": "new_topic", "title": "Bike"}, {"placement": "extend_topic", "topic_id": deeper}]
+        [
+            {"placement": "new_topic", "title": "Bike"},
+            {"placement": "new_topic", "title": "Boat", "scope": None},
+            {"placement": "extend_topic", "topic_id": deeper},
+        ]
     )
     operator.ingest("new_topic", title="Tea of others", scope="/user/bob")
     assert client.topic(topic)["scope"] == "/user/mara"
     assert {row["scope"] for row in client.topics()["items"]} == {"/user/mara", "/user/mara/work"}
-    assert client.stats()["topics"] == 3
+    assert client.stats()["topics"] == 4
     assert {found["topic_id"] for found in client.query("Tea")["candidates"]} >= {topic}
     assert client.query("others", scope="/user/bob")["candidates"] != []

@@ -46,9 +46,9 @@ def test_a_reply_may_take_longer_than_the_timeout(
     make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(running, "BEAT_SECONDS", 0.1)
-    client = make_client(live_server.url, secret_of("agent"), timeout=0.6)
+    client = make_client(live_server.url, secret_of("agent"), timeout=1.0)
     # The moment before the last call is longer than any silence may be.
-    model.answers(calling(("new_topic", {"title": "Tea"})), slow(1.5, "It is noted."))
+    model.answers(calling(("new_topic", {"title": "Tea"})), slow(1.6, "It is noted."))
     reply = client.chat(STATEMENT, intent_override="ingest")
     assert (reply["reply"], [call["tool"] for call in reply["tool_log"]]) == ("It is noted.", ["new_topic"])
     assert [topic["title"] for topic in client.topics()["items"]] == ["Tea"]

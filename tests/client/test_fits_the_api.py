@@ -281,6 +281,7 @@ def small() -> Any:
 EVENTS = (
     b': a word in between\n\nevent: intent\ndata: {"intent": "query"}\n\nevent: reply\ndata: {"text":\ndata: "Hi"}\n\n'
 )
+DONE = b"event: done\ndata: {}\n\n"
 FAILED = b'event: error\ndata: {"status": 422, "detail": "The model refused."}\n\n'
 
 
@@ -311,7 +312,7 @@ def test_words_of_python_and_names_that_are_taken_are_written_otherwise(small: A
 
 
 def test_events_come_one_by_one_and_errors_among_them_are_raised(small: Any):
-    expected = [("intent", {"intent": "query"}), ("reply", {"text": "Hi"})]
+    expected = [("intent", {"intent": "query"}), ("reply", {"text": "Hi"}), ("done", {})]
 
     def streamed(events: bytes, status: int = 200) -> Iterator[Event]:
         client = small["MemState"](api_key="ms_any", transport=Streaming(events, status))
@@ -321,8 +322,14 @@ def test_events_come_one_by_one_and_errors_among_them_are_raised(small: Any):
         async with small["AsyncMemState"](api_key="ms_any", transport=Streaming(events)) as client:
             return [(event.name, event.data) async for event in client.order_stream("here", kind="a")]
 
-    assert [(event.name, event.data) for event in streamed(EVENTS)] == expected
-    assert asyncio.run(collected(EVENTS)) == expected
+    assert [(event.name, event.data) for event in streamed(EVENTS + DONE)] == expected
+    assert asyncio.run(collected(EVENTS + DONE)) == expected
+    events = streamed(EVENTS)
+    assert [next(events).name, next(events).name] == ["intent", "reply"]
+    with pytest.raises(small["ConnectionBroken"], match="broke off before its end"):
+        next(events)
+    with pytest.raises(small["ConnectionBroken"], match="broke off before its end"):
+        asyncio.run(collected(EVENTS))
     events = streamed(EVENTS + FAILED)
     assert [next(events).name, next(events).name] == ["intent", "reply"]
     with pytest.raises(small["Refused"], match=r"422: The model refused\."):

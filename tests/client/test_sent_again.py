@@ -2,6 +2,9 @@
 
 import datetime as dt
 import email.utils
+import pickle
+import types
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -195,7 +198,9 @@ def test_a_twin_at_work_is_known_by_its_type_and_not_by_words(client: Any, alone
 def test_waits_are_as_long_as_the_server_says_and_never_shorter(client: Any, alone: Proxy, waits: list[float]):
     in_ten = email.utils.format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10), usegmt=True)
     past = "Wed, 21 Oct 2015 07:28:00 GMT"
-    for header, expected in [("7", 7.25), (in_ten, pytest.approx(9.8, abs=1.5)), (past, 0.5), ("soon", 0.5)]:
+    for header, expected in [
+        ("7", 7.25), (in_ten, pytest.approx(9.8, abs=1.5)), (past, 0.5), ("soon", 0.5), ("9" * 400, 0.5),
+    ]:  # fmt: skip
         alone.does(answer(429, {"Retry-After": header}, "Later."), answer(200, body=STATS))
         client.stats()
         assert waits.pop() == expected, header
@@ -262,6 +267,8 @@ def test_a_client_needs_a_key_and_keeps_it_to_itself(make_client: Maker, monkeyp
     client.stats()
     assert alone.asked[0].headers["x-api-key"] == "ms_of-the-environment"
     assert "ms_" not in repr(getattr(client, "client", client))
+    behind = make_client("https://mara:sesame@example.org/memory", "ms_a")
+    assert repr(getattr(behind, "client", behind)).endswith("MemState at https://example.org/memory>")
 
 
 def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy):
@@ -274,6 +281,22 @@ def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy)
     with pytest.raises(ValueError, match="at least 1"):
         list(client.ingest_all([{"placement": "new_topic"}], size=0))
     assert alone.asked == []
+
+
+def test_values_of_the_kinds_that_the_types_name_are_sent(client: Any, alone: Proxy):
+    alone.does(answer(200, body={"topic_id": "1"}))
+    field = types.MappingProxyType({"name": "city", "value": "Lisbon"})
+    client.ingest("new_topic", title="Tea", fields=deque([field]), categories=deque(["a"]))
+    assert alone.asked[0].json["fields"] == [dict(field)]
+    assert alone.asked[0].json["categories"] == ["a"]
+
+
+def test_an_error_can_be_handed_to_another_process(client: Any, alone: Proxy):
+    alone.does(*[answer(429, {"Retry-After": "61"}, "Later.")] * 5)
+    with pytest.raises(TooManyRequests) as refused:
+        client.stats()
+    there = pickle.loads(pickle.dumps(refused.value))
+    assert (str(there), there.retry_after, there.members["status"]) == ("429: Later.", 61.0, 429)
 
 
 def test_the_address_may_have_a_path(alone: Proxy, make_client: Maker):

@@ -82,6 +82,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(people: Cast, connect: 
             ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, NOWHERE),
             ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, NOWHERE),
             ("extract", {"content": "  "}, "no text"),
+            ("extract", {"content": "Tea is green.", "kind": "study:1"}, "choose another"),
         ]
         for tool, arguments, sentence in wrong:
             assert sentence in link.refused(tool, **arguments), (tool, arguments)
@@ -130,8 +131,8 @@ def test_a_readers_key_reads(people: Cast, connect: Connect):
         assert all(tool.annotations.read_only_hint for tool in tools.values())
         before = store_rows()
         assert link.call("extract", content="The ferry leaves at nine.")["stored"] == []
-        assert "agent key" in link.refused("new_topic", title="Cup")
-        assert "agent key" in link.refused("version_field", topic_id=topic_id, field="kind", value="black")
+        for writing in ("new_topic", "extend_topic", "version_field", "link"):
+            assert "agent key" in link.refused(writing)
         assert "store" in link.refused("extract", content="The ferry leaves at nine.", store=True)
         assert store_rows() == before
         assert link.call("topic", topic_id=topic_id)["title"] == "Tea"
