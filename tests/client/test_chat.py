@@ -11,6 +11,7 @@ from tests.client.conftest import Maker
 from tests.client.proxy import CUT, CUT_IN_THE_MIDST, PASS, Proxy, answer
 from tests.client.test_against_the_server import Tour
 from tests.llm.server import Model, calling, failing, slow
+from tests.site.conftest import eventually
 
 STATEMENT = [{"role": "user", "content": "Remember that Mara drinks tea."}]
 QUESTION = [{"role": "user", "content": "What does Mara drink?"}]
@@ -56,6 +57,8 @@ def test_a_reply_may_take_longer_than_the_timeout(
     running.BEAT_SECONDS = 5.0
     with pytest.raises(TimedOut):
         make_client(live_server.url, secret_of("agent"), timeout=0.6, retries=0).chat(STATEMENT)
+    # The server is still at it, and would be in the midst of the next test.
+    eventually(lambda: running._at_work == 0)
 
 
 def test_a_reply_that_breaks_off_is_no_reply(alone: Proxy, make_client: Maker, waits: list[float]):
