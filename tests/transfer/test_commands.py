@@ -1,5 +1,6 @@
 """``manage.py export`` and ``manage.py import``: going on where they were stopped, and saying what they did."""
 
+import fcntl
 import io
 import os
 import stat
@@ -64,8 +65,16 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     with pytest.raises(CommandError, match="cannot be written"):
         called("export", tmp_path / "nowhere" / "store.jsonl")
     part.write_bytes(b"".join(lines(whole)[:50]))
+    # What was made meanwhile is not written over either.
+    with pytest.raises(CommandError, match="is there already"):
+        called("export", path)
+    part = part.rename(tmp_path / "other.jsonl.part")
+    with part.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(CommandError, match="Another export writes"):
+            called("export", tmp_path / "other.jsonl")
     with pytest.raises(CommandError, match="something else"):
-        called("export", path, "--scope", "/work")
+        called("export", tmp_path / "other.jsonl", "--scope", "/work")
     part.unlink()
     # Somebody else has laid out where it is to go.
     part = tmp_path / "new.jsonl.part"

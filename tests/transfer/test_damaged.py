@@ -1,5 +1,7 @@
 """Files that are cut off, garbled, another's or a newer MemState's: a sentence that says where, and nothing changes."""
 
+import gzip
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from memory.domain.errors import MemoryProblem
 from memory.models import Topic
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
+from memory.transfer.work import import_work
 from tests.cast import Caller
 from tests.forgetting.shop import dump
 from tests.transfer.shop import emptied, ended, exported, lines
@@ -44,6 +47,7 @@ def swapped(content: bytes) -> bytes:
 
 
 FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "a compressed file": (gzip.compress, "is compressed; unpack it first"),
     "nothing": (lambda _all: b"", "The file is empty"),
     "a picture": (lambda _all: b"\x89PNG\r\n\x1a\n\x00\xff", "no export of MemState"),
     "text": (lambda _all: b"Dear diary,\n", "no export of MemState"),
@@ -55,6 +59,10 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "cut off within a line": (lambda all_: all_[:-60], r"Line \d+"),
     "cut off at its first line": (lambda all_: lines(all_)[0], "breaks off after line 1"),
     "a line taken out": (lambda all_: b"".join(lines(all_)[:2] + lines(all_)[3:]), r"says that it has \d+ lines"),
+    "a count that is none": (
+        lambda all_: re.sub(rb'"lines":.*}', lambda _found: rb'"lines":"\u0000\ud800"}', all_),
+        "does not say how many lines",
+    ),
     "a line too much": (lambda all_: all_ + lines(all_, "topic")[0], "more after the line that ends"),
     "an empty line": (lambda all_: all_.replace(b"\n", b"\n\n", 1), "Line 2 is empty"),
     "not utf-8": (lambda all_: all_.replace("Wörter".encode(), b"W\xf6rter"), "This is not JSON"),
@@ -64,6 +72,7 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "an unknown sort": (lambda all_: all_.replace(b'"type":"link"', b'"type":"knot"'), "no sort of line 'knot'"),
     "out of order": (swapped, "has no place behind"),
     "an unknown member": (told(mood="good"), "The member mood of this topic is not known"),
+    "an endless name": (told(**{"x" * 10_000: 1}), "The member x*…$"),
     "a member missing": (lambda all_: all_.replace(b'"summary":', b'"sumary":', 1), "of this topic"),
     "a number as text": (told(vitality__salience="high"), "The member vitality.salience of this topic"),
     "no number at all": (told(vitality__salience=None), "The member vitality.salience of this topic"),
@@ -136,8 +145,33 @@ def test_a_damaged_file_gets_a_sentence_and_changes_nothing(name: str, agent: Ca
     before = dump()
     with pytest.raises(MemoryProblem, match=sentence) as refused:
         import_start(path, principal=SYSTEM, now=timezone.now())
-    assert len(refused.value.sentence) < 400
+    assert len(refused.value.sentence) < 450
     assert dump() == before
+
+
+def test_merges_that_lead_in_a_circle_are_refused(agent: Caller, tmp_path: Path) -> None:
+    """Whoever follows one would not come to an end."""
+    made = [agent.remember(f"Topic {number}") for number in range(7)]
+    for low, high in itertools.pairwise(made):
+        Topic.objects.filter(pk=low).update(merged_into=high)
+    content = exported()
+    merged = lines(content, "merged")
+    path = tmp_path / "file.jsonl"
+    emptied()
+    for tail in (made[-1], made[2], made[0]):
+        closing = merged[0].replace(made[0].encode(), made[-1].encode()).replace(made[1].encode(), tail.encode())
+        kept = lines(content)[:-1]
+        kept.insert(kept.index(merged[-1]) + 1, closing)
+        path.write_bytes(ended(kept))
+        problem = import_check(path, principal=SYSTEM, now=timezone.now()).problems[0]
+        assert re.match(r"Merges of this file lead in a circle, for instance from topic [0-9a-f-]{36}\.$", problem)
+    # A topic is merged once: what the file says of it again is not brought.
+    path.write_bytes(ended([line for line in lines(content)[:-1] for _twice in range(1 + (line in merged))]))
+    report = import_check(path, principal=SYSTEM, now=timezone.now())
+    assert (report.problems, report.sorts["merged"]) == ([], {"brought": 6, "there": 6})
+    job = import_work(import_start(path, principal=SYSTEM, now=timezone.now()).pk, clock=timezone.now, seconds=60)
+    assert (job.status, job.counts) == ("done", report.sorts)
+    assert lines(exported(), "merged") == merged
 
 
 def test_the_command_says_so_too(agent: Caller, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

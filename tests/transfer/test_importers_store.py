@@ -82,7 +82,7 @@ def test_a_memory_that_exists_elsewhere_is_left_where_it_is(operator: Caller, fi
 
 
 def test_nothing_is_written_outside_the_scope_of_whoever_asks(db: None, file: Path) -> None:
-    bound = Principal(identity="key:1", actor="key:1", role="operator", scope="/user/mara")
+    bound = Principal(identity="test:mara", actor="key:mara", role="operator", scope="/user/mara")
     with pytest.raises(NotVisible):
         bring(file, CHAT, "chat", scope="/user/bob", principal=bound)
     # The ids of a file may be anything, and lead no higher than the scope.

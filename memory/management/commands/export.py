@@ -1,5 +1,6 @@
 """manage.py export FILE: a whole store as JSON Lines, going on where it was stopped."""
 
+import fcntl
 import os
 import stat
 import sys
@@ -40,7 +41,7 @@ class Command(BaseCommand):
                 return
             path = Path(options["file"])
             part = path.with_name(path.name + ".part")
-            if path.exists() and not part.exists():
+            if path.exists():
                 raise CommandError(f"{path} is there already; give another name, or remove it.")
             lines = self._part(part, principal, vectors=options["vectors"])
             part.replace(path)
@@ -54,6 +55,7 @@ class Command(BaseCommand):
         # What is remembered is nobody else's to read.
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
             _own_check(file, part)
+            _turn_take(file, part)
             offset, place = part_read(file, scope=principal.scope, vectors=vectors)
             file.seek(offset)
             file.truncate()
@@ -74,6 +76,14 @@ class Command(BaseCommand):
                 bar.update()
                 lines += 1
         return lines
+
+
+def _turn_take(file: IO[bytes], part: Path) -> None:
+    """Raise ``CommandError`` if somebody else writes the file at the moment; until it is closed nobody else does."""
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
+        raise CommandError(f"Another export writes {part} at the moment; let it finish, or stop it.") from problem
 
 
 def _own_check(file: IO[bytes], part: Path) -> None:
