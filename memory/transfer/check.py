@@ -4,7 +4,6 @@ A line that passes can be stored as it stands. Whether it is, is asked in the wo
 """
 
 import datetime as dt
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
+from memory.transfer.circles import merges_circle, merges_clear, merges_note
+from memory.transfer.digest import file_digest, file_is
 from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
 from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
 from memory.transfer.members import line_models
@@ -31,9 +32,8 @@ from memory.transfer.trial import Trial
 
 # Lines that lie in no scope.
 OF_THE_STORE = ("watermark", "receipt")
-_BLOCK = 1024 * 1024
-# So much of what the database says stands in a sentence.
-_SAID = 200
+# So much of what the database says stands in a sentence, and so much there is of what may repeat a part of a line.
+_SAID, _SENTENCE = 200, 400
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _PAUSES = "Scheduled runs begin anew with the policies that come: one that was paused there is not paused here."
 _SENTENCES = {
@@ -56,15 +56,17 @@ def import_check(
     principal.require("operator")
     foreign = source_of(source)
     try:
-        digest, size = file_digest(path)
+        seen = file_digest(path)
         if foreign is None:
-            report = _export_check(path, principal=principal, size=size, progress=progress)
+            report = _export_check(path, principal=principal, size=seen.size, progress=progress)
         else:
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
+        if not file_is(path, seen):
+            raise RequestRefused(f"{path.name} was changed while it was read. Import it again.")
     except OSError as problem:
         raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
-    report.source, report.digest, report.size = source, digest, size
+    report.source, report.digest, report.size = source, seen.sha256, seen.size
     return report
 
 
@@ -75,16 +77,6 @@ def source_of(name: str) -> Source | None:
     if name not in SOURCES:
         raise ValueRefused(f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.")
     return SOURCES[name]
-
-
-def file_digest(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 of a file and its size in bytes. Raises ``OSError``."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return digest.hexdigest(), size
 
 
 def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
@@ -103,16 +95,20 @@ def _export_check(path: Path, *, principal: Principal, size: int, progress: Prog
                     _stage(cursor, batch, ground, trial)
                     if batch.sort == "policy":
                         policies += policies_brought(cursor)
+                    elif batch.sort == "merged":
+                        merges_note(cursor)
                     for why, count in lines_counted(cursor).items():
                         report.count(batch.sort, why, count)
                 if progress is not None:
                     progress(batch.offset, size)
             checker.end()
             policies_check(policies)
+            merges_circle(cursor)
         except MemoryProblem as problem:
             report.problems.append(problem.sentence)
         finally:
             stage_clear(cursor)
+            merges_clear(cursor)
             trial.clear()
     report.lines, report.numbers = checker.lines, checker.numbers
     if report.sorts.get("policy", {}).get(BROUGHT):
@@ -170,7 +166,10 @@ class Checker:
             try:
                 self._line(batch.sort, line)
             except MemoryProblem as problem:
-                raise LineProblem(f"Line {number:,}: {problem.sentence}") from problem
+                said = problem.sentence
+                raise LineProblem(
+                    f"Line {number:,}: {said if len(said) <= _SENTENCE else f'{said[:_SENTENCE]}…'}"
+                ) from problem
 
     def end(self) -> None:
         """Raises ``LineProblem`` if the last line is not the one that says so, ``ValueRefused`` for a number that no
@@ -240,10 +239,13 @@ class Checker:
     def _end(self, line: bytes) -> None:
         self._owed_check()
         told = object_read(line)
-        if told.get("lines") != self.lines:
+        said = told.get("lines")
+        if type(said) is not int:
+            raise LineProblem("The last line does not say how many lines there are. Make the export again.")
+        if said != self.lines:
             raise LineProblem(
-                f"The file says that it has {told.get('lines')} lines, and this is line {self.lines:,}: a part of it "
-                "is missing, or there is something too much."
+                f"The file says that it has {said} lines, and this is line {self.lines:,}: a part of it is missing, or "
+                "there is something too much."
             )
         self._ended = True
 

@@ -20,7 +20,8 @@ from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
 from memory.models.newest import newest_page
 from memory.models.transfer import OPEN, UNFINISHED
-from memory.transfer.check import file_digest, import_check, source_of
+from memory.transfer.check import import_check, source_of
+from memory.transfer.digest import file_digest
 from memory.transfer.numbers import numbers_reserve
 from memory.transfer.report import ImportReport, Progress
 from memory.transfer.settle import import_settle
@@ -91,7 +92,7 @@ def import_offer(
 
 
 def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, hand_over: HandOver) -> ImportJob:
-    """Begin to bring a file that was checked. One transaction.
+    """Begin to bring a file that was checked, from now on in the name of whoever says so. One transaction.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it does not wait for that, or is being imported already.
     """
@@ -104,7 +105,8 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
         _turn_take()
         if _at_work(job) is not None:
             raise Conflict(_AT_WORK)
-        _begin(job, now=now, actor=principal.actor)
+        job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
+        _begin(job, now=now)
         hand_over(job_id)
     return job
 
@@ -156,8 +158,8 @@ def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime)
             _checked(job, report)
             job.status, job.moved_at, job.read = Status.WAITING, now, report.size
             job.save()
-    if report.problems:
-        return import_finish(job_id, Status.FAILED, now=now, failure=report.problems[0])
+            if report.problems:
+                return import_finish(job_id, Status.FAILED, now=now, failure=report.problems[0])
     return job
 
 
@@ -214,7 +216,7 @@ def _checked(job: ImportJob, report: ImportReport) -> None:
 
 def _digest(path: Path) -> str:
     try:
-        return file_digest(path)[0]
+        return file_digest(path).sha256
     except OSError as problem:
         raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
 
@@ -256,7 +258,7 @@ def _stopped(job: ImportJob) -> ImportJob | None:
     return rows.order_by("-created_at").first()
 
 
-def _begin(job: ImportJob, *, now: dt.datetime, actor: str | None = None) -> None:
+def _begin(job: ImportJob, *, now: dt.datetime) -> None:
     """Set a checked import to work: in the transaction of the caller, who has ``_turn_take``n. Goes on where an earlier
     one has stopped."""
     if (earlier := _stopped(job)) is not None:
@@ -273,7 +275,7 @@ def _begin(job: ImportJob, *, now: dt.datetime, actor: str | None = None) -> Non
         job.fresh, job.numbers = numbers_reserve(ImportReport.of(job.report).numbers, alone=alone)
     job.status, job.moved_at = Status.WORKING, now
     job.save()
-    import_audit(job, "import_started", actor or job.actor, now)
+    import_audit(job, "import_started", job.actor, now)
 
 
 def _visible(principal: Principal) -> QuerySet[ImportJob]:

@@ -15,6 +15,7 @@ BATCH_BYTES = 4 * 1024 * 1024
 # What PostgreSQL takes as one value, and more than the longest line of an export.
 MAX_LINE = 200 * 1024 * 1024
 
+_GZIP = b"\x1f\x8b"
 _SORT = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z0-9_]{1,20})"')
 
 
@@ -65,6 +66,8 @@ def _lines(file: IO[bytes], done: int) -> Iterator[bytes]:
 def _sort_of(line: bytes, number: int) -> str:
     found = _SORT.match(line)
     if found is None:
+        if number == 1 and line.startswith(_GZIP):
+            raise LineProblem("The file is compressed; unpack it first (gunzip).")
         what = "is empty" if not line.strip() else 'does not begin with its "type"'
         raise LineProblem(f"Line {number:,} {what}; this is no export of MemState, or a part of it is missing.")
     return found[1].decode()

@@ -111,6 +111,7 @@ _IDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("summary", "$.fields[*].summaries[*].id"),
     ),
     "history": (("revision", "$.revisions[*].id"),),
+    "merged": (("merged", "$.topic"),),
     "link": (("link", "$.id"),),
     "run": (("run", "$.id"),),
     "pair": (("pair", "$.id"),),
@@ -122,6 +123,7 @@ _IDS: dict[str, tuple[tuple[str, str], ...]] = {
 _STORED = {
     "field": "memory_field o WHERE o.id = (x #>> '{}')::uuid",
     "revision": "memory_revision o WHERE o.id = (x #>> '{}')::uuid",
+    "merged": "memory_topic o WHERE o.id = (x #>> '{}')::uuid AND o.merged_into_id IS NOT NULL",
     "run": "memory_forgetrun o WHERE o.id = (x #>> '{}')::uuid",
     "pair": "memory_duplicatepair o WHERE o.id = (x #>> '{}')::uuid",
     "conversation": "memory_conversation o WHERE o.id = (x #>> '{}')::uuid",
@@ -237,13 +239,14 @@ def _hangs(*members: str, sort: str = "") -> Callable[[_Words], Sequence[str]]:
     )
 
 
-def _target(member: str) -> Callable[[_Words], Sequence[str]]:
-    """Lines of a topic that point to another, which has to be there."""
+def _target(member: str, *, sort: str = "") -> Callable[[_Words], Sequence[str]]:
+    """Lines of a topic that point to another, which has to be there, and that may be known by an id."""
     target = f"l.line->>'{member}'"
     return lambda words: (
         _mark(words.why_not("l.line->>'topic'")),
         _mark("'erased'", words.erased(target)),
         _mark("'missing'", f"NOT {words.there(target)}"),
+        *(_known(sort)(words) if sort else ()),
     )
 
 
@@ -323,7 +326,8 @@ def _audit(words: _Words) -> Sequence[str]:
 
 _MARKS: dict[str, Callable[[_Words], Sequence[str]]] = {
     "policy": _known("policy"), "topic": _topic, "history": _history, "reference": _target("to"),
-    "merged": _target("into"), "link": _hangs("source_id", "target_id", sort="link"), "run": _known("run"),
-    "action": _action, "pair": _hangs("one_id", "other_id", sort="pair"), "access": _access, "shadow": _shadow,
-    "watermark": _watermark, "receipt": _receipt, "audit": _audit, "conversation": _known("conversation"),
+    "merged": _target("into", sort="merged"), "link": _hangs("source_id", "target_id", sort="link"),
+    "run": _known("run"), "action": _action, "pair": _hangs("one_id", "other_id", sort="pair"), "access": _access,
+    "shadow": _shadow, "watermark": _watermark, "receipt": _receipt, "audit": _audit,
+    "conversation": _known("conversation"),
 }  # fmt: skip

@@ -28,9 +28,13 @@ def uploads_folder() -> Path:
 
 
 def upload_discard(file: str) -> None:
-    """Remove a file if it lies in the folder. Raises nothing if it is gone."""
+    """Remove a file if it lies in the folder and no open import needs it. Raises nothing if it is gone. One query at
+    most."""
     path = Path(file)
-    if file and path.parent == Path(settings.MEMSTATE_DATA_DIR) / FOLDER:
+    if not file or path.parent != Path(settings.MEMSTATE_DATA_DIR) / FOLDER:
+        return
+    # A file may be checked in two ways at once.
+    if not ImportJob.objects.filter(file=file, status__in=UNFINISHED).exists():
         path.unlink(missing_ok=True)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 
+from memory.access.acting import principal_still
 from memory.access.principal import Principal
 from memory.command.receipts import purges_wait
 from memory.domain.callables import Clock, HandOver
@@ -21,7 +22,8 @@ from memory.models import ErasureReceipt, ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
 from memory.policy.save import policy_lock
 from memory.transfer.bring import lines_bring, runs_open
-from memory.transfer.check import file_digest, import_check, source_of
+from memory.transfer.check import import_check, source_of
+from memory.transfer.digest import Digest, file_digest, file_is
 from memory.transfer.importers.known import ids_known, item_id, items_new
 from memory.transfer.importing import Status, import_checked, import_finish
 from memory.transfer.lines import Lines, lines_batches
@@ -37,6 +39,10 @@ _GONE = "The file is not there any more; import it again, and it goes on where i
 _UNCHECKED = (
     "Its check was begun twice and did not come to its end: the worker gives up what takes longer than "
     "MEMSTATE_JOB_TIMEOUT. manage.py import FILE takes as long as it needs."
+)
+_MAY_NOT = (
+    "It was begun by {actor}, who may not import here any more. Whoever may goes on where it stopped, by importing the "
+    "same file."
 )
 # A check starts over with each attempt.
 MOST_CHECKS = 2
@@ -72,11 +78,12 @@ def import_work(
         return job
     path = Path(job.file)
     try:
-        if file_digest(path)[0] != job.digest:
+        seen = file_digest(path)
+        if seen.sha256 != job.digest:
             return import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
         more = True
         while more and time.monotonic() < until:
-            more = _steps(job_id, path, clock=clock, until=until, progress=progress)
+            more = _steps(job_id, path, seen, clock=clock, until=until, progress=progress)
     except OSError:
         return import_finish(job_id, Status.FAILED, now=clock(), failure=_GONE)
     except Exception as problem:
@@ -88,6 +95,8 @@ def import_work(
 
 
 def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> ImportJob:
+    if _importer(job, now=clock()) is None:
+        return import_finish(job.pk, Status.FAILED, now=clock(), failure=_MAY_NOT.format(actor=job.actor))
     if not _check_begin(job.pk, now=clock()):
         return ImportJob.objects.get(pk=job.pk)
     said = time.monotonic()
@@ -127,13 +136,19 @@ def _check_begin(job_id: uuid.UUID, *, now: dt.datetime) -> bool:
         return False
 
 
-def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progress: Progress | None) -> bool:
-    """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew."""
+def _steps(
+    job_id: uuid.UUID, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None
+) -> bool:  # fmt: skip
+    """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew. The file
+    has to stay what was ``seen``."""
     job = ImportJob.objects.get(pk=job_id)
     steps = _foreign_steps(job, path, clock=clock) if job.source != FORMAT else _export_steps(job, path)
     try:
         offset = job.offset
         for step in steps:
+            # After it was read, so that what was checked is what is brought.
+            if not file_is(path, seen):
+                break
             if not _step(job_id, step, after=offset, now=clock()):
                 # Somebody else was here, or it is at its end.
                 return ImportJob.objects.filter(pk=job_id, status=Status.WORKING).exists()
@@ -142,11 +157,15 @@ def _steps(job_id: uuid.UUID, path: Path, *, clock: Clock, until: float, progres
                 progress(offset, job.size)
             if time.monotonic() >= until:
                 return True
+        changed = not file_is(path, seen)
     finally:
         steps.close()
         with connection.cursor() as cursor:
             stage_clear(cursor)
-    import_finish(job_id, Status.DONE, now=clock())
+    if changed:
+        import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
+    else:
+        import_finish(job_id, Status.DONE, now=clock())
     return False
 
 
@@ -159,6 +178,9 @@ def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> boo
         purges_wait()
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WORKING or job.offset != after:
+            return False
+        if _importer(job, now=now) is None:
+            import_finish(job_id, Status.FAILED, now=now, failure=_MAY_NOT.format(actor=job.actor))
             return False
         counts_add(job.counts, step.work(job))
         job.offset, job.done, job.moved_at, job.failure = step.offset, step.done, now, ""
@@ -210,7 +232,6 @@ def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Ste
     source = source_of(job.source)
     assert source is not None
     for items, offset, lines in source.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
-        # Planned before anything is locked; what somebody else changes meanwhile is planned again.
         yield Step(offset, lines, _Ingesting(items, clock()))
 
 
@@ -250,6 +271,12 @@ def _refused(outcome: object) -> str:
 
 def _principal(job: ImportJob) -> Principal:
     return Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.principal_scope)
+
+
+def _importer(job: ImportJob, *, now: dt.datetime) -> Principal | None:
+    """Return in whose name an import works; None if he may not import any more. Two queries at most."""
+    found = principal_still(_principal(job), now=now)
+    return found if found is not None and found.covers("operator") else None
 
 
 def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:

@@ -1,0 +1,137 @@
+"""The file of an import, and whoever began it, while it is at work: a file that changes, a caller who may no more."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memory.access.principal import SYSTEM, Principal
+from memory.domain.errors import RequestRefused
+from memory.models import AuditEvent, ImportJob
+from memory.transfer import digest as digest_room
+from memory.transfer import importing as importing_room
+from memory.transfer import lines as lines_room
+from memory.transfer.check import import_check
+from memory.transfer.digest import file_digest, file_is
+from memory.transfer.importing import import_confirm, import_offer, import_start
+from memory.transfer.work import import_work
+from tests.cast import Cast
+from tests.console.people import account_make
+from tests.transfer.shop import emptied, exported
+from tests.transfer.test_jobs import done, kept, nobody
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        cast.agent.remember(f"Topic {number}")
+    content = exported()
+    emptied()
+    monkeypatch.setattr(lines_room, "LINES", 2)
+    path = kept(tmp_path, "file", content)
+    account = account_make("operator")
+    gone = Principal(f"user:{account.pk}", "person:mara", "operator", "/")
+    told: dict[str, Any] = {"now": timezone.now(), "hand_over": nobody}
+
+    def checked(principal: Principal) -> ImportJob:
+        return import_work(
+            import_offer(path, principal=principal, **told).pk, clock=timezone.now, seconds=60
+        )  # fmt: skip
+
+    def switched_off(*_progress: int) -> None:
+        account.is_active = False
+        account.save()
+
+    # Whoever says yes is who imports, however has offered the file.
+    job = import_confirm(checked(SYSTEM).pk, principal=gone, **told)
+    job = import_work(job.pk, clock=timezone.now, seconds=60, progress=switched_off)
+    assert (job.status, job.actor, job.done) == ("failed", "person:mara", 1)
+    assert job.failure.startswith("It was begun by person:mara, who may not import here any more.")
+    events = AuditEvent.objects.filter(action__startswith="import_").order_by("id").values_list("action", "actor")
+    assert list(events) == [("import_started", "person:mara"), ("import_failed", "person:mara")]
+    # Nor is a file checked for such a one, and an operator who is none any more is one of them.
+    assert "who may not import" in checked(gone).failure
+    account.is_active = True
+    account.save()
+    account.groups.clear()
+    assert "who may not import" in checked(gone).failure
+    # Somebody else goes on where it stopped.
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    assert job.done == 1
+    done(job)
+    assert exported() == content
+
+
+def test_a_file_that_changes_while_it_is_read_ends_its_import(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        cast.agent.remember(f"Topic {number}")
+    content = exported()
+    emptied()
+    monkeypatch.setattr(lines_room, "LINES", 2)
+    path = kept(tmp_path, "file", content)
+
+    def changed(*_progress: int) -> None:
+        # As long as it was, and as old.
+        before = os.stat(path)
+        path.write_bytes(content.replace(b"Topic 7", b"Topic X"))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with pytest.raises(RequestRefused, match="file was changed while it was read"):
+        import_check(path, principal=SYSTEM, now=timezone.now(), progress=changed)
+    path.write_bytes(content)
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    job = import_work(job.pk, clock=timezone.now, seconds=60, progress=changed)
+    assert (job.status, job.done, job.failure) == ("failed", 1, "The file is not the one that was checked any more.")
+    # What is touched and stays the same is the same file, and is read to its end once more.
+    path.write_bytes(content)
+    job = import_start(path, principal=SYSTEM, now=timezone.now())
+    job = import_work(job.pk, clock=timezone.now, seconds=60, progress=lambda *_progress: path.touch())
+    assert job.status == "done"
+    assert exported() == content
+
+
+def test_a_file_that_nobody_touches_is_read_once_for_its_digest(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.agent.remember("Something")
+    path = kept(tmp_path, "file", exported())
+    opened: list[str] = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda self, mode="r", **more: opened.append(mode) or real(self, mode, **more))
+    # A file that was written a moment ago may be written again in the same moment.
+    first = file_digest(path)
+    assert file_digest(path) == first
+    assert opened.count("rb") == 2
+    monkeypatch.setattr(digest_room, "_SETTLED_NS", -1_000_000_000)
+    for _again in range(3):
+        assert file_digest(path) == first
+    assert opened.count("rb") == 3
+    path.write_bytes(b"other")
+    assert file_digest(path).size == 5
+    assert not file_is(path, first)
+
+
+def test_a_check_with_problems_is_never_one_that_waits_for_a_yes(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast.agent.remember("Something")
+    path = kept(tmp_path, "file", exported()[:-60])
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
+
+    def killed(*_args: Any, **_named: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importing_room, "import_finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            import_work(job.pk, clock=timezone.now, seconds=60)
+    job.refresh_from_db()
+    assert job.status != "waiting"
+    assert import_work(job.pk, clock=timezone.now, seconds=60).status == "failed"
