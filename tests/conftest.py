@@ -49,6 +49,7 @@ LONGEST = (
     "tests/command/test_purge_collateral.py",
     "tests/console/test_cost.py",
     "tests/crash/test_killed.py",
+    "tests/crash/test_killed_studies.py",
     "tests/concurrency/test_writers.py",
     "tests/forgetting/test_faithfulness.py",
     "tests/properties/test_condition_equality.py",

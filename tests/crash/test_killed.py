@@ -34,8 +34,8 @@ AGENT_KEY = "agent-key-of-the-crash-tests"
 OPERATOR_KEY = "operator-key-of-the-crash-tests"
 
 
-@pytest.fixture
-def installation(working_folder: Path) -> Iterator[Installation]:  # noqa: F811
+@contextlib.contextmanager
+def installed(working_folder: Path, **environment: str) -> Iterator[Installation]:  # noqa: F811
     """A first start on an empty folder, as anybody's: what is acknowledged has to be on the disk."""
     parent = working_folder / f"crash-{uuid.uuid4().hex[:8]}"
     parent.mkdir(mode=0o711)
@@ -46,6 +46,7 @@ def installation(working_folder: Path) -> Iterator[Installation]:  # noqa: F811
         MEMSTATE_ADMIN_KEY=OPERATOR_KEY,
         MEMSTATE_ADMIN_PASSWORD="Sesame-open-the-crash-tests-1",
         MEMSTATE_REQUESTS_PER_MINUTE="1000000",
+        **environment,
     )
     try:
         yield running.start()
@@ -53,6 +54,12 @@ def installation(working_folder: Path) -> Iterator[Installation]:  # noqa: F811
         running.stop()
         socket_folder_remove(folder, server_account())
         shutil.rmtree(parent, ignore_errors=True)
+
+
+@pytest.fixture
+def installation(working_folder: Path) -> Iterator[Installation]:  # noqa: F811
+    with installed(working_folder) as running:
+        yield running
 
 
 def ask(port: int, path: str, body: Any, **headers: str) -> tuple[int, Any]:

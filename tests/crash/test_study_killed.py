@@ -44,6 +44,18 @@ def workers(tmp_path: Path, model: Model, settings: Any, monkeypatch: pytest.Mon
         made.end()
 
 
+LEARNED = """
+SELECT t.id, t.title, t.summary, t.categories, t.provenance, m.title,
+    (SELECT array_agg(f.name || '=' || r.value ORDER BY f.name, r.seq) FROM memory_field f
+     JOIN memory_revision r ON r.field_id = f.id WHERE f.topic_id = t.id),
+    (SELECT array_agg(ARRAY[l.kind, l.target_id::text, o.title] ORDER BY l.kind, o.title)
+     FROM memory_link l JOIN memory_topic o ON o.id = l.target_id WHERE l.source_id = t.id)
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
+LEFT JOIN memory_topic m ON m.id = t.merged_into_id
+WHERE s.path = %s AND t.kind <> 'source' ORDER BY t.title, t.kind LIKE 'study:%%'
+"""
+
+
 def known(scope: str) -> None:
     """What the store knew before: cities, and some of the people, who may be merged with."""
     people = [("person", f"Person {number}") for number in range(0, 60, 7)]
@@ -57,20 +69,14 @@ def known(scope: str) -> None:
 
 def learned(job: StudyJob) -> list[Any]:
     """Everything that a study has written, its topics by their numbers: what differs between two jobs is their ids."""
-    place = {topic_id: f"#{number}" for number, topic_id in enumerate(session_ids(job))}
     with connection.cursor() as cursor:
-        cursor.execute(
-            """SELECT t.id, t.title, t.summary, t.categories, t.provenance, m.title,
-                   (SELECT array_agg(f.name || '=' || r.value ORDER BY f.name, r.seq) FROM memory_field f
-                    JOIN memory_revision r ON r.field_id = f.id WHERE f.topic_id = t.id),
-                   (SELECT array_agg(ARRAY[l.kind, l.target_id::text, o.title] ORDER BY l.kind, o.title)
-                    FROM memory_link l JOIN memory_topic o ON o.id = l.target_id WHERE l.source_id = t.id)
-               FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
-               LEFT JOIN memory_topic m ON m.id = t.merged_into_id
-               WHERE s.path = %s AND t.kind <> 'source' ORDER BY t.title, t.kind LIKE 'study:%%'""",
-            [job.scope],
-        )
-        rows = cursor.fetchall()
+        cursor.execute(LEARNED, [job.scope])
+        return numbered(job, cursor.fetchall())
+
+
+def numbered(job: StudyJob, rows: list[Any]) -> list[Any]:
+    """What ``LEARNED`` tells, with the numbers of a study's topics in place of their ids."""
+    place = {topic_id: f"#{number}" for number, topic_id in enumerate(session_ids(job))}
     return [
         (
             place.get(topic_id),
