@@ -1010,6 +1010,121 @@ class ChatReply(TypedDict):
     study: StudyOut | None
 
 
+class ConversationOut(TypedDict):
+    """Messages to the assistant that belong together."""
+
+    conversation_id: str
+    # The beginning of the first message; empty if that was erased.
+    name: str
+    scope: str
+    channel: Literal["api", "console"]
+    # Who began it, and alone goes on with it.
+    actor: str
+    turns: int
+    created_at: str
+    # When the last message came or was answered.
+    moved_at: str
+    # When what it wrote was last taken back.
+    undone_at: str | None
+    undone_by: str | None
+
+
+class ConversationPage(TypedDict):
+    """Conversations, the one that moved last first; ``next`` is the cursor of the next page, null on the last."""
+
+    items: list[ConversationOut]
+    next: str | None
+
+
+class WrittenOut(TypedDict):
+    """A topic that a conversation wrote to."""
+
+    topic_id: str
+    title: str
+    # It is the conversation's own.
+    made: bool
+    released: bool
+    # Into another topic.
+    merged: bool
+
+
+class WroteOut(TypedDict):
+    """What a conversation and its studies wrote, but for what was erased."""
+
+    # Made.
+    topics: int
+    # Newer values of fields that were there.
+    values: int
+    fields: int
+    links: int
+    merges: int
+    # Of all these, what an undo has taken back.
+    taken_back: int
+    # How many topics it wrote to.
+    topic_count: int
+    # These topics, the latest first; the first thousand.
+    items: list[WrittenOut]
+
+
+class CallOut(TypedDict):
+    """A function that the model called, as a conversation keeps it: what it returned is not kept."""
+
+    tool: str
+    # As the model sent them, cut where they are long; empty if erased.
+    arguments: Any
+    ok: bool
+    ms: float
+    # The topics that it read or wrote.
+    topic_ids: list[str]
+    # What came of it, in a few words.
+    said: str
+
+
+class TurnOut(TypedDict):
+    """A message and what became of it."""
+
+    # From 1, without a gap.
+    place: int
+    at: str
+    # Of a text that is studied, only how long it was.
+    message: str
+    reply: str
+    intent: Literal["query", "ingest", "both"] | None
+    intent_source: Literal["override", "model", "rule"] | None
+    model: str
+    rounds: int
+    # How it ended: done, at a limit, with the model's failure, because whoever asked went away, by a fault or a
+    # late refusal, or with its process; or that the assistant is at it.
+    ended: Literal["working", "done", "rounds", "time", "model", "stopped", "failed", "lost"]
+    # A purge has emptied it.
+    erased: bool
+    tool_log: list[CallOut]
+    # The job that a long message became.
+    study: StudyOut | None
+
+
+class ConversationDetail(TypedDict):
+    """A conversation with its turns, the newest first; ``next`` is the cursor of the next page, null on the last."""
+
+    conversation_id: str
+    # The beginning of the first message; empty if that was erased.
+    name: str
+    scope: str
+    channel: Literal["api", "console"]
+    # Who began it, and alone goes on with it.
+    actor: str
+    turns: int
+    created_at: str
+    # When the last message came or was answered.
+    moved_at: str
+    # When what it wrote was last taken back.
+    undone_at: str | None
+    undone_by: str | None
+    wrote: WroteOut
+    items: list[TurnOut]
+    next: str | None
+
+
 class TakenBack(TypedDict):
     """How much of each sort."""
 
@@ -1806,6 +1921,8 @@ _CHAT = _Route(
     "POST", "/v1/chat", body={"messages": ..., "model": None, "intent_override": None, "intent_turns": None,
     "max_tool_rounds": None, "study": True, "scope": None, "conversation_id": None}, body_required=True, keyed=True,
 )  # fmt: skip
+_CONVERSATIONS = _Route("GET", "/v1/chat", query={"cursor": None, "limit": 50}, repeatable=True)
+_CONVERSATION = _Route("GET", "/v1/chat/{conversation_id}", query={"cursor": None, "limit": 50}, repeatable=True)
 _CONVERSATION_UNDO = _Route(
     "POST", "/v1/chat/{conversation_id}/undo", body={"reason": "", "dry_run": False, "digest": None},
 )  # fmt: skip
@@ -2230,6 +2347,42 @@ class _Methods(_Sender):
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
             "idempotency_key": idempotency_key,
         })  # fmt: skip
+
+    def conversations(self, *, cursor: str | None = None, limit: int = 50) -> ConversationPage:
+        """List the conversations that the caller began, the one that moved last first; those of everybody in its scope
+        with an operator's key.
+
+        ``cursor``: The next of the page before.
+
+        ``limit``: Rows per page.
+
+        Raises ``NotAllowed``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("ConversationPage", self._ask(_CONVERSATIONS, {"cursor": cursor, "limit": limit}))
+
+    def conversations_iter(self, *, limit: int = 50) -> Iterator[ConversationOut]:
+        """Yield the rows of ``conversations``, page after page of ``limit`` rows."""
+        for page in self.pages(self.conversations, limit=limit):
+            yield from page["items"]
+
+    def conversation(self, conversation_id: str, *, cursor: str | None = None, limit: int = 50) -> ConversationDetail:
+        """Tell what was said in a conversation, which tools were called, and what it wrote. Whoever began it sees it;
+        with an operator's key, everybody's in its scope.
+
+        ``cursor``: The next of the page before.
+
+        ``limit``: Messages per page.
+
+        Raises ``NotAllowed``, ``NotFound``, ``Refused`` and ``TooManyRequests``.
+        """
+        return cast("ConversationDetail", self._ask(_CONVERSATION, {
+            "conversation_id": conversation_id, "cursor": cursor, "limit": limit,
+        }))  # fmt: skip
+
+    def conversation_iter(self, conversation_id: str, *, limit: int = 50) -> Iterator[TurnOut]:
+        """Yield the rows of ``conversation``, page after page of ``limit`` rows."""
+        for page in self.pages(self.conversation, conversation_id, limit=limit):
+            yield from page["items"]
 
     def conversation_undo(
         self,
@@ -2948,6 +3101,34 @@ class _AsyncMethods(_AsyncSender):
             "max_tool_rounds": max_tool_rounds, "study": study, "scope": scope, "conversation_id": conversation_id,
             "idempotency_key": idempotency_key,
         })  # fmt: skip
+
+    async def conversations(self, *, cursor: str | None = None, limit: int = 50) -> ConversationPage:
+        """List conversations. As ``MemState.conversations``."""
+        return cast("ConversationPage", await self._ask(_CONVERSATIONS, {"cursor": cursor, "limit": limit}))
+
+    async def conversations_iter(self, *, limit: int = 50) -> AsyncIterator[ConversationOut]:
+        """Yield the rows of ``conversations``, page after page of ``limit`` rows."""
+        async for page in self.pages(self.conversations, limit=limit):
+            for row in page["items"]:
+                yield row
+
+    async def conversation(
+        self,
+        conversation_id: str,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> ConversationDetail:
+        """Read a conversation. As ``MemState.conversation``."""
+        return cast("ConversationDetail", await self._ask(_CONVERSATION, {
+            "conversation_id": conversation_id, "cursor": cursor, "limit": limit,
+        }))  # fmt: skip
+
+    async def conversation_iter(self, conversation_id: str, *, limit: int = 50) -> AsyncIterator[TurnOut]:
+        """Yield the rows of ``conversation``, page after page of ``limit`` rows."""
+        async for page in self.pages(self.conversation, conversation_id, limit=limit):
+            for row in page["items"]:
+                yield row
 
     async def conversation_undo(
         self,

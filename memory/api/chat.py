@@ -1,26 +1,30 @@
-"""POST /v1/chat: a message to the assistant, answered at once or as a stream of what happens."""
+"""POST /v1/chat: a message to the assistant, answered at once or as a stream; GET /v1/chat: conversations."""
 
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from ninja import Router
+from ninja import Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
-from memory.api.parsing import IdempotencyKey
+from memory.api.conversation_schemas import ConversationPage
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText, IdempotencyKey
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
 from memory.assistant.chat import Chat, chat_begin, chat_run, reply_events
+from memory.assistant.conversations import conversations_list
 from memory.assistant.once import reply_again
 from memory.assistant.request import ChatRequest
 from memory.assistant.running import Running, connection_lend, place_taken
+from memory.assistant.told import conversation_told
 from memory.domain.errors import MemoryProblem
 from memory.models import Conversation
 
@@ -74,6 +78,19 @@ def chat(
             connection_lend()
             return _stream(_events(running))
         return json_reply(_answer(begun))
+
+
+@router.get("/chat", summary="List conversations", response={200: ConversationPage, **problems(401, 422, 429, 503)})
+def conversation_list(
+    request: HttpRequest,
+    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+) -> HttpResponse:
+    """List the conversations that the caller began, the one that moved last first; those of everybody in its scope with
+    an operator's key."""
+    principal = principal_of(request, "reader")
+    found, following = conversations_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
+    return json_reply({"items": [conversation_told(each) for each in found], "next": following})
 
 
 def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:

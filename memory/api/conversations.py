@@ -1,24 +1,54 @@
-"""Undo of conversations: /v1/chat/{conversation_id}/undo."""
+"""One conversation: GET /v1/chat/{conversation_id}, and its undo."""
 
 import uuid
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Router
+from ninja import Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.conversation_schemas import ConversationUndoReply, ConversationUndoRequest
+from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
+from memory.api.paging import limit_checked
+from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.assistant.conversations import conversation_get, conversation_page
+from memory.assistant.told import conversation_told, turn_told, wrote_told
 from memory.assistant.undo import conversation_undo, conversation_undo_look
 from memory.assistant.undo_words import undone_words
 from memory.assistant.undoable import Part
+from memory.assistant.wrote import conversation_wrote
 
 router = Router(tags=["chat"])
 
 # So many of each list are told; all are counted.
 MOST_TOLD = 1000
+
+
+@router.get(
+    "/chat/{topicid:conversation_id}",
+    summary="Read a conversation",
+    response={200: ConversationDetail, **problems(401, 404, 422, 429, 503)},
+)
+def conversation_read(
+    request: HttpRequest,
+    conversation_id: uuid.UUID,
+    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, description="Messages per page.")] = 50,
+) -> HttpResponse:
+    """Tell what was said in a conversation, which tools were called, and what it wrote. Whoever began it sees it; with
+    an operator's key, everybody's in its scope."""
+    principal, now = principal_of(request, "reader"), timezone.now()
+    found = conversation_get(conversation_id, principal=principal)
+    turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
+    return json_reply(
+        {
+            **conversation_told(found), "wrote": wrote_told(conversation_wrote(found, most=MOST_TOLD)),
+            "items": [turn_told(turn) for turn in turns], "next": following,
+        }
+    )  # fmt: skip
 
 
 @router.post(

@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from collections.abc import Sequence
 
-from django.db.models import OuterRef, QuerySet, Subquery
-from django.db.models.functions import Left
+from django.db.models import OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, Left
 
 from memory.access.principal import Principal
 from memory.assistant.turns import turn_ended
+from memory.domain.cursors import place_read
 from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
 from memory.forgetting.ground import path_q
@@ -30,11 +31,11 @@ def conversation_begin(*, scope: str, channel: str, principal: Principal, now: d
 
 
 def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
-    """Return a conversation that the caller leads, or oversees as an operator. One query.
+    """Return a conversation that the caller leads, or oversees as an operator, with its ``name``. One query.
 
     Raises ``NotVisible`` for any other: whoever may read a store may not therefore read what others talk about.
     """
-    found = _visible(principal).filter(pk=conversation_id).first()
+    found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
         raise NotVisible(f"There is no conversation {conversation_id}.")
     return found
@@ -57,9 +58,7 @@ def conversations_list(
 
     Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
     """
-    first = ConversationTurn.objects.filter(conversation=OuterRef("pk"), place=1)
-    rows = _visible(principal).annotate(name=Subquery(first.values(begin=Left("message", _NAME))))
-    return newest_page(rows, by="moved_at", cursor=cursor, limit=limit)
+    return newest_page(_named(_visible(principal)), by="moved_at", cursor=cursor, limit=limit)
 
 
 def conversations_count(*, principal: Principal, at_most: int) -> int:
@@ -83,6 +82,24 @@ def conversation_turns(
     return turns
 
 
+def conversation_name(conversation: Conversation) -> str:
+    """Return the beginning of the first message of a conversation that was read here; empty if it was erased. No
+    query."""
+    return str(conversation.name)  # type: ignore[attr-defined]
+
+
+def conversation_page(
+    conversation: Conversation, *, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[ConversationTurn], str | None]:
+    """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next. One query.
+
+    Raises ``ValueRefused`` for a foreign cursor.
+    """
+    before = None if cursor is None else place_read(cursor)
+    turns = conversation_turns(conversation, now=now, before=before, limit=limit)[::-1]
+    return turns, str(turns[-1].place) if turns and turns[-1].place > 1 else None
+
+
 def conversation_messages(
     conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 30
 ) -> list[dict[str, str]]:
@@ -93,6 +110,11 @@ def conversation_messages(
             if content:
                 messages.append({"role": role, "content": content})
     return messages
+
+
+def _named(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    first = ConversationTurn.objects.filter(conversation=OuterRef("pk"), place=1)
+    return rows.annotate(name=Coalesce(Subquery(first.values(begin=Left("message", _NAME))), Value("")))
 
 
 def _visible(principal: Principal) -> QuerySet[Conversation]:

@@ -8,7 +8,7 @@ from django.db import connection
 
 from memory.models import Conversation
 
-# So many topics are named; all are counted.
+# So many topics are named on a page; all are counted.
 MOST_NAMED = 12
 
 # A topic that was brought back since is there again.
@@ -70,9 +70,9 @@ class Wrote:
         return self.taken_back == self.total
 
 
-def conversation_wrote(conversation: Conversation) -> Wrote:
-    """Return what a conversation has written, but for what was erased since. Two queries."""
-    wanted: dict[str, Any] = {"conversation": conversation.pk, "most": MOST_NAMED}
+def conversation_wrote(conversation: Conversation, *, most: int = MOST_NAMED) -> Wrote:
+    """Return what a conversation has written, but for what was erased since, with ``most`` topics. Two queries."""
+    wanted: dict[str, Any] = {"conversation": conversation.pk, "most": most}
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, wanted)
         counted = cursor.fetchall()

@@ -13,6 +13,7 @@ from memory.management.client_types import Types
 
 # Views have to be called otherwise than the functions that they call. Methods do not, and keep their names for good.
 NAMES = {
+    "conversation_list": "conversations", "conversation_read": "conversation",
     "conversation_take_back": "conversation_undo", "duplicate_list": "duplicates", "duplicate_show": "duplicate",
     "event_note": "event", "extract_facts": "extract", "extraction_read": "extraction",
     "extraction_stop": "extraction_cancel", "field_history_page": "field_history", "receipt_list": "receipts",

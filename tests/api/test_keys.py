@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.keys import key_create
 from memory.duplicates.detect import duplicates_find
-from memory.models import ApiKey, StudyJob
+from memory.models import ApiKey, Conversation, StudyJob
 from tests.assistant.shop import Talk
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, secret_of, store_rows
 from tests.study.shop import study_ready
@@ -55,6 +55,8 @@ ROUTES: list[tuple[str, str, str, Any]] = [
     ("operator", "DELETE", "/v1/topics/{id}", None),
     ("reader", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}]}),
     ("agent", "POST", "/v1/chat", {"messages": [{"role": "user", "content": "Hello"}], "intent_override": "ingest"}),
+    ("reader", "GET", "/v1/chat", None),
+    ("reader", "GET", "/v1/chat/{conversation}", None),
     ("operator", "POST", "/v1/chat/{conversation}/undo", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/merge", {}),
     ("operator", "POST", "/v1/duplicates/{pair}/keep", {}),
@@ -138,11 +140,13 @@ def test_each_role_may_do_what_is_its_own(
     cast: Cast, topics: dict[str, str], least: str, method: str, path: str, body: Any, role: str,
     request: pytest.FixtureRequest,
 ):  # fmt: skip
-    if path == "/v1/chat":
+    if (method, path) == ("POST", "/v1/chat"):
         request.getfixturevalue("model").answers("Hello.")
-    if path == "/v1/studies/{study}":
+    if path in ("/v1/studies/{study}", "/v1/chat/{conversation}"):
         # Whoever began it may look at it.
-        StudyJob.objects.filter(pk=topics["study"]).update(identity=f"key:{ApiKey.objects.get(name=role).pk}")
+        leader = f"key:{ApiKey.objects.get(name=role).pk}"
+        StudyJob.objects.filter(pk=topics["study"]).update(identity=leader)
+        Conversation.objects.filter(pk=topics["conversation"]).update(identity=leader)
     caller: Caller = getattr(cast, role)
     before = store_rows()
     answer = caller.request(method, path.format(**topics), **({} if body is None else {"json": body}))

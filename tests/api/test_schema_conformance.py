@@ -42,7 +42,7 @@ CHECKS = [
     unsupported_method,
     ignored_auth,
 ]
-OPERATIONS = 52
+OPERATIONS = 54
 seen: dict[str, set[int]] = defaultdict(set)
 
 

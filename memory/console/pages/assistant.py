@@ -20,6 +20,7 @@ from memory import jobs
 from memory.assistant.chat import Chat, chat_begin, chat_run
 from memory.assistant.conversations import (
     conversation_get,
+    conversation_name,
     conversation_turns,
     conversations_count,
     conversations_list,
@@ -331,8 +332,7 @@ def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> Tu
 
 def _name(conversation: Conversation) -> str:
     """Return the beginning of its first message, which a conversation goes by."""
-    turns = conversation_turns(conversation, now=timezone.now(), before=2, limit=1)
-    return line_cut(next((turn.message for turn in turns), ""), NAME) or "A conversation"
+    return line_cut(conversation_name(conversation), NAME) or "A conversation"
 
 
 urlpatterns = [
