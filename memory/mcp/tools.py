@@ -11,10 +11,10 @@ from memory.access.principal import Principal
 from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem, NotVisible
 from memory.extraction.request import extract
+from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
-from memory.ingest.plan import Outcome, Reply
-from memory.ingest.request import ingest_request
+from memory.ingest.plan import Reply
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
 from memory.toolbox.writing import Kind, writing_tools
@@ -73,22 +73,13 @@ def _writing_tools(principal: Principal, clock: Clock) -> list[Tool[Any]]:
 
 def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> Reply:
     principal.require("agent")
-    written: list[Reply] = []
-
-    def render(outcomes: list[Outcome]) -> tuple[int, Any]:
-        (outcome,) = outcomes
-        if isinstance(outcome, MemoryProblem):
-            items_count(accepted=0, refused=1)
-            raise outcome
-        written.append(outcome)
-        return 200, None
-
-    ingest_request(
-        [item], route="mcp", body=None, render=render, idempotency_key=None, principal=principal, now=now,
-        defer=False, on_deferred=jobs.upkeep_request,
-    )  # fmt: skip
+    prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
+    (outcome,) = ingest_apply(prepared, principal=principal, now=now)
+    if isinstance(outcome, MemoryProblem):
+        items_count(accepted=0, refused=1)
+        raise outcome
     items_count(accepted=1, refused=0)
-    return written[0]
+    return outcome
 
 
 def _facts_tool(principal: Principal, clock: Clock) -> Tool[Any]:
