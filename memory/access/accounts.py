@@ -5,6 +5,9 @@ They come from the accounts that Django keeps: staff is a reader, a member of th
 superuser an administrator.
 """
 
+import re
+from collections.abc import Iterable
+
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 
@@ -24,3 +27,17 @@ def role_of(person: Person) -> str | None:
     if operates is None:
         operates = person.groups.filter(name=OPERATORS).exists()
     return "operator" if operates else "reader"
+
+
+def people_named(identities: Iterable[str]) -> dict[str, str]:
+    """Return the name that journals show for each account among callers of the access log, which knows accounts by
+    their ids. One query, if there is an account."""
+    ids = {each: int(each.removeprefix("user:")) for each in identities if re.fullmatch(r"user:[0-9]{1,9}", each)}
+    names = dict(User.objects.filter(pk__in=set(ids.values())).values_list("pk", "username"))
+    return {identity: f"user:{names[found]}" for identity, found in ids.items() if found in names}
+
+
+def person_identities(said: str) -> list[str]:
+    """Return how the access log knows the account that journals call ``said``. One query."""
+    people = User.objects.filter(username=said.removeprefix("user:")).values_list("pk", flat=True)
+    return [f"user:{person}" for person in people]

@@ -28,6 +28,7 @@ ENDINGS = {
     "failed": "Something went wrong in the server, whose log says what. What was written until then stays.",
     "lost": "The process that was at it is gone. What was written until then stays.",
 }
+FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,8 @@ class TurnShown:
     model: str
     rounds: int
     ended: str
+    # Whose fault it is that there is no answer: ``model``, ``server``, or nobody's.
+    failed: str
     calls: list[CallShown] = field(default_factory=list)
     study: dict[str, Any] | None = None
 
@@ -89,8 +92,8 @@ def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnSh
     intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
     return TurnShown(
         turn.place, turn.at, turn.ended == ConversationTurn.Ended.WORKING, _text(turn.message), _text(turn.reply),
-        intent, turn.model, turn.rounds, _ending(turn), [_call(call, known) for call in turn.tool_log],
-        study_told(turn.study) if turn.study else None,
+        intent, turn.model, turn.rounds, _ending(turn), FAULTS.get(turn.ended, ""),
+        [_call(call, known) for call in turn.tool_log], study_told(turn.study) if turn.study else None,
     )  # fmt: skip
 
 

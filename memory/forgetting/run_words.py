@@ -9,7 +9,7 @@ from memory.models import ForgetRun
 _EVENTS = {
     "cron": "Scheduled run", "memory_pressure": "Run under memory pressure", "manual": "Run by hand",
     "ingest_complete": "Run after an ingest", "query_complete": "Run after a query", "by_hand": "Change by hand",
-    "revise": "Duplicates merged",
+    "revise": "Decision about duplicates",
 }  # fmt: skip
 
 # What an action is called before and after it is taken.

@@ -87,8 +87,8 @@ class QueryFilter:
 def queries_list(
     wanted: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what was asked, newest first, and the cursor of the next page. Two queries, one along the index
-    of times and one for the names of keys.
+    """Return what was asked, newest first, and the cursor of the next page. Three queries, one along the
+    index of times, two for the names of keys and accounts.
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
     """

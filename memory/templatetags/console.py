@@ -14,6 +14,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from memory.domain.differences import Piece
+from memory.forgetting.run_words import event_words
 
 register = template.Library()
 
@@ -89,6 +90,13 @@ def span(value: float) -> str:
 def words(value: Any) -> str:
     """Return a name of the store, such as `memory_pressure`, as words."""
     return str(value).replace("_", " ")
+
+
+@register.filter
+def a_run(event: str) -> str:
+    """Return what set off a run, within a sentence: `a scheduled run`, `a run after an ingest`."""
+    words = event_words(event)
+    return f"a {words[0].lower()}{words[1:]}"
 
 
 @register.filter

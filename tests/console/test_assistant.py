@@ -62,7 +62,7 @@ def test_without_a_model_the_page_says_how_to_configure_one(looker: Client, op: 
     for client in (looker, op):
         told = text_of(client.get("/assistant/"))
         assert "No language model is configured" in told
-        assert "MEMSTATE_LLM_BASE_URL=http://127.0.0.1:11434/v1" in told
+        assert "http://127.0.0.1:11434/v1" in told
         assert "api.groq.com" in told
         assert "api.openai.com" in told
         assert "No conversation yet" in told

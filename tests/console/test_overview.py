@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from django_q.models import Failure
@@ -283,6 +284,20 @@ def test_questions_are_told_with_the_names_of_keys_and_found_by_them(
     page = looker.get("/overview/queries/", {"actor": "key:alice"}).content.decode()
     assert "Where is the sledge?" in page
     assert "Where are the skis?" not in page
+
+
+def test_queries_of_people_show_their_names_and_are_found_by_them(op: Client, agent: Caller, alice: Caller) -> None:
+    agent.query("Where are the skis?")
+    alice.query("Where is the sledge?")
+    # What the assistant asks for somebody is on record under the number of the account.
+    person = User.objects.get(username="operator")
+    AccessLog.objects.filter(query="Where are the skis?").update(actor=f"user:{person.pk}")
+
+    page = text_of(op, "/overview/queries/?actor=user:operator")
+
+    assert ">operator</td>" in page
+    assert "Where are the skis?" in page
+    assert "Where is the sledge?" not in page
 
 
 def test_the_share_of_regret_leads_to_a_list_of_as_many(looker: Client, operator: Caller) -> None:

@@ -47,7 +47,7 @@ class QueriesForm(forms.Form):
     """What the list of queries can be filtered by."""
 
     actor = forms.CharField(
-        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "key:…"})
+        required=False, max_length=200, label="Who", widget=forms.TextInput(attrs={"placeholder": "user:… key:…"})
     )
     scope = ScopeField(required=False)
     since = DayField(required=False, label="From")
