@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 import anyio.to_thread
 import structlog
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import Error
 
@@ -65,6 +65,11 @@ class Call(Generic[T]):
         try:
             with self._registered(database), database.execute_wrapper(self._go_on):
                 return self._work()
+        except OperationalError as problem:
+            # Of a cancel that comes from another process, the database alone tells; a time-out it words otherwise.
+            if self._cancelled.is_set() or "user request" in str(problem):
+                raise CallCancelled from problem
+            raise
         finally:
             # From here on the connection belongs to whoever comes next: no cancel may be on its way to it.
             with self._lock:

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from memory.models import Topic
 from tests.cast import Cast, secret_of, store_rows
-from tests.mcp.conftest import FEW, Connect
+from tests.mcp.conftest import FEW, Connect, WebServer
 from tests.site.conftest import eventually
 
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
@@ -31,7 +31,8 @@ def held(topic_id: str) -> Iterator[None]:
         yield
 
 
-def test_a_call_that_is_given_up_ends_and_writes_nothing(people: Cast, connect: Connect):
+def test_a_call_that_is_given_up_ends_and_writes_nothing(people: Cast, connect: Connect, web: WebServer):
+    said = len(web.log.read_text())
     topic_id = people.agent.remember("Tea", values={"kind": "green"})
     with connect(secret_of("agent")) as link:
         before = store_rows()
@@ -49,6 +50,8 @@ def test_a_call_that_is_given_up_ends_and_writes_nothing(people: Cast, connect: 
         assert link.call("history", topic_id=topic_id, field="kind")["revisions"][0]["value"] == "green"
         link.call("version_field", topic_id=topic_id, field="kind", value="white")
         assert len(link.call("history", topic_id=topic_id, field="kind")["revisions"]) == 2
+    # Whoever reads the log has nothing to see to.
+    assert web.log.read_text()[said:] == ""
 
 
 # Not in the older protocol over HTTP, where a connection that is lost says nothing.

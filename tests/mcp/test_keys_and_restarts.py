@@ -19,28 +19,29 @@ from tests.site.conftest import eventually
 FLEETING = "ms_a-key-that-will-not-last-for-long"
 
 
-def at_the_terminal(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run the command with nothing to read, and return how it ended."""
-    return subprocess.run(
-        [sys.executable, CHECKOUT / "manage.py", "mcp", *arguments], env=environment(**more), check=False,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
+def at_the_terminal(*arguments: str, **more: str) -> subprocess.Popen[str]:
+    """Start the command with nothing to read."""
+    return subprocess.Popen(
+        [sys.executable, CHECKOUT / "manage.py", "mcp", *arguments], env=environment(**more), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
 def test_a_command_without_a_key_that_opens_says_so_and_ends(people: Cast, tmp_path: Path):
-    file = tmp_path / "key"
-    for arguments, more, sentence in (
-        ((), {}, "There is no key. Give one in MEMSTATE_API_KEY or with --key-file"),
-        ((), {"MEMSTATE_API_KEY": "ms_wrong"}, "This key is not known here."),
-        (("--key-file", str(file)), {}, "cannot be read"),
-    ):  # fmt: skip
-        ended = at_the_terminal(*arguments, **more)
-        assert (ended.returncode, ended.stdout) == (2, ""), ended
-        assert sentence in ended.stderr
-        assert "Traceback" not in ended.stderr
+    file, missing = tmp_path / "key", tmp_path / "no-key"
     file.write_text(f"{secret_of('agent')}\n", encoding="utf-8")
-    ended = at_the_terminal("--key-file", str(file))
-    assert (ended.returncode, ended.stdout) == (0, ""), ended
+    # Side by side, because each takes seconds to start.
+    begun = [
+        (at_the_terminal(), 2, "There is no key. Give one in MEMSTATE_API_KEY or with --key-file"),
+        (at_the_terminal(MEMSTATE_API_KEY="ms_wrong"), 2, "This key is not known here."),
+        (at_the_terminal("--key-file", str(missing)), 2, "cannot be read"),
+        (at_the_terminal("--key-file", str(file)), 0, ""),
+    ]
+    for process, status, sentence in begun:
+        out, said = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, out) == (status, ""), said
+        assert sentence in said
+        assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("way", [("http", "auto"), ("http", "legacy")], ids="-".join, indirect=True)
