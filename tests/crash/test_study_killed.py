@@ -31,6 +31,8 @@ TEXT = text_about(60, chars=200_000)
 def workers(tmp_path: Path, model: Model, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workers]:
     """Workers that ask the scripted model."""
     settings.MEMSTATE_CHAT_CHUNK_CHARS = 10_000
+    # What an answer takes on a busy machine is no trouble of the model.
+    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 60.0
     environment = {
         "MEMSTATE_LLM_MODEL": MODEL, "MEMSTATE_LLM_BASE_URL": model.url, "MEMSTATE_LLM_API_KEY": KEY,
         "MEMSTATE_STUDY_PHASE_DELAY_SECONDS": "0.2",
