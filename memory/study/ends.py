@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memory.llm.wire import ModelProblem, ModelUnusable, RateLimited, RequestRejected
+from memory.llm.wire import MOST_WAIT_SECONDS, ModelProblem, ModelUnusable, RateLimited, RequestRejected
 from memory.models import StudyJob
 from memory.study.numbers import Ended, Phase
 from memory.toolbox.loop import LoopEnd
@@ -10,8 +10,8 @@ from memory.toolbox.loop import LoopEnd
 # In a row, without one answer in between; with the waits below, for some forty minutes.
 MOST_TRIES = 9
 FIRST_WAIT, MOST_BACKOFF = 15.0, 600.0
-# An endpoint that asks for more than a day is not waited for.
-MOST_WAIT = 86_400.0
+# An endpoint that asks for a day is not waited for. More is never asked for: what goes beyond is cut (``llm.wire``).
+MOST_WAIT = MOST_WAIT_SECONDS
 # So many parts in a row that the endpoint does not take are no matter of the parts.
 MOST_REJECTED = 3
 
@@ -44,6 +44,9 @@ def end_of(loop: LoopEnd, *, tries: int) -> End:
     if isinstance(problem, RequestRejected):
         return End("rejected", True, rounds, sentence=problem.sentence)
     if isinstance(problem, ModelUnusable):
+        if problem.kind == "absent":
+            # A model that was named, and that the endpoint does not know: no matter of this part.
+            return End("unavailable", False, rounds, failure=problem.sentence)
         return End("refused" if problem.kind == "refused" else "unusable", True, rounds)
     if problem.kind == "timeout" and rounds:
         return End("time", False, rounds)
@@ -80,8 +83,8 @@ def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> End:
     failure = ""
     if problem.kind == "not_configured":
         failure = problem.sentence
-    elif wait > MOST_WAIT:
-        failure = f"The language model asks to be left alone for {wait / 3600:,.0f} hours."
+    elif wait >= MOST_WAIT:
+        failure = "The language model asks to be left alone for a day or longer."
     elif tries >= MOST_TRIES:
         failure = f"The language model was of no help {tries} times in a row. {problem.sentence}"
     return End("limited" if limited else "unavailable", False, rounds, tries, wait, problem.sentence, failure)

@@ -7,7 +7,7 @@ meanwhile is passed over.
 
 import datetime as dt
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import connection
@@ -33,7 +33,7 @@ from memory.study.words import PLACE, TOPICS, TOPICS_AGAIN
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolReply
 from memory.toolbox.writing import writing_tools
-from memory.toolbox.written import writes_note
+from memory.toolbox.written import topics_vanished, writes_note
 
 # So many topics are one step: together they fit into one dialogue, and little is lost with it.
 STEP_TOPICS = 4
@@ -71,6 +71,9 @@ class Placing:
         self.again = rounds_in(job, Phase.LINKING, self.at) > 0
         self.skipped = 0 if self.again else self.to - self.at - len(self.own)
         self.staged = _Staged()
+        # Of which topics the model has seen something.
+        self._seen = set(self.own)
+        self._erased = False
         self._prepared: Prepared | None = None
         self._vectors: dict[str, Vectors] = {}
 
@@ -86,7 +89,8 @@ class Placing:
 
     def toolbox(self) -> Toolbox:
         """Return the tools of this step."""
-        readers = [tool for tool in reading_tools(self.principal, clock=self.clock) if tool.name in ("query", "topic")]
+        reading = reading_tools(self.principal, clock=self.clock)
+        readers = [self._watched(tool) for tool in reading if tool.name in ("query", "topic")]
         linkers = [tool for tool in writing_tools(self._write) if tool.name == "link"]
         return Toolbox(
             [
@@ -101,10 +105,13 @@ class Placing:
         )  # fmt: skip
 
     def hold(self) -> bool:
-        """Lock all topics of this step before the first is changed, so that nobody waits in a circle. Three queries."""
+        """Lock all topics of this step before the first is changed, so that nobody waits in a circle, and keep what the
+        model has read from being erased. Four queries."""
         targets = {edge.to_topic_id for item in self.staged.links for edge in item.edges}
+        changed = {*self.own, *targets, *self.staged.merges.values()}
+        self._erased = bool(topics_vanished(self._seen | changed) & self._seen)
         with connection.cursor() as cursor:
-            topics_hold(cursor, sorted({*self.own, *targets, *self.staged.merges.values()}))
+            topics_hold(cursor, sorted(changed))
         return True
 
     def prepare(self) -> None:
@@ -118,7 +125,10 @@ class Placing:
         """Write the links, then merge, noted for the conversation, and return the counts. About forty statements a
         merge."""
         counts = {"links": 0, "merged": 0, "skipped": self.skipped, "refused": 0}
-        if self._prepared is not None:
+        if self._erased:
+            # The kind of a link is words of the model, who may have them from what was erased meanwhile.
+            counts["refused"] = len(self.staged.links)
+        elif self._prepared is not None:
             outcomes = ingest_apply(self._prepared, principal=self.principal, now=now)
             pairs = [
                 (item, outcome)
@@ -149,6 +159,16 @@ class Placing:
             conversation_id=self.job.conversation_id, topic_id=topic_id, at=now, run_id=run.pk,
             what=ConversationWrite.What.MERGED,
         )  # fmt: skip
+
+    def _watched(self, tool: Tool[Any]) -> Tool[Any]:
+        """Return a tool that reads, with a note of what it has shown."""
+
+        def run(asked: Any) -> ToolReply:
+            reply: ToolReply = tool.run(asked)
+            self._seen.update(reply.topic_ids, reply.seen)
+            return reply
+
+        return replace(tool, run=run)
 
     def _live(self, topic_id: uuid.UUID) -> bool:
         topic = self.known.topics.get(topic_id)

@@ -12,7 +12,7 @@ from memory.command.purge import topics_purge
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.forgetting.runs import run_take_back
 from memory.llm.client import model_forget
-from memory.models import ConversationWrite, StudyJob, Topic
+from memory.models import ConversationWrite, Link, StudyJob, Topic
 from memory.study import ends, work
 from memory.study.numbers import session_ids
 from memory.study.start import study_cancel, study_resume
@@ -199,10 +199,10 @@ def links_of(asked: Asked) -> Step:
 def test_a_model_that_stays_away_fails_the_study_after_a_while_and_it_can_be_resumed(
     model: Model, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch, trouble: Step
 ) -> None:
-    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.2
     monkeypatch.setattr(ends, "MOST_TRIES", 3)
     model.answers(reader)
     expected = undisturbed()
+    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.2
     job = started(TEXT, scope="/away")
     clock.stop()
     model.answers(trouble)
@@ -394,6 +394,67 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
     assert "no longer possible" in job.warning
     (write,) = ConversationWrite.objects.filter(what="merged")
     assert str(write.topic_id) == str(ids[2])
+
+
+@pytest.mark.parametrize("which", ["read", "given"])
+def test_no_link_is_made_in_words_of_a_topic_that_was_erased_meanwhile(
+    agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    known = agent.remember("Elsewhere", topic_kind="city", values={"password": "xyzzy"})
+    stays = agent.remember("Oslo", topic_kind="city")
+
+    def repeats(asked: Asked) -> Any:
+        if part_of(asked):
+            return (
+                calling(*(("new_topic", {"title": f"Person {each}"}) for each in range(2)))
+                if not rounds_of(asked)
+                else "done"
+            )
+        if not rounds_of(asked):
+            return calling(("topic", {"topic_id": known}))
+        link = {"from_topic_id": asked.data[1]["topic_id"], "to_topic_id": stays, "kind": "xyzzy"}
+        return calling(("link", link)) if rounds_of(asked) == 1 else "done"
+
+    model.answers(repeats)
+    real, purged = work.Placing.prepare, list[Any]()
+
+    def overtaken(self: Any) -> None:
+        real(self)
+        purged.append(known if which == "read" else self.own[0])
+        topics_purge([uuid.UUID(str(purged[0]))], principal=principal_like("operator"), reason="", now=timezone.now())
+
+    monkeypatch.setattr(work.Placing, "prepare", overtaken)
+    job = worked(started("A short text about two people."))
+    assert (job.status, job.links, len(purged)) == ("done", 0, 1)
+    assert not Link.objects.filter(kind="xyzzy").exists()
+    assert "1 change was no longer possible" in job.warning
+
+
+def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_lost(model: Model) -> None:
+    job = started(TEXT)
+    StudyJob.objects.filter(pk=job.pk).update(model="a-typing-error")
+    model.answers(reader, failing(404))
+    job = worked(job)
+    assert (job.status, job.done, "knows no model 'a-typing-error'" in job.failure) == ("failed", 0, True)
+    model.answers(reader)
+    study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+    assert worked(job).status == "done"
+
+
+@pytest.mark.parametrize(
+    ("after", "ended", "wait"),
+    [("999999999", "failed", None), ("Fri, 31 Dec 9999 23:59:59 GMT", "failed", None), ("-5", "working", 15),
+     ("soon", "working", 15), ("nan", "working", 15), ("inf", "working", 15), ("", "working", 15)],
+)  # fmt: skip
+def test_no_retry_after_holds_a_study_for_ever(
+    model: Model, clock: Clock, settings: Any, after: str, ended: str, wait: float | None
+) -> None:
+    settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 0
+    clock.stop()
+    model.answers(limited(after=after))
+    job = worked(started("A short text."))
+    assert (job.status, job.not_before and (job.not_before - clock.now).total_seconds()) == (ended, wait)
+    assert ("a day or longer" in job.failure) == (ended == "failed")
 
 
 def test_two_merges_into_one_topic_are_undone_the_last_one_first(agent: Caller, model: Model) -> None:
