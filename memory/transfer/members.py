@@ -1,5 +1,6 @@
 """What the lines of an export have to look like, made from the models as the lines themselves are."""
 
+import datetime as dt
 import math
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -8,6 +9,8 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, create_model
 
+from memory.domain.knobs import NO_DECAY_SECONDS
+from memory.ingest.items import EARLIEST, LATEST
 from memory.models import Scope
 from memory.transfer import shape
 from memory.transfer.shape import ORDER, Rows
@@ -80,8 +83,13 @@ def _type_of(field: Any) -> Any:
         return list[_type_of(field.base_field)]  # type: ignore[misc]
     if field.choices:
         return Literal[tuple(value for value, _label in field.choices)]
-    if isinstance(field, models.FloatField) and field.name in _NOT_NEGATIVE:
-        return Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["Infinity"]
+    if isinstance(field, models.DateTimeField):
+        since = _CLOCKS[0] if field.name == "at" else EARLIEST
+        until = LATEST if field.name in _AHEAD else _CLOCKS[1]
+        return Annotated[AwareDatetime, Field(ge=since, le=until)]
+    if field.name in _BOUNDS:
+        least, most = _BOUNDS[field.name]
+        return Annotated[float, Field(ge=least, le=most)]
     for kind, sort in _TYPES.items():
         if isinstance(field, kind):
             return Annotated[str, Field(max_length=field.max_length)] if sort is str and field.max_length else sort
@@ -93,8 +101,14 @@ def _filled(model: type[BaseModel]) -> Any:
     return Annotated[list[model], Field(min_length=1)]  # type: ignore[valid-type]
 
 
-# What fades and how fast; nothing makes these negative.
-_NOT_NEGATIVE = frozenset({"salience", "half_life"})
+# What fades, what is added to it, and the seconds in which it does. No policy allows for more, and who multiplies
+# these has no number that is too great.
+_BOUNDS = {"salience": (0, 1e6), "bump": (0, 1e6), "field_bump": (0, 1e6), "half_life": (1, NO_DECAY_SECONDS)}
+# What the store dates by its clock lies in between; whoever reckons from there needs room before and behind. What
+# somebody has dated himself may be older.
+_CLOCKS = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(2999, 12, 31, tzinfo=dt.UTC)
+# What may lie ahead: since when a value is true, and the moment that a dry run has asked about.
+_AHEAD = frozenset({"valid_from", "judged_at"})
 
 
 def _document_check(document: Any) -> Any:
@@ -120,13 +134,13 @@ def _integer(least: int, most: int) -> Any:
 # What is more special comes first.
 _TYPES: dict[type[Any], Any] = {
     models.UUIDField: _ID,
-    models.DateTimeField: AwareDatetime,
     models.BooleanField: bool,
     models.FloatField: Annotated[float, Field(allow_inf_nan=False)] | Literal["Infinity", "-Infinity"],
     models.JSONField: Annotated[dict[str, Any] | list[Any], AfterValidator(_document_check)],
     models.PositiveBigIntegerField: _integer(0, MAX_NUMBER),
     models.PositiveSmallIntegerField: _integer(0, 2**15 - 1),
-    models.PositiveIntegerField: _integer(0, 2**31 - 1),
+    # A half of what the column takes: counts go on.
+    models.PositiveIntegerField: _integer(0, 2**30),
     models.BigAutoField: _integer(1, MAX_NUMBER),
     models.BigIntegerField: _integer(0, MAX_NUMBER),
     models.SmallIntegerField: _integer(-(2**15), 2**15 - 1),

@@ -94,6 +94,14 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         lambda all_: all_.replace(b'"topic","id":"', b'"topic","id":"urn:uuid:'), "The member id of this topic",
     ),
     "a negative salience": (told(vitality__salience=-5.0), "The member vitality.salience of this topic"),
+    "an endless salience": (told(vitality__salience="Infinity"), "The member vitality.salience of this topic"),
+    "no half-life": (told(vitality__half_life=0), "The member vitality.half_life of this topic"),
+    "a count that cannot go on": (told(vitality__retrieval_count=2**31 - 1), "The member vitality.retrieval_count of"),
+    "a clock far ahead": (told(created_at="9999-12-30T00:00:00Z"), "The member created_at of this topic"),
+    "a clock far behind": (
+        lambda all_: re.sub(rb'("access".*"at":")[^"]*', rb"\g<1>0001-01-02T00:00:00Z", all_),
+        "The member at of this retrieval",
+    ),
     "too great a number in a document": (
         lambda all_: re.sub(rb'"after":{', b'"after":{"x":1e400,', all_), "The member after of .* too great",
     ),
@@ -136,6 +144,7 @@ def test_what_cannot_be_stored_is_known_before_anything_is(name: str, agent: Cal
 def test_a_damaged_file_gets_a_sentence_and_changes_nothing(name: str, agent: Caller, tmp_path: Path) -> None:
     one = agent.remember("Wörter", values={"city": "Oslo"})
     agent.ingest("extend_topic", topic_id=one, edges=[{"to_topic_id": one, "kind": "itself"}])
+    agent.query("Wörter")
     damage, sentence = FILES[name]
     content = exported()
     damaged = damage(content)

@@ -17,9 +17,15 @@ from tests.transfer.shop import brought, emptied, exported
 pytestmark = pytest.mark.django_db
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=40)
-MOMENT = st.datetimes(
-    dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30), timezones=st.just(dt.UTC)  # noqa: DTZ001
-)  # fmt: skip
+
+
+def moments(first: int, last: int) -> st.SearchStrategy[dt.datetime]:
+    """Return the moments from a year to the end of another."""
+    return st.datetimes(
+        dt.datetime(first, 1, 2), dt.datetime(last, 12, 30), timezones=st.just(dt.UTC)  # noqa: DTZ001
+    )  # fmt: skip
+
+
 NUMBER = st.floats(allow_nan=False, width=64)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
@@ -27,13 +33,16 @@ JSON = st.recursive(
 )  # fmt: skip
 ROW = st.fixed_dictionaries(
     {
-        "text": TEXT, "long": TEXT.map(lambda text: text * 50), "at": MOMENT, "number": NUMBER,
+        "text": TEXT, "long": TEXT.map(lambda text: text * 50), "at": moments(1970, 2999), "past": moments(1, 2999),
+        "true": moments(1, 9999), "number": NUMBER, "use": st.floats(0, 1e6),
         "json": st.dictionaries(TEXT, JSON, max_size=3), "list": st.lists(TEXT, max_size=3),
     }
 )  # fmt: skip
 ODDEST: dict[str, Any] = {
-    "text": '"\\u0000\\', "long": "\r\n\u2028\u2029\x7f\x1f\ufeff\U0010ffff", "at": dt.datetime(1, 1, 2, tzinfo=dt.UTC),
-    "number": float("-inf"), "json": {"": [1e-320, 1.5e300, 10**40, -0.0, "\U0001f9ed"]},
+    "text": '"\\u0000\\', "long": "\r\n\u2028\u2029\x7f\x1f\ufeff\U0010ffff", "use": 5e-324,
+    "at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC), "past": dt.datetime(1, 1, 2, tzinfo=dt.UTC),
+    "true": dt.datetime(9999, 12, 30, tzinfo=dt.UTC), "number": float("-inf"),
+    "json": {"": [1e-320, 1.5e300, 10**40, -0.0, "\U0001f9ed"]},
     "list": ["{", "NULL", '"', "\\", ""],
 }  # fmt: skip
 
@@ -47,25 +56,25 @@ def test_odd_values_come_out_as_they_went_in(rows: list[Any], tmp_path_factory: 
     for number, row in enumerate(rows):
         topic = Topic.objects.create(
             id=uuid.UUID(int=number), scope=scope, kind=row["text"], title=row["text"], summary=row["long"],
-            categories=row["list"], provenance=row["text"], created_at=row["at"], updated_at=row["at"],
+            categories=row["list"], provenance=row["text"], created_at=row["past"], updated_at=row["at"],
         )  # fmt: skip
         fading = {
-            "salience": abs(row["number"]), "reinforced_at": row["at"], "half_life": 1e18, "fade": row["number"],
+            "salience": row["use"], "reinforced_at": row["past"], "half_life": 1e18, "fade": row["number"],
             "fade_floor": row["number"],
         }  # fmt: skip
         Vitality.objects.create(
-            topic=topic, scope=scope, kind=topic.kind, created_at=row["at"], pin_reason=row["text"], **fading
+            topic=topic, scope=scope, kind=topic.kind, created_at=row["past"], pin_reason=row["text"], **fading
         )
         field = Field.objects.create(
-            id=uuid.UUID(int=number), topic=topic, name=row["text"], created_at=row["at"], last_seq=1, **fading
+            id=uuid.UUID(int=number), topic=topic, name=row["text"], created_at=row["past"], last_seq=1, **fading
         )
         Revision.objects.create(
             id=uuid.UUID(int=number), field=field, seq=1, value=row["long"], why_changed=row["text"],
-            valid_from=row["at"], recorded_at=row["at"],
+            valid_from=row["true"], recorded_at=row["past"],
         )  # fmt: skip
         run = ForgetRun.objects.create(
             id=uuid.UUID(int=number), scope="/odd", event="cron", status="done", actor=row["text"], policy_version=0,
-            judged_at=row["at"], created_at=row["at"], counts=row["json"],
+            judged_at=row["true"], created_at=row["at"], counts=row["json"],
         )  # fmt: skip
         ForgetAction.objects.create(
             run=run, place=1, topic=topic, action="archived", from_rung=0, to_rung=3, changes=row["json"],
@@ -73,7 +82,7 @@ def test_odd_values_come_out_as_they_went_in(rows: list[Any], tmp_path_factory: 
         )  # fmt: skip
         AccessLog.objects.create(
             at=row["at"], actor=row["text"], scope="/odd", query=row["long"], query_hash="x", topic_ids=[topic.pk],
-            bump=row["number"], field_bump=0.1,
+            bump=row["use"], field_bump=0.1,
         )  # fmt: skip
         AuditEvent.objects.create(
             at=row["at"], actor=row["text"], action="edited", topic_id=topic.pk, scope="/odd", before=row["json"],
