@@ -116,12 +116,13 @@ def _stream(events: Iterator[str]) -> StreamingHttpResponse:
 
 
 def _events(running: Running) -> Iterator[str]:
-    yield ": the answer follows\n\n"
-    for told in running.events():
-        if told is None:
-            yield ": still at it\n\n"
-            continue
-        yield _event(told)
+    try:
+        yield ": the answer follows\n\n"
+        for told in running.events():
+            yield ": still at it\n\n" if told is None else _event(told)
+    finally:
+        # Also for who was gone before the first event.
+        running.stop()
 
 
 def _event(told: tuple[str, Any]) -> str:

@@ -67,7 +67,12 @@ class Running:
         # Log lines keep the request's name.
         context = contextvars.copy_context()
         self._thread = threading.Thread(target=context.run, args=(self._run,), name="conversation", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            # There are no more threads to be had.
+            at_end()
+            raise
 
     def events(self) -> Iterator[tuple[str, Any] | None]:
         """Yield what is told, and None after each ``BEAT_SECONDS`` of silence, until the end. Closing it early stops
@@ -100,9 +105,11 @@ class Running:
             self._told.put(("failed", problem))
         finally:
             self._told.put(None)
-            # Whatever this thread has opened is nobody's afterwards.
-            connections.close_all()
-            self._at_end()
+            try:
+                # Whatever this thread has opened is nobody's afterwards.
+                connections.close_all()
+            finally:
+                self._at_end()
 
 
 def connection_lend() -> None:

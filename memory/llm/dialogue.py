@@ -21,6 +21,8 @@ MAX_DIALOGUE = 160_000
 # So much of one result is told.
 MAX_RESULT = 16_000
 _ID = 200
+# So many calls of one turn are read; each is answered, and noted, by itself.
+MOST_CALLED = 64
 # As long as every mark.
 _ANY_MARK = mark_make()
 
@@ -156,7 +158,7 @@ def _without_last(result: object) -> dict[str, Any] | None:
 
 def _calls(said: object) -> list[ToolCall]:
     calls: dict[str, ToolCall] = {}
-    for number, each in enumerate(said if isinstance(said, list) else []):
+    for number, each in enumerate(said[:MOST_CALLED] if isinstance(said, list) else []):
         entry = each if isinstance(each, dict) else {}
         function = entry.get("function")
         function = function if isinstance(function, dict) else {}
@@ -168,7 +170,7 @@ def _calls(said: object) -> list[ToolCall]:
         key = key if key and key not in calls else f"call-{number}-{mark_make()}"
         calls[key] = ToolCall(
             id=key,
-            name=storable(name) if isinstance(name, str) else "",
+            name=storable(name)[:_ID] if isinstance(name, str) else "",
             arguments=storable(arguments) if isinstance(arguments, str) else "",
         )
     return list(calls.values())

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from memory.llm.asking import Purpose
 from memory.llm.client import ModelProblem
@@ -43,8 +43,8 @@ def tools_loop(
     ``messages`` grows by what is said. ``tick`` is told each call when it is answered, with what of its result the
     model is told; ``LoopEnd.log`` holds the same, as far as all of it is no longer than ``MOST_LOGGED``. ``go_on`` is
     asked before each request and after it, and False ends the loop as time does. Calls of one round are made one after
-    the other. Costs no queries but those of the tools. Raises what the store raises, and no ``ModelProblem``: what was
-    written is written, so it is told in ``LoopEnd.problem``.
+    the other, as long as there is time. Costs no queries but those of the tools. Raises what the store raises, and no
+    ``ModelProblem``: what was written is written, so it is told in ``LoopEnd.problem``.
     """
     until = time.monotonic() + seconds
     specs = [ToolSpec(tool.name, tool.description, tool.schema()) for tool in toolbox.tools.values()]
@@ -73,7 +73,12 @@ def tools_loop(
         end.rounds += 1
         messages.append(turn_message(turn))
         for number, call in enumerate(turn.calls):
-            called = toolbox.call(call.name, call.arguments) if number < MOST_CALLS else _too_many(call.name)
+            if number >= MOST_CALLS:
+                called = _not_made(call.name, f"At most {MOST_CALLS} tools can be called at once")
+            elif number and time.monotonic() >= until:
+                called = _not_made(call.name, "The time is over")
+            else:
+                called = toolbox.call(call.name, call.arguments)
             called = replace(called, result=result_bounded(called.result))
             logged, room = _logged(called, room)
             end.log.append(logged)
@@ -90,6 +95,5 @@ def _logged(called: ToolCalled, room: int) -> tuple[ToolCalled, int]:
     return replace(called, arguments={}, result=dict(_LEFT_OUT)), room
 
 
-def _too_many(name: str) -> ToolCalled:
-    error: dict[str, Any] = {"error": f"At most {MOST_CALLS} tools can be called at once; this one was not called."}
-    return ToolCalled(name, {}, error, False, 0.0)
+def _not_made(name: str, why: str) -> ToolCalled:
+    return ToolCalled(name, {}, {"error": f"{why}; this one was not called."}, False, 0.0)

@@ -88,7 +88,8 @@ class Toolbox:
     def call(self, name: str, arguments: str | Mapping[str, Any]) -> ToolCalled:
         """Call a tool with arguments as JSON text or as an object, and return what came of it.
 
-        Costs what the tool costs. Raises nothing for a wrong call; what the database or the embedder raises goes on.
+        Costs what the tool costs. Raises nothing for a wrong call, nor where the embedder is away; what the database
+        raises goes on.
         """
         started = time.perf_counter()
         told: Any = arguments

@@ -1,5 +1,6 @@
 """A box of tools: what is called, what is answered, and what is never raised."""
 
+import time
 import uuid
 from typing import Any
 
@@ -104,6 +105,19 @@ def test_the_loop_ends_with_its_time(model: Model):
     assert (end.ended, end.rounds) == ("time", 1)
     model.answers(limited(after=300))
     assert loop(box(lambda _asked: ToolReply({}))).ended == "model"
+
+
+def test_calls_for_which_there_is_no_time_are_not_made(model: Model):
+    model.answers(calling(*[("say", {"word": word}) for word in ("one", "two", "three")]))
+    until = time.monotonic() + 1.0
+
+    def run(_asked: Word) -> ToolReply:
+        time.sleep(max(0.0, until - time.monotonic()))
+        return ToolReply({})
+
+    end = loop(box(run), seconds=0.9)
+    assert ([each.ok for each in end.log], end.ended) == ([True, False, False], "time")
+    assert end.log[1].result == {"error": "The time is over; this one was not called."}
 
 
 def test_the_log_of_a_loop_is_bounded(model: Model, monkeypatch: pytest.MonkeyPatch):
