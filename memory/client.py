@@ -310,8 +310,10 @@ class _Core:
 
     def _scope_for(self, members: Any) -> dict[str, str]:
         """Return the scope of this client as a member, where none is said. What is ingested into a topic stays where
-        that lives."""
+        that lives, and a conversation goes on where it began."""
         if self._scope is None or not isinstance(members, Mapping) or members.get("scope") is not None:
+            return {}
+        if members.get("conversation_id") is not None:
             return {}
         return {"scope": self._scope} if members.get("placement", "new_topic") == "new_topic" else {}
 

@@ -95,3 +95,11 @@ def test_a_message_whose_reply_was_lost_is_sent_again_and_answered_once(
     with pytest.raises(Unavailable):
         agent.chat(QUESTION, intent_override="query")
     assert len(set(proxy.keys[-5:])) == 1
+
+
+def test_a_conversation_goes_on_where_it_began(alone: Proxy, make_client: Maker):
+    client = make_client(alone.url, "ms_any", scope="/user")
+    alone.does(*[answer(200, body={"reply": "Tea."})] * 2)
+    client.chat(QUESTION)
+    client.chat(QUESTION, conversation_id="01900000-0000-7000-8000-000000000001")
+    assert [each.json.get("scope") for each in alone.asked] == ["/user", None]
