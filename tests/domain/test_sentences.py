@@ -113,3 +113,11 @@ def test_nothing_of_a_text_is_lost(parts: list[str]) -> None:
     assert "".join(covered(content, sentences).split()) == "".join(content.split())
     assert all(one.end <= two.start for one, two in pairwise(sentences))
     assert all(0 <= sentence.start <= sentence.end <= len(content) for sentence in sentences)
+
+
+def test_a_long_gap_is_no_sentence() -> None:
+    content = f"Anna{' ' * 20_000}lives in Oslo."
+    sentences = sentences_find(content)
+    assert [sentence.text for sentence in sentences] == ["Anna", "lives in Oslo."]
+    assert all(sentence.start < sentence.end for sentence in sentences)
+    assert covered(content, sentences).split() == content.split()

@@ -89,6 +89,9 @@ def sentences_find(content: str) -> list[Sentence]:
         for begin, cut in zip([0, *cuts], cuts, strict=False):
             last = cut == len(block.text)
             end = block.end if last else block.places[cut - 1] + 1
+            if at >= end:
+                # A piece of nothing but white space, which was skipped with the one before it.
+                continue
             found.append(
                 Sentence(plain(block.text[begin:cut]), at, end, block.kind, block.speaker, number, block.under)
             )
