@@ -1,6 +1,7 @@
 """JSON from outside: parsed within limits, and free of what cannot be stored."""
 
 import json
+import math
 import re
 from typing import Any
 
@@ -38,8 +39,6 @@ def _refuse_unstorable(value: Any, what: str) -> None:
             stack.extend(part.values())
         elif isinstance(part, list):
             stack.extend(part)
-        elif isinstance(part, float) and part in (float("inf"), float("-inf")):
-            raise ValueRefused(f"{what} contains a number too large to be finite.")
 
 
 def _encodes(text: str) -> bool:
@@ -60,6 +59,12 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
     def refuse_constant(name: str) -> None:
         raise ValueRefused(f"{what} contains {name}; numbers must be finite.")
 
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if math.isinf(number):
+            raise ValueRefused(f"{what} contains a number too large to be finite.")
+        return number
+
     try:
         text = raw.decode()
     except UnicodeDecodeError as problem:
@@ -68,12 +73,14 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
     if text.count("[") + text.count("{") > max_depth:
         _depth_bounded(text, max_depth, what)
     try:
-        value = json.loads(text, parse_constant=refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=finite)
     except json.JSONDecodeError as problem:
         raise RequestRefused(
             f"{what} is not JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
         ) from problem
     except ValueError as problem:
         raise RequestRefused(f"{what} holds a number with too many digits.") from problem
-    _refuse_unstorable(value, what)
+    # What is UTF-8 and JSON holds neither as it is: both can only be written as an escape.
+    if "\\u" in text:
+        _refuse_unstorable(value, what)
     return value

@@ -82,7 +82,7 @@ def _apply(
     if not plan.scopes:
         return plan.outcomes
     texts = _texts(plan)
-    if not defer:
+    if not defer and plan is not prepared.plan:
         _vectors_complete(prepared.vectors, texts)
     scopes = plan_write(plan, texts=texts, model=embedder_get().model_name, vectors=prepared.vectors)
     ingest_rules_apply(_changed(plan), policies=prepared.policies, actor=principal.actor, now=now)

@@ -4,7 +4,8 @@ Django hands ``copy`` through to psycopg as it is, so what goes wrong is turned 
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ def rows_copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: I
             copy.write_row(row)
 
 
+def array_text(words: Sequence[str]) -> str:
+    """Return an array of texts as PostgreSQL writes it. Given as lists, psycopg looks at each word several times."""
+    if not words:
+        return "{}"
+    told = '","'.join(words)
+    if "\\" in told or told.count('"') > 2 * (len(words) - 1):
+        told = '","'.join(word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return f'{{"{told}"}}'
+
+
 def vector_binary(vector: Vectors) -> bytes:
     """Return a vector in pgvector's wire format: the dimension, two unused bytes, big-endian single floats."""
     return struct.pack(">HH", len(vector), 0) + np.asarray(vector, dtype=">f4").tobytes()
@@ -30,12 +41,18 @@ def vector_text(vector: Vectors) -> str:
     return "[" + ",".join(f"{number:.7g}" for number in vector.tolist()) + "]"
 
 
-def vectors_copy(
+@contextmanager
+def vectors_copying(
     cursor: CursorWrapper, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]
-) -> None:
-    """Append rows to the vector table; a binary vector is a third of the size of its text and needs no parsing."""
+) -> Iterator[None]:
+    """Append rows to the vector table; a binary vector is a third of the size of its text and needs no parsing.
+
+    One statement, which ends with the block. The block must send no other: it runs while the database works, and of
+    the time of a batch, putting vectors into their index takes more than everything else.
+    """
     copying = f"COPY memory_topicvector ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
     with cursor.db.wrap_database_errors, cursor.copy(copying) as copy:
         copy.set_types(types)
         for row in rows:
             copy.write_row(row)
+        yield

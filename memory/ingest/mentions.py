@@ -17,7 +17,7 @@ from memory.domain.reading.aliases import aliases_find
 from memory.domain.reading.folding import fold
 from memory.domain.reading.identifiers import identifiers_index
 from memory.domain.reading.names import words_index
-from memory.ingest.bulk import rows_copy
+from memory.ingest.bulk import array_text, rows_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import Plan
 
@@ -90,28 +90,53 @@ class Mentions:
 
     def read_words(self, text: str) -> None:
         """Add the words of ``text`` alone: the name of a field is no statement."""
-        self.words.update(word for word in words_index(text) if _fits(word))
+        self.words |= {word for word in words_index(text) if len(word) <= MAX_WORD_BYTES}
+
+    @property
+    def arrays(self) -> tuple[str, str, str]:
+        """Identifiers, words and aliases for a COPY."""
+        identifiers, words, aliases = self.columns()
+        return array_text(identifiers), array_text(words), array_text(aliases)
 
     def columns(self) -> tuple[list[str], list[str], list[str]]:
         """Return identifiers, words and aliases, sorted."""
         return sorted(self.identifiers), sorted(self.words), sorted(self.aliases)
 
 
-def mentions_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
-    """Add what ``plan`` says to the index. One statement for new topics and one for stored ones.
+def mentions_read(plan: Plan) -> list[tuple[KnownTopic, Mentions]]:
+    """Return what ``plan`` says of each of its topics that was not said before. No queries."""
+    said: list[tuple[KnownTopic, set[str], Mentions]] = [(topic, set(), Mentions()) for topic in plan.texts.values()]
+    owners = {
+        known.id: (known.name, texts, mentions) for topic, texts, mentions in said for known in topic.fields.values()
+    }
+    for _id, field_id, _seq, value, *_middle, why, impact, _actor in plan.revisions:
+        name, texts, mentions = owners[field_id]
+        texts.update((value, why, impact))
+        mentions.read_words(name)
+    for topic, texts, mentions in said:
+        # Without a revision of it, the title or the summary has been edited.
+        if topic.is_new or not texts:
+            texts.update((topic.title, topic.summary))
+        mentions.read(texts)
+    return [(topic, mentions) for topic, _texts, mentions in said]
 
-    Needs the transaction of the plan, and the lock on its stored topics.
+
+def mentions_write(
+    cursor: CursorWrapper, said: Sequence[tuple[KnownTopic, Mentions]], scopes: Mapping[str, int]
+) -> None:
+    """Add what was ``said`` of topics to the index. One statement for new topics and one for stored ones.
+
+    Needs the transaction that writes them, and the lock on stored ones.
     """
-    said = _said(plan)
     new = [(topic, mentions) for topic, mentions in said if topic.is_new]
-    stored = [(topic.id, mentions) for topic, mentions in said if not topic.is_new]
+    stored = {topic.id: mentions for topic, mentions in said if not topic.is_new}
     if new:
         rows_copy(
             cursor, "memory_topicmention", MENTION,
-            ((topic.id, scopes[topic.scope], *mentions.columns()) for topic, mentions in new),
+            ((topic.id, scopes[topic.scope], *mentions.arrays) for topic, mentions in new),
         )  # fmt: skip
     if stored:
-        mentions_add(cursor, dict(stored))
+        mentions_add(cursor, stored)
 
 
 def mentions_add(cursor: CursorWrapper, said: Mapping[uuid.UUID, Mentions]) -> None:
@@ -138,7 +163,7 @@ def mentions_index(cursor: CursorWrapper, scopes: Mapping[uuid.UUID, int]) -> No
             found[topic_id].read([text])
     rows_copy(
         cursor, "memory_topicmention", MENTION,
-        ((topic_id, scopes[topic_id], *mentions.columns()) for topic_id, mentions in sorted(found.items())),
+        ((topic_id, scopes[topic_id], *mentions.arrays) for topic_id, mentions in sorted(found.items())),
     )  # fmt: skip
 
 
@@ -181,23 +206,6 @@ def mentions_complete() -> None:
     from before the index is read whole the first time."""
     while mentions_give():
         pass
-
-
-def _said(plan: Plan) -> list[tuple[KnownTopic, Mentions]]:
-    """Return what the plan says of each of its topics that was not said before."""
-    owners = {known.id: (topic, known.name) for topic in plan.texts.values() for known in topic.fields.values()}
-    texts: dict[uuid.UUID, set[str]] = {topic_id: set() for topic_id in plan.texts}
-    found = {topic_id: Mentions() for topic_id in plan.texts}
-    for _id, field_id, _seq, value, *_middle, why, impact, _actor in plan.revisions:
-        topic, name = owners[field_id]
-        texts[topic.id].update((value, why, impact))
-        found[topic.id].read_words(name)
-    for topic_id, topic in plan.texts.items():
-        # Without a revision of it, the title or the summary has been edited.
-        if topic.is_new or not texts[topic_id]:
-            texts[topic_id].update((topic.title, topic.summary))
-        found[topic_id].read(texts[topic_id])
-    return [(topic, found[topic_id]) for topic_id, topic in plan.texts.items()]
 
 
 def _json_array(words: Sequence[str]) -> str:

@@ -5,15 +5,17 @@ changes nothing, neither in the plan nor for the items after it.
 """
 
 import datetime as dt
+import functools
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.domain.knobs import Knobs
 from memory.domain.salience import fade_key
 from memory.domain.text import MAX_CATEGORIES
 from memory.ingest.items import IngestField, IngestItem
@@ -84,9 +86,10 @@ def ingest_plan(
 ) -> Plan:
     """Return the rows that ``items`` amount to on top of ``known``, which is changed along the way. No queries."""
     plan = Plan()
+    knobs = functools.cache(policies.knobs)
     for at, item in enumerate(items):
         try:
-            reply = _Placing(plan, known, policies, principal, item, now).place()
+            reply = _Placing(plan, known, knobs, principal, item, now).place()
         except MemoryProblem as problem:
             plan.outcomes.append(problem)
         else:
@@ -109,9 +112,10 @@ class _Placing:
     """One item on its way into the plan. All checks come before the first change."""
 
     def __init__(
-        self, plan: Plan, known: Known, policies: Policies, principal: Principal, item: IngestItem, now: dt.datetime
-    ) -> None:
-        self.plan, self.known, self.policies, self.principal, self.item = plan, known, policies, principal, item
+        self, plan: Plan, known: Known, knobs: Callable[[str], Knobs], principal: Principal, item: IngestItem,
+        now: dt.datetime,
+    ) -> None:  # fmt: skip
+        self.plan, self.known, self.knobs, self.principal, self.item = plan, known, knobs, principal, item
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
@@ -197,7 +201,7 @@ class _Placing:
         if topic_id is None:
             topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
         scope = self.principal.scope_chosen(item.scope)
-        knobs = self.policies.knobs(scope)
+        knobs = self.knobs(scope)
         topic = KnownTopic(
             id=topic_id,
             scope=scope,
@@ -252,7 +256,7 @@ class _Placing:
 
     def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:
         present = topic.fields.get(entry.name)
-        knobs = self.policies.knobs(topic.scope)
+        knobs = self.knobs(topic.scope)
         if present is None:
             present = KnownField(
                 id=uuid7(now_ms=int(self.now.timestamp() * 1000)),

@@ -3,7 +3,8 @@
 import datetime as dt
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 
 from django.conf import settings
 from django.db import connection
@@ -11,9 +12,9 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.domain.text import TopicText
 from memory.embedding.base import Vectors, text_hash
-from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copy
+from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic
-from memory.ingest.mentions import mentions_write
+from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import Plan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
@@ -154,8 +155,9 @@ def plan_write(
             rows_copy(cursor, "memory_link", LINK, plan.links)
         if plan.texts:
             _documents_write(cursor, plan, scopes, texts)
-            _vectors_write(cursor, plan, scopes, texts, model, vectors)
-            mentions_write(cursor, plan, scopes)
+            with _vectors_writing(cursor, plan, scopes, texts, model, vectors):
+                said = mentions_read(plan)
+            mentions_write(cursor, said, scopes)
             cursor.execute(
                 _LOOKS,
                 {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]},
@@ -246,23 +248,17 @@ def _documents_write(
     )
 
 
-def _vectors_write(
+@contextmanager
+def _vectors_writing(
     cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText], model: str,
     vectors: Mapping[str, Vectors],
-) -> None:  # fmt: skip
+) -> Iterator[None]:  # fmt: skip
+    """Write the vectors, those of new topics while the block runs."""
     new: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     changed: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     for topic_id, topic in plan.texts.items():
         digest = text_hash(texts[topic_id].embedded())
         (new if topic.is_new else changed).append((topic_id, topic, digest, vectors.get(digest)))
-    if new:
-        vectors_copy(
-            cursor, VECTOR, VECTOR_TYPES,
-            (
-                (topic_id, scopes[topic.scope], True, model, digest, None if vector is None else vector_binary(vector))
-                for topic_id, topic, digest, vector in new
-            ),
-        )  # fmt: skip
     if changed:
         cursor.execute(
             _VECTORS_CHANGED,
@@ -273,6 +269,12 @@ def _vectors_write(
                 [digest for _id, _topic, digest, _vector in changed],
             ],
         )
+    rows = (
+        (topic_id, scopes[topic.scope], True, model, digest, None if vector is None else vector_binary(vector))
+        for topic_id, topic, digest, vector in new
+    )
+    with vectors_copying(cursor, VECTOR, VECTOR_TYPES, rows) if new else nullcontext():
+        yield
 
 
 def _json_array(words: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from memory.demo.load import story_load
 from memory.demo.story import story_build
 from memory.domain.reading.identifiers import identifiers_index
 from memory.domain.reading.names import words_index
+from memory.ingest.bulk import array_text, rows_copy
 from memory.ingest.mentions import MAX_WORD_BYTES, mentions_give
 from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector
 from tests.cast import Caller, worker_turn
@@ -154,6 +155,17 @@ def test_archived_restored_and_released_topics_keep_their_row(operator: Caller) 
 def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
     topic = agent.remember("Long", values={"key": "a1" * 9_000, "url": "https://x.io/" + "p/" * 5_000})
     assert holds_all(topic)
+
+
+@pytest.mark.parametrize(
+    "words", [[], [""], ["null", "NULL"], ['a"b', "a\\b", "\\"], ["{a,b}", " x ", "é\n", "'", '"']]
+)
+def test_any_words_are_stored_as_they_are(words: list[str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE told (words text[]) ON COMMIT DROP")
+        rows_copy(cursor, "told", ["words"], [[array_text(words)]])
+        cursor.execute("SELECT words FROM told")
+        assert cursor.fetchone() == (words,)
 
 
 def test_a_write_costs_one_statement_more(agent: Caller) -> None:

@@ -86,6 +86,11 @@ def test_a_spelling_that_lacks_a_part_may_be_either_and_two_whole_ones_are_not_o
     assert not same("INV-2024-001", "INV-20240-01")
 
 
+@pytest.mark.parametrize("text", ["DE/report.pdf", "see Io/a/b.txt", "COM/x/y"])
+def test_a_folder_named_like_a_country_can_be_read(text: str) -> None:
+    assert identifiers_find(text) == identifiers_find(text.lower())
+
+
 def test_letters_that_only_look_alike_are_different() -> None:
     assert not same("ann@example.com", "\u0430nn@example.com")
     assert not same("paypal.com", "p\u0430ypal.com")

@@ -115,24 +115,37 @@ _SIGNS = (
     "=", " in latin", " in english", " in cyrillic", " in greek", " in arabic", " in chinese", " in japanese",
     " in korean", " in russian", " in hebrew", " in hindi", " in thai",
 )  # fmt: skip
+# The patterns, each with what it does not match without.
+_STATEMENTS = (
+    (_SAME, ("",)),
+    (_BOTH, ("same", "one", "identical", "dieselbe", "misma", "même", "одно", "同")),
+    (_EQUALS, ("=", "≡", "⇔")),
+    (_POSSESSED, ("'s", "’s")),
+    (_SPELLING, ("of", "for")),
+)
+_PLAIN_SIGNS = tuple(sign for sign in _SIGNS if sign.isascii())
 
 
 def aliases_find(text: str) -> list[tuple[str, str]]:
     """Return the pairs of names that ``text`` says are one, as written: ``("Robert", "Bob")`` for "Robert, also known
     as Bob". Only where the text states it; two names that merely look alike are no pair. Linear in the text."""
     # Every repeat in the patterns is bounded, and one space stands between words: no text takes them long.
-    text = _SPACES.sub(lambda match: "\n" if "\n" in match[0] else " ", text[:_MOST_CHARS])
+    text = text[:_MOST_CHARS]
+    # Of what is space, only the common one can be printed.
+    if "  " in text or not text.isprintable():
+        text = _SPACES.sub(lambda match: "\n" if "\n" in match[0] else " ", text)
     found: list[tuple[str, str]] = []
-    if not text.isascii():
+    plain = text.isascii()
+    if not plain:
         for match in _TWO_SCRIPTS.finditer(text):
             one, other = (_trimmed(name) for name in match.groups() if name)
             if one.isascii() != other.isascii():
                 found.append((one, other))
     lowered = text.lower()
-    if not any(cue in lowered for cue in _SIGNS):
+    if not any(map(lowered.__contains__, _PLAIN_SIGNS if plain else _SIGNS)):
         return found
-    for pattern in (_SAME, _BOTH, _EQUALS, _POSSESSED, _SPELLING):
-        for match in pattern.finditer(text):
+    for pattern, needed in _STATEMENTS:
+        for match in pattern.finditer(text) if any(map(text.__contains__, needed)) else ():
             one, other = (_trimmed(match[f"quoted{at}"] or match[f"thing{at}"] or match[f"plain{at}"]) for at in (1, 2))
             if one and other and one.casefold() != other.casefold() and (one, other) not in found:
                 found.append((one, other))

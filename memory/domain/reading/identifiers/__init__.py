@@ -33,6 +33,10 @@ _ANYTHING: Final = re.compile(
     r"[\d@#/\\._]| at |[\[({]at[\])}]|noon|midday|midnight|mitternacht|пол(?:день|ночь)", re.IGNORECASE
 )
 
+# The same for most texts, without a costly look: signs that something is made of, and words in small letters.
+_SIGN: Final = re.compile(r"[\d@#/\\_]|\.\w")
+_WORDS: Final = (" at ", "noon", "midday", "midnight", "mitternacht")
+
 
 def identifiers_find(text: str) -> list[Identifier]:
     """Return the identifiers in ``text`` in their order, with their place in it. Linear in the length of the text.
@@ -41,9 +45,18 @@ def identifiers_find(text: str) -> list[Identifier]:
     larger one are not found again: the domain of an e-mail address is not a domain. Only a moment is also a date and a
     time, and a URL at a numbered host also that number.
     """
+    return sorted(_read(text).found, key=lambda one: (one.start, -one.end, one.key))
+
+
+def identifiers_index(text: str) -> set[str]:
+    """Return the keys by which ``text`` is found: those of its identifiers, and their marks (``Identifier.stored``)."""
+    return _read(text).keys
+
+
+def _read(text: str) -> View:
     view = View(text)
-    if not _ANYTHING.search(view.text):
-        return []
+    if not _likely(view):
+        return view
     web_find(view)
     paths_find(view)
     digits = view.digits > 0
@@ -62,9 +75,15 @@ def identifiers_find(text: str) -> list[Identifier]:
     codes_find(view)
     if digits:
         numbers_find(view)
-    return sorted(view.found, key=lambda one: (one.start, -one.end, one.key))
+    return view
 
 
-def identifiers_index(text: str) -> set[str]:
-    """Return the keys by which ``text`` is found: those of its identifiers, and their marks (``Identifier.stored``)."""
-    return {key for one in identifiers_find(text) for key in one.stored}
+def _likely(view: View) -> bool:
+    """Tell whether anything may be found. Most texts are sentences without a number, and cost no more than this."""
+    text = view.text
+    if _SIGN.search(text):
+        return True
+    if not view.ascii or "(" in text or "[" in text or "{" in text:
+        return _ANYTHING.search(text) is not None
+    small = text.lower()
+    return any(word in small for word in _WORDS)

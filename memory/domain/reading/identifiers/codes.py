@@ -10,8 +10,13 @@ _ALNUM: Final = rf"(?:(?!_){WORD})"
 _FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
 _ENDS: Final = rf"(?!{WORD})"
 
+# By the first sign, since a search that minds no case looks at one alternative after the other; the longest first.
+_NOUN: Final = "|".join(
+    f"{first}(?:{'|'.join(re.escape(noun[1:]) for noun in sorted(NOUNS, key=len, reverse=True) if noun[0] == first)})"
+    for first in sorted({noun[0] for noun in NOUNS})
+)
 _LABELLED: Final = re.compile(
-    rf"(?<!{WORD})({'|'.join(sorted(map(re.escape, NOUNS), key=len, reverse=True))})"
+    rf"(?<!{WORD})({_NOUN})"
     rf"((?:\s?(?:numbers?|nummer|number|no|nr|num|id|code|номер|n[º°]|ref(?:erence)?)(?!{WORD})\.?)?\s?(?:#|:|=|is|was|ist)?\s{{0,2}}#?)\s?"
     rf"(\d(?:\d|(?<=\d)[ -](?=\d{{2}})){{0,29}})(?!{WORD})(?![-./:,]?\w)(?!\s?(?:%|°))",
     re.IGNORECASE,
@@ -38,9 +43,13 @@ _NOUN_WORDS: Final = frozenset(
     word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
 ) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
 _NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
-_CAPITAL_NUMBER: Final = re.compile(r"[A-ZÄÖÜ][ #:-]{0,3}\d|\d ?[A-Z]")
+# They begin with a digit and look back from it: so the search goes from digit to digit.
+_CAPITAL_NUMBER: Final = re.compile(
+    r"\d(?: ?[A-Z]|(?<=[A-ZÄÖÜ]\d)|(?<=[A-ZÄÖÜ][ #:-]\d)|(?<=[A-ZÄÖÜ][ #:-]{2}\d)|(?<=[A-ZÄÖÜ][ #:-]{3}\d))"
+)
 _SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
-_JOINED: Final = re.compile(r"[^\W\d][-/.#:]?\d|\d[^\W\d]|\d[-/.#:]\w|_\w|\d{8}")
+_JOINED: Final = re.compile(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
+_UNDERLINED: Final = re.compile(r"_\w")
 # What is seldom counted: "ticket 12", but "order 12 boxes".
 _NUMBERED_ALONE: Final = frozenset(
     (
@@ -98,7 +107,8 @@ def codes_find(view: View) -> None:
             if first is not None and first[0].upper() not in CAPITALS:
                 _add(view, match[1], match.start(1), match.end(1))
         view.hide()
-    for match in _TOKEN.finditer(view.text) if _JOINED.search(view.text) else ():
+    joined = (view.digits and _JOINED.search(view.text)) or ("_" in view.text and _UNDERLINED.search(view.text))
+    for match in _TOKEN.finditer(view.text) if joined else ():
         if _code_like(match[1]):
             _add(view, match[1], match.start(1), match.end(1), named=True)
     view.hide()

@@ -38,7 +38,7 @@ def machines_find(view: View) -> None:
         start = match.start() if closed == match.end() else match.start(2)
         view.add("uuid", match[2].replace("-", "").lower(), start, closed)
     view.hide()
-    if _PAIRS.search(view.text):
+    if max(map(view.text.count, ":-.")) > 1 and _PAIRS.search(view.text):
         for match in _MAC.finditer(view.text):
             bare = re.sub("[:.-]", "", match[1]).lower()
             view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())

@@ -26,7 +26,7 @@ _BEFORE: Final = re.compile(
     rf"(?:(?<!{LETTER})({LETTER}{{1,8}})\s?|"
     r"(?<![A-Za-z])([A-Za-z]{0,2}[^\w\s.,;:!?()\[\]'\"/*#@+=<>~-])\s?)-?$"
 )
-_VERSIONY: Final = re.compile(r"[vV]\.? ?\d|\d\.\d+\.\d")
+_VERSIONY: Final = re.compile(r"\d(?:\.\d+\.\d|(?<=[vV]\d)|(?<=[vV][. ]\d)|(?<=[vV]\. \d))")
 _VERSION_WORDS: Final = frozenset(("version", "release", "ver"))
 _VERSION: Final = re.compile(
     rf"(?<!{WORD})(?<![./\\@{TAKEN}-])(?:(?:version|release|ver\.?)\s?|v\.?\s?(?=\d))?"
@@ -128,6 +128,8 @@ def number_canonical(told: str) -> str:
     A separator before three digits is one of thousands if it is a comma or comes more than once; otherwise decimals
     follow it. So ``1,234`` is 1234, ``1.234`` is a little more than one.
     """
+    if told.isdigit():
+        return told.lstrip("0") or "0"
     told = told.replace(" ", "").lstrip("+")
     sign, told = ("-", told[1:]) if told.startswith("-") else ("", told)
     last = max(told.rfind(","), told.rfind("."))

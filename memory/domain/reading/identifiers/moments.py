@@ -56,7 +56,7 @@ def moments_find(view: View) -> None:
     """
     if view.digits:
         _dates(view)
-        for match in _CLOCK.finditer(view.text) if _CLOCKY.search(view.text) else ():
+        for match in _CLOCK.finditer(view.text) if ":" in view.text and _CLOCKY.search(view.text) else ():
             hour, minute = _hour(int(match[1]), (match[4] or "")[:1]), int(match[2])
             if hour is not None and minute < 60 and (not match[3] or int(match[3]) < 60):
                 _time(view, hour, minute, int(match[3] or 0), match.start(), _end(match))
@@ -86,7 +86,7 @@ _MONTH_NAMES: Final = frozenset(MONTHS)
 
 
 def _dates(view: View) -> None:
-    for match in _ISO.finditer(view.text) if _PARTED.search(view.text) else ():
+    for match in _ISO.finditer(view.text) if view.digits > 5 and _PARTED.search(view.text) else ():
         if not _real(year := int(match[1]), month := int(match[3]), day := int(match[4])):
             continue
         date = f"{year:04}-{month:02}-{day:02}"
@@ -97,7 +97,7 @@ def _dates(view: View) -> None:
         view.add("datetime", f"{date}t{clock}", start, _end(match))
         _date(view, date, start, match.end(4))
         view.add("time", clock, match.start(5), match.end(5))
-    for match in _BASIC.finditer(view.text) if _EIGHT.search(view.text) else ():
+    for match in _BASIC.finditer(view.text) if view.digits > 7 and _EIGHT.search(view.text) else ():
         if _real(year := int(match[1]), month := int(match[2]), day := int(match[3])):
             date = f"{year:04}-{month:02}-{day:02}"
             _date(view, date, match.start(), match.end())
@@ -105,7 +105,7 @@ def _dates(view: View) -> None:
                 clock = _clock(f"{match[4]}:{match[5]}:{match[6] or '00'}")
                 view.add("datetime", f"{date}t{clock}", match.start(), match.end())
     view.hide()
-    for match in _THREE.finditer(view.text) if _PARTED.search(view.text) else ():
+    for match in _THREE.finditer(view.text) if view.digits > 3 and _PARTED.search(view.text) else ():
         first, second, year = int(match[1]), int(match[3]), _year(match[4])
         readings = [(second, first)]
         if match[2] != "." and first != second:

@@ -48,6 +48,7 @@ _CLUSTER: Final = re.compile(r"[^\x00-\x7f][\u0300-\u036f]*|[\x00-\x7f][\u0300-\
 
 _DIGIT: Final = re.compile(r"\d")
 _LETTERS: Final = re.compile(rf"{LETTER}+")
+_SMALL_LETTERS: Final = re.compile("[a-z]+")
 
 
 @lru_cache(maxsize=8192)
@@ -100,15 +101,17 @@ class Identifier:
 class View:
     """The plain form of a text, sign by sign, and what has been found in it."""
 
-    __slots__ = ("_hidden", "_offsets", "_original", "_words", "digits", "found", "text")
+    __slots__ = ("_found", "_hidden", "_offsets", "_original", "_words", "ascii", "digits", "text")
 
     def __init__(self, original: str) -> None:
         self._original = original
         self.text, self._offsets = _plain(original)
+        # Whether all signs are plain; those that are taken later do not count.
+        self.ascii = self.text.isascii()
         # How many digits there are: less than a kind has cannot be one of its kind.
         self.digits = len(_DIGIT.findall(self.text))
         self._words: frozenset[str] | None = None
-        self.found: list[Identifier] = []
+        self._found: list[tuple[str, str, int, int, tuple[str, ...]]] = []
         self._hidden: list[tuple[int, int]] = []
 
     @property
@@ -116,16 +119,32 @@ class View:
         """The runs of letters in the text, in small letters, and what stands in it outside ASCII sign by sign: a set to
         ask before a costlier look."""
         if self._words is None:
-            found = _LETTERS.findall(self.text.casefold())
-            self._words = frozenset(found if self.text.isascii() else (*found, *self.text))
+            if self.ascii:
+                self._words = frozenset(_SMALL_LETTERS.findall(self.text.lower()))
+            else:
+                self._words = frozenset((*_LETTERS.findall(self.text.casefold()), *self.text))
         return self._words
 
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
         """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from what looks next."""
-        begin, finish = self._place(start), self._place(end - 1, after=True)
-        canonical, marks = _bounded(canonical), tuple(map(_bounded, marks))
-        self.found.append(Identifier(kind, canonical, begin, finish, self._original[begin:finish], marks))
+        self._found.append((kind, _bounded(canonical), start, end, tuple(map(_bounded, marks))))
         self._hidden.append((start, end))
+
+    @property
+    def found(self) -> list[Identifier]:
+        """What has been added, with its place in the original text."""
+        told = []
+        for kind, canonical, start, end, marks in self._found:
+            if self._offsets is not None:
+                start, end = self._offsets[start], self._end(self._offsets, end - 1)
+            told.append(Identifier(kind, canonical, start, end, self._original[start:end], marks))
+        return told
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys and marks of what has been added: what ``found`` would be stored under, at less cost."""
+        told = {f"{kind}:{canonical}" for kind, canonical, *_place in self._found}
+        return told.union(*(marks for *_place, marks in self._found))
 
     def hide(self) -> None:
         """Take what has been added since out of ``text``, in one pass."""
@@ -140,16 +159,12 @@ class View:
         self.text = "".join((*parts, self.text[at:]))
         self._hidden.clear()
 
-    def _place(self, at: int, *, after: bool = False) -> int:
-        if self._offsets is None:
-            return at + after
-        if not after:
-            return self._offsets[at]
+    def _end(self, offsets: list[int], at: int) -> int:
         # The end of the sign, with the accents that are part of it.
-        here = self._offsets[at]
-        while at < len(self._offsets) and self._offsets[at] == here:
+        here = offsets[at]
+        while at < len(offsets) and offsets[at] == here:
             at += 1
-        return self._sign_end(here, self._offsets[at] if at < len(self._offsets) else len(self._original))
+        return self._sign_end(here, offsets[at] if at < len(offsets) else len(self._original))
 
     def _sign_end(self, start: int, limit: int) -> int:
         # What is unseen after a sign is no part of it.

@@ -105,7 +105,7 @@ def domain_like(host: str) -> bool:
     # "It ended.So we left": a capital after small letters begins a sentence.
     if last[0].isupper() and not last.isupper() and not labels[0][0].isupper():
         return False
-    if last[0].isupper() and labels[-2][-1].islower():
+    if len(labels) > 1 and last[0].isupper() and labels[-2][-1].islower():
         return False
     www = labels[0].casefold() == "www"
     return www or last.casefold() not in FILE_ENDINGS
@@ -194,7 +194,7 @@ def _dois(view: View) -> None:
 
 
 def _emails(view: View) -> None:
-    for match in _EMAIL.finditer(view.text):
+    for match in _EMAIL.finditer(view.text) if "@" in view.text else ():
         local = match[1].lstrip("-~.'%+")
         domain = match[2].rstrip("-_")
         if not local.strip(".-_"):
@@ -208,7 +208,9 @@ def _emails(view: View) -> None:
         domain = ".".join(labels)
         view.add("email", email_canonical(local, domain), match.end(1) - len(local), match.start(2) + len(domain))
     view.hide()
-    if "at" in view.text.lower():
+    small = view.text.lower()
+    # It takes brackets, or " at " and " dot ".
+    if "at" in small and (" dot " in small or any(bracket in small for bracket in "[({")):
         for match in _EMAIL_SPELLED.finditer(view.text):
             domain = _SPELLED_DOT.sub(".", match[2])
             plain = match[0][len(match[1]) :].lower().startswith(" at ")
