@@ -89,6 +89,12 @@ def run_told(run: ForgetRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def run_before(run: ForgetRun) -> ForgetRun | None:
+    """Return the last run over the same scope before this one that did something. One query."""
+    earlier = ForgetRun.objects.filter(scope=run.scope, created_at__lt=run.created_at, applied__gt=0)
+    return earlier.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id").first()
+
+
 def run_tally(run_id: uuid.UUID) -> Tally:
     """Return how many actions of a run there are, by action and by state. One query."""
     by_action: dict[str, int] = {}

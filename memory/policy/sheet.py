@@ -1,7 +1,13 @@
 """One policy as people read it: every value in force with where it comes from, rules in words, what comes next."""
 
 import datetime as dt
+import functools
+import itertools
+import operator
+from collections.abc import Mapping
 from typing import Any
+
+from django.db.models import Q
 
 from memory.domain.errors import NotVisible
 from memory.domain.knobs import KNOBS, knobs_warnings
@@ -28,6 +34,8 @@ GROUPS = {
 }
 # What a page names of the policies below; the tree has them all.
 MOST_BELOW = 20
+# What a page tells of the versions that a run went by.
+MOST_BEHIND = 12
 
 
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
@@ -100,6 +108,28 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
             for name, value in version.values.items()
         ],
     }
+
+
+def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the versions that a run went by, each as its history shows it, at most ``MOST_BEHIND`` in the order
+    given: whether it is still in force, and whether it is new beside those ``before`` it, which may be why more was
+    forgotten than ever. Two statements."""
+    wanted = dict(itertools.islice(versions.items(), MOST_BEHIND))
+    if not wanted:
+        return []
+    exact = functools.reduce(operator.or_, (Q(scope=path, number=number) for path, number in wanted.items()))
+    found = {version.scope: version for version in PolicyVersion.objects.filter(exact)}
+    newest = policies_current().numbers
+    return [
+        {
+            **_with_diff(version_told(found[path])),
+            "is_present": newest.get(path) == number,
+            "before": number - 1 or None,
+            "is_new": before.get(path) != number,
+        }
+        for path, number in wanted.items()
+        if path in found
+    ]
 
 
 def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from memory.forgetting.previews import undo_preview
 from memory.forgetting.runs import run_start
-from memory.models import AuditEvent, ForgetAction, ForgetRun, Topic
+from memory.models import AuditEvent, ForgetAction, ForgetRun, PolicyVersion, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.console.people import body_of, statements_of
 from tests.forgetting.shop import NOON, policy_put, rungs, topics_make
@@ -179,6 +179,33 @@ def test_what_the_undo_would_do_is_what_it_does(op: Client, operator: Caller) ->
     assert [(each["topic_id"], each["why"]) for each in before.named] == list(named)
 
 
+def test_a_run_that_took_much_names_the_policy_that_was_new_to_it_and_the_way_back(
+    op: Client, operator: Caller
+) -> None:
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0)
+    topics_make(operator, 1, salience=0.01)
+    step(op, planned(op), "apply")
+    wrong = {"theta_summary": 0.9, "theta_detach": 0.9, "forget_salience_threshold": 0.9}
+    policy_put(operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0, **wrong)
+    topics_make(operator, 3, salience=0.5)
+    run = planned(op)
+    step(op, run, "apply")
+    new = max(PolicyVersion.objects.values_list("number", flat=True))
+
+    assert f"Version {new} new since the run before" in text_of(op, f"/runs/{run.pk}/")
+    undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
+    assert "forget_salience_threshold" in undo
+    assert f'href="/policies/rollback/?scope=%2F&amp;to={new - 1}"' in undo
+    assert f'href="/policies/rollback/?scope=%2F&amp;to={new - 1}"' in body_of(
+        op.get("/policies/version/", {"scope": "/", "number": new})
+    )
+    op.post(f"/policies/rollback/?scope=/&to={new - 1}", {"base_version": new, "reason": "too much"})
+
+    undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
+    assert "/policies/rollback/" not in undo
+    assert "3 topics are put back" in words(undo)
+
+
 def test_an_undo_without_a_reason_asks_for_one_and_changes_nothing(op: Client, operator: Caller) -> None:
     topics = topics_make(operator, 1, salience=0.01)
     run = planned(op)
@@ -292,6 +319,6 @@ def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller
         )  # fmt: skip
 
     assert Topic.objects.filter(rung=3).count() == 210
-    assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 8
-    assert statements_of(lambda: op.get(f"/runs/{large.pk}/undo/")) == ten[1] <= 6
+    assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 11
+    assert statements_of(lambda: op.get(f"/runs/{large.pk}/undo/")) == ten[1] <= 9
     assert statements_of(lambda: op.get("/runs/")) == few <= 5

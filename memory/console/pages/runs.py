@@ -18,10 +18,12 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import ActionsForm, RunsForm, StartForm
 from memory.domain.errors import Conflict
 from memory.domain.scopes import ROOT
+from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
 from memory.forgetting.run_lookup import (
     run_actions_count,
     run_actions_worded,
+    run_before,
     run_tally,
     run_told,
     runs_count,
@@ -33,6 +35,7 @@ from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, r
 from memory.health import worker_check
 from memory.hindsight.regret import regret_of_run
 from memory.models import ForgetRun
+from memory.policy.sheet import versions_behind
 
 COLUMNS = (
     "run_id", "at", "scope", "event", "status", "dry_run", "policy", "version", "counts", "planned", "applied",
@@ -112,7 +115,7 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Show one run and its actions. Five queries, for a plan at most eight more."""
+    """Show one run and its actions. Eight queries, for a plan at most eight more."""
     found = run_get(run_id, principal=request.principal)
     tally = run_tally(run_id)
     form = ActionsForm(request.GET, tally=tally)
@@ -130,6 +133,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "tally": tally,
             "most": max(tally.by_action.values(), default=0),
             "preview": plan_preview(found),
+            "behind": _behind(found),
             "form": form,
             "actions": actions,
             "next": following,
@@ -237,9 +241,15 @@ _APPROVE = _Step(
 )  # fmt: skip
 _UNDO = _Step(
     "Undo this run", "Undo it", "Every topic that is still as the run left it becomes exactly what it was before. "
-    "An undo itself cannot be undone; the next run would find these topics due again.",
+    "An undo itself cannot be undone; under the same policy the next run would find these topics due again.",
     (ForgetRun.Status.DONE, ForgetRun.Status.FAILED), undo_preview, _taken_back,
 )  # fmt: skip
+
+
+def _behind(run: ForgetRun) -> list[dict[str, Any]]:
+    """Return the versions of policies that a run went by, and which are new since the run before. Three queries."""
+    before = run_before(run)
+    return versions_behind(run.policy_versions, before=before.policy_versions if before else {})
 
 
 def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpResponse:
@@ -259,6 +269,9 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpRes
         messages.warning(request, f"{step.title}: there is nothing left to do, the run is {found.status} already.")
         return go(request, "console:run", run_id=run_id)
     context = {"run": run_told(found), "step": step, "preview": step.preview(found), "form": form, "refused": refused}
+    if step is _UNDO and found.event not in (BY_HAND, REVISE):
+        # What is put back is due again as long as the policy that asked for it is in force.
+        context["culprits"] = [version for version in _behind(found) if version["is_present"] and version["is_new"]]
     return show(request, "run_confirm.html", context, status=status)
 
 
