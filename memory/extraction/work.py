@@ -100,9 +100,14 @@ def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
 
 
 def extractions_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return the jobs whose worker was lost. One query."""
-    rows = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
-    return list(rows.order_by("moved_at").values_list("id", flat=True)[:20])
+    """Return the jobs whose worker was lost, noted as given to the worker: however long the queue stands, each is given
+    once in ``STALLED_AFTER``. Two queries."""
+    with transaction.atomic():
+        rows = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
+        rows = rows.select_for_update(skip_locked=True, no_key=True).order_by("moved_at")
+        found = list(rows.values_list("id", flat=True)[:20])
+        ExtractionJob.objects.filter(pk__in=found).update(moved_at=now)
+    return found
 
 
 def method_of(job: ExtractionJob) -> str:
