@@ -13,7 +13,7 @@ from memory.domain.cursors import place_read
 from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
 from memory.forgetting.ground import path_q
-from memory.models import Conversation, ConversationTurn
+from memory.models import Conversation, ConversationTurn, ConversationWrite
 from memory.models.newest import newest_page
 
 Channel = Conversation.Channel
@@ -59,6 +59,13 @@ def conversations_list(
     Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
     """
     return newest_page(_named(_visible(principal)), by="moved_at", cursor=cursor, limit=limit)
+
+
+def conversations_behind(topic_id: uuid.UUID, *, principal: Principal, most: int) -> Sequence[Conversation]:
+    """Return the conversations that wrote to a topic, of those that the caller may read, the last moved first, each
+    with its ``name``, at most ``most``. One query."""
+    wrote = ConversationWrite.objects.filter(topic=topic_id).values("conversation")
+    return list(_named(_visible(principal).filter(pk__in=wrote)).order_by("-moved_at", "-id")[:most])
 
 
 def conversations_count(*, principal: Principal, at_most: int) -> int:

@@ -37,7 +37,12 @@ def _standing(standing: dict[str, Any]) -> str:
     policy = f"version {standing['version']} of the policy of {standing['policy']}" if standing["version"] else (
         "the defaults"
     )  # fmt: skip
-    return f"It is {standing['rung']}; its score is {standing['score']:.3g} ({standing['strategy']}, by {policy})."
+    return f"It is {standing['rung']}; its score is {_score(standing['score'])} ({standing['strategy']}, by {policy})."
+
+
+def _score(score: float) -> str:
+    """As the console writes it: what has all but faded is no number to compare."""
+    return f"{score:.3g}" if not 0 < score < 0.0001 else "less than 0.0001"
 
 
 def _moved(entry: dict[str, Any]) -> bool:
@@ -54,7 +59,7 @@ def _entry(entry: dict[str, Any]) -> str:
         why = f", because rule {entry['rule']!r} asked for it"
     elif entry["threshold"]:
         side = "above" if entry["what"] == "restored" else "below"
-        why = f", because its score of {entry['score']:.3g} was {side} {entry['threshold']} ({entry['theta']:g})"
+        why = f", because its score of {_score(entry['score'])} was {side} {entry['threshold']} ({entry['theta']:g})"
     under = f", under version {entry['version']} of the policy of {entry['policy']}" if entry["version"] else ""
     reason = f" ({entry['policy_reason']})" if entry["policy_reason"] else ""
     verb = "brought back up" if entry["what"] == "restored" else entry["what"]

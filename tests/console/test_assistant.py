@@ -72,7 +72,9 @@ def test_without_a_model_the_page_says_how_to_configure_one(looker: Client, op: 
     assert not Conversation.objects.exists()
 
 
-def test_a_message_is_answered_with_every_call_in_sight(op: Client, agent: Caller, model: Model) -> None:
+def test_a_message_is_answered_with_every_call_in_sight(
+    op: Client, looker: Client, agent: Caller, model: Model
+) -> None:
     anna = agent.remember("Anna Berg", values={"city": "Oslo"})
     model.answers(*remembering(anna))
     reply = say(op, "Remember that Anna is a pilot,\r\nphone 12.", scope="/")
@@ -92,6 +94,10 @@ def test_a_message_is_answered_with_every_call_in_sight(op: Client, agent: Calle
     assert turn.message == "Remember that Anna is a pilot,\nphone 12."
     listed = text_of(op.get("/assistant/"))
     assert "Remember that Anna is a pilot" in listed
+    # Whoever finds the topic finds the conversation behind it, if they may.
+    behind = f'<dt>Written in</dt><dd><div><a href="/assistant/{conversation.pk}/">'
+    assert behind in op.get(f"/topics/{anna}/").content.decode()
+    assert "Written in" not in looker.get(f"/topics/{anna}/").content.decode()
     assert "1 conversation" in text_of(op.get("/assistant/count/"))
     # What came before is said to the model again.
     model.answers({"intent": "query"}, "Anna.")
@@ -159,7 +165,7 @@ def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Ca
     say(op, "Who is Bob?", intent="query")
     newest = Conversation.objects.order_by("-moved_at")[0]
     assert ConversationTurn.objects.get(conversation=newest).ended == "model"
-    assert op.get(f"/assistant/{newest.pk}/").status_code == 200
+    assert "Assistant no answer" in text_of(op.get(f"/assistant/{newest.pk}/"))
 
 
 def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, model: Model) -> None:

@@ -66,6 +66,16 @@ def test_a_query_finds_whom_it_names_and_nobody_whose_name_only_begins_so(op: Cl
     assert other not in said
 
 
+def test_a_list_by_a_name_offers_to_look_up_what_says_only_a_part_of_it(op: Client, operator: Caller) -> None:
+    operator.remember("Nadia Haddad", summary="Nadia Haddad climbs.")
+    operator.remember("Climbing with Nadia", summary="Nadia was fast.")
+
+    page = body_of(op.get(listed(op, query="forget Nadia Haddad")))
+
+    assert "Climbing with Nadia" not in page
+    assert 'href="/lookup/?q=Nadia">Nadia</a>, <a href="/lookup/?q=Haddad">' in page
+
+
 def test_nothing_asked_is_refused_and_what_was_typed_stays(op: Client) -> None:
     reply = op.post("/forget/", {**ASKED, "reason": "because"})
     assert reply.status_code == 422

@@ -19,9 +19,12 @@ from memory.console.listing import ROWS, count_words, export
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
 from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.reading.requests import request_parse
 from memory.forgetting.runs import run_get
 from memory.models import ForgetRun
 
+# So many words of names are offered to be looked up.
+MOST_PARTS = 6
 COLUMNS = ("topic_id", "title", "scope", "kind", "standing", "pinned", "why", "confidence", "excerpt", "keeps")
 
 
@@ -88,7 +91,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         "matches": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
         "tally": listing_tally(listing_id), "heading": _heading(listing), "button": _button(listing),
         "is_mine": listing.actor == request.principal.actor, "can_undo": undoable,
-        "can_pick": operates and listing.state != "executed" and listing.count > 1,
+        "parts": _name_parts(listing), "can_pick": operates and listing.state != "executed" and listing.count > 1,
     }, status=status)  # fmt: skip
 
 
@@ -159,6 +162,15 @@ def _heading(listing: Listing) -> str:
     if listing.state == "ambiguous":
         return f"{verb} which of {listing.count:,}?"
     return f"{verb} {_topics(listing.count)}{'?' if listing.state == 'open' else ', once listed'}"
+
+
+def _name_parts(listing: Listing) -> list[str]:
+    """Return the words of the names that were asked for, where a name has several: what says only one of them is about
+    somebody of that name, and whether it is the same only people know."""
+    if listing.state != "open" or not listing.query:
+        return []
+    names = [name.split() for name in request_parse(listing.query).names]
+    return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MOST_PARTS]
 
 
 def _filter_words(listing: Listing) -> str:

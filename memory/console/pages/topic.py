@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
+from memory.assistant.conversations import conversations_behind
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages import topic_actions, topic_forget
@@ -23,12 +24,14 @@ from memory.hindsight.why import topic_why
 from memory.recall.lookup import topic_get
 
 LAST_CHANGES = 5
+# So many of the conversations that wrote to a topic are named.
+TALKS = 3
 REVISIONS = 30
 
 
 @page(get=READER)
 def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Show one topic. Sixteen queries at most, whatever its history; salience and uses load by themselves."""
+    """Show one topic. Seventeen queries at most, whatever its history; salience and uses load by themselves."""
     now = timezone.now()
     told = topic_timeline(topic_id, principal=request.principal, now=now)
     changes, _more = audit_list(
@@ -36,6 +39,7 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     )
     return show(request, "topic.html", {
         "topic": told, "why": topic_why(topic_id, principal=request.principal, now=now), "changes": changes,
+        "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
         "also_from": told["also_from"], "graph": graph_place(told["title"], told["neighbors"]),
     })  # fmt: skip
 
