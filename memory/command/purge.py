@@ -16,7 +16,7 @@ from memory.access.principal import Principal
 from memory.command.belongings import belongings, columns_of, cuts
 from memory.command.erased import erased_make, found_read
 from memory.command.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
-from memory.command.redact import logs_redact, statistics_renew
+from memory.command.redact import logs_redact, statistics_renew, turns_unnoted
 from memory.command.sources import sources_of
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
@@ -86,6 +86,7 @@ def topics_purge(
         wanted, owned = list(scopes), belongings()
         columns = columns_of(cursor)
         found = found_read(cursor, wanted, owned, columns)
+        turns = turns_unnoted(cursor, wanted)
         counts = _remove(cursor, wanted)
         erased = erased_make(cursor, found, said=said)
         masked = erased.strict.masked(reason)
@@ -93,7 +94,8 @@ def topics_purge(
         counts |= cut
         if sources:
             counts["memory_topic.extracted_from"] = sources
-        for table, times in logs_redact(cursor, erased.eraser, wanted, columns, within=principal.scope).items():
+        redacted = logs_redact(cursor, erased.eraser, wanted, columns, within=principal.scope, turns=turns)
+        for table, times in redacted.items():
             counts[table] = counts.get(table, 0) + times
         if reworded := reasons_mask(erased.eraser.masked, within=principal.scope):
             counts["memory_erasurereceipt"] = reworded

@@ -9,6 +9,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
@@ -64,12 +65,22 @@ SET query = '', reason = '', question = '', entries = (
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
 RETURNING id::text
 """
+# A process that is killed between a write and the note of its call leaves the write on record, and nothing in the turn.
+_UNNOTED = """
+SELECT DISTINCT t.id FROM memory_conversationwrite w
+JOIN memory_conversationturn t ON t.conversation_id = w.conversation_id AND t.at <= w.at
+    AND t.ended IN ('working', 'lost')
+WHERE w.topic_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
+    SELECT 1 FROM memory_conversationturn n
+    WHERE n.conversation_id = t.conversation_id AND n.place = t.place + 1 AND n.at <= w.at
+)
+"""
 # Whoever has read of it may have paraphrased it, then and ever after in that conversation. A turn that is at work finds
 # itself marked before it writes anything more.
 _TURNS = """
 WITH touched AS (
     SELECT conversation_id, min(place) AS place FROM memory_conversationturn t
-    WHERE EXISTS (
+    WHERE t.id = ANY(%(turns)s::bigint[]) OR EXISTS (
         SELECT 1 FROM jsonb_array_elements(tool_log) e,
             jsonb_array_elements_text(coalesce(e->'topic_ids', '[]') || coalesce(e->'seen', '[]')) i
         WHERE i = ANY(%(ids)s::uuid[]::text[])
@@ -100,18 +111,30 @@ _BY_ID = {
 _MADE_FROM = {"memory_accesslog": ("query_hash",)}
 
 
+def turns_unnoted(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
+    """Return the turns that wrote to these topics and may not say so, as their process was killed. One statement.
+
+    Belongs before the topics are removed, and with them what is on record of the writes.
+    """
+    cursor.execute(_UNNOTED, {"ids": list(ids)})
+    return [row[0] for row in cursor.fetchall()]
+
+
 def logs_redact(
-    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column], *, within: str = ROOT
-) -> dict[str, int]:
+    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column], *, within: str = ROOT,
+    turns: Sequence[int] = (),
+) -> dict[str, int]:  # fmt: skip
     """Take what was erased out of every table but those that say what topics say; return the rows changed by table.
 
-    Rows outside the scope ``within``, and those that have no scope if it is not the root, lose the ids alone: whoever
-    may write in one scope must not rewrite the journals of another by storing and purging what these say. About two
-    statements for each table of the database, however many topics. Reads each log once.
+    ``turns`` of conversations are emptied beside those that say what they had to do with. Rows outside the scope
+    ``within``, and those that have no scope if it is not the root, lose the ids alone: whoever may write in one scope
+    must not rewrite the journals of another by storing and purging what these say. About two statements for each table
+    of the database, however many topics. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
     # Fields and revisions are masked where a row comes up anyhow; that it does, the topic's own id sees to.
-    wanted = {"ids": list(ids), "fields": [uuid.UUID(each) for each in eraser.ids]}
+    fields = [uuid.UUID(each) for each in eraser.ids]
+    wanted: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns)}
     for table, statement in _BY_ID.items():
         cursor.execute(statement, wanted)
         touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())

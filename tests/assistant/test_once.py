@@ -127,6 +127,12 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
         assert (answer.status, answer.json["type"]) == (409, "about:blank")
         assert str(Conversation.objects.get().pk) in answer.detail
     assert Topic.objects.count() == 1
+    # Nor if that has been erased since: the turn is emptied although its log does not name the topic.
+    topics_purge([Topic.objects.get().pk], principal=SYSTEM, reason="a test", now=clock.now)
+    turn = ConversationTurn.objects.get()
+    assert (turn.message, turn.erased, IdempotencyRecord.objects.get().status) == ("", True, 410)
+    assert "purged" in send(agent, "Remember tea.", "k1").detail
+    assert not Topic.objects.exists()
 
 
 def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, model: Model):
