@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 
 import structlog
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, connection
 from django.utils import timezone
 from django_q.models import Schedule
 from django_q.tasks import async_task
@@ -246,7 +246,8 @@ class _Nudge:
             except DatabaseError as problem:
                 logger.warning("nudge_failed", problem=str(problem))
             finally:
-                close_old_connections()
+                # The next retrieval may be hours away, and an agent's own process has no pool to give it back to.
+                connection.close()
             time.sleep(self.EVERY_SECONDS)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke
@@ -78,9 +79,12 @@ def test_a_session_goes_on_with_another_process(people: Cast, connect: Connect, 
 
 
 @pytest.mark.parametrize("way", [("stdio", "auto")], ids="-".join, indirect=True)
-def test_the_minute_of_a_key_holds_for_a_process_of_its_own(people: Cast, connect: Connect):
+def test_a_process_of_its_own_keeps_to_the_minute_and_holds_no_connection(people: Cast, connect: Connect):
+    before = _connections()
     with connect(secret_of("agent"), fresh=True, MEMSTATE_REQUESTS_PER_MINUTE="2") as link:
+        assert _connections() <= before
         results = [link.call_tool("query", {"q": "tea"}) for _time in range(5)]
+        eventually(lambda: _connections() <= before)
     refused = [result.content[0].text for result in results if result.is_error]
     assert refused
     assert all("has made 2 requests in this minute" in each for each in refused)
@@ -97,3 +101,10 @@ def _all(problem: BaseException) -> list[str]:
     if isinstance(problem, BaseExceptionGroup):
         return [text for each in problem.exceptions for text in _all(each)]
     return [str(problem)]
+
+
+def _connections() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        (number,) = cursor.fetchone()
+    return int(number)

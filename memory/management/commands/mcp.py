@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
@@ -36,6 +36,9 @@ class Command(BaseCommand):
             raise CommandError(f"{problem.sentence} {_HOW}", returncode=2) from problem
         except DatabaseError as problem:
             raise CommandError(f"The store cannot be read: {problem}", returncode=2) from problem
+        finally:
+            # This thread only waits from here on, for as long as the agent is there.
+            connections.close_all()
         # The SDK is loaded by those who use it.
         from memory.mcp.stdio import stdio_serve
 
