@@ -45,7 +45,7 @@ class MessageAtWork(StillInProgress):
 
 
 def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt.datetime) -> dict[str, Any] | None:
-    """Return the reply of an earlier request with this key, or nothing if this one is to be answered. At most six
+    """Return the reply of an earlier request with this key, or nothing if this one is to be answered. At most eight
     queries.
 
     A turn that failed, or was lost, before anything was written frees the key. Raises ``MessageAtWork``,
@@ -101,13 +101,25 @@ def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:
             "Something that the message with this Idempotency-Key had to do with has been erased since; to say it "
             "again, send it with another key."
         )
-    written = ConversationWrite.objects.filter(conversation=turn.conversation_id, at__gte=turn.at)
-    studied = StudyJob.objects.filter(conversation=turn.conversation_id, created_at__gte=turn.at)
-    if written.exists() or studied.exists():
+    if _wrote(turn):
         raise Conflict(
             "The message with this Idempotency-Key was broken off after something was written, so it is not answered "
             f"again. Conversation {turn.conversation_id} tells what; to go on, send it with another key."
         )
+
+
+def _wrote(turn: ConversationTurn) -> bool:
+    """Tell whether anything was written between a turn and the next one of its conversation. At most three queries.
+
+    The log of the turn does not tell it: that is written after the write itself.
+    """
+    mine = {"conversation": turn.conversation_id}
+    after = ConversationTurn.objects.filter(**mine, place=turn.place + 1).values_list("at", flat=True).first()
+    until = after or dt.datetime.max.replace(tzinfo=dt.UTC)
+    return (
+        ConversationWrite.objects.filter(**mine, at__gte=turn.at, at__lt=until).exists()
+        or StudyJob.objects.filter(**mine, created_at__gte=turn.at, created_at__lt=until).exists()
+    )
 
 
 def _digest(request: ChatRequest) -> str:

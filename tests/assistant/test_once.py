@@ -77,6 +77,13 @@ def test_what_failed_before_anything_was_written_may_be_tried_again(agent: Calle
     settings.MEMSTATE_LLM_MODEL = "a-model"
     assert IdempotencyRecord.objects.count() == 1
     assert send(agent, "Remember milk.", "k2").ok()["reply"] == "Noted."
+    # What later messages of the conversation wrote is theirs.
+    begun = reply["conversation_id"]
+    model.answers(failing(), failing(), failing())
+    assert send(agent, "Remember rice.", "k3", conversation_id=begun).status == 503
+    model.answers(TEA, "Noted.")
+    assert send(agent, "Remember more.", "k4", conversation_id=begun).ok()["tool_log"][0]["ok"]
+    assert send(agent, "Remember rice.", "k3", conversation_id=begun).ok()["reply"] == "Noted."
 
 
 def test_a_study_is_begun_once(agent: Caller, model: Model):
