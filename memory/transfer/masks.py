@@ -112,9 +112,9 @@ def _conversation_empty(told: dict[str, Any], ids: set[str]) -> bool:
         if turn["place"] < min(touched):
             continue
         turn |= {"message": "", "reply": "", "erased": True}
-        for call in _calls(turn):
+        for call in turn["tool_log"]:
             call |= {"arguments": {}, "said": ""}
-            call |= {name: [each for each in call[name] if each not in ids] for name in _IDS if name in call}
+            call |= {name: [each for each in _listed(call, name) if each not in ids] for name in _IDS if name in call}
     return True
 
 
@@ -123,11 +123,12 @@ def _not_after(one: str, other: str) -> bool:
     return first is None or second is None or first <= second
 
 
-def _calls(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    return [call for call in turn["tool_log"] if isinstance(call, dict)]
-
-
 def _ids_called(turn: dict[str, Any]) -> Iterator[str]:
-    for call in _calls(turn):
+    for call in turn["tool_log"]:
         for name in _IDS:
-            yield from map(str, call.get(name, ()))
+            yield from map(str, _listed(call, name))
+
+
+def _listed(call: dict[str, Any], name: str) -> list[Any]:
+    held = call.get(name)
+    return held if isinstance(held, list) else []

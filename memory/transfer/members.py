@@ -87,6 +87,9 @@ def _type_of(field: Any) -> Any:
         since = _CLOCKS[0] if field.name == "at" else EARLIEST
         until = LATEST if field.name in _AHEAD else _CLOCKS[1]
         return Annotated[AwareDatetime, Field(ge=since, le=until)]
+    if isinstance(field, models.JSONField):
+        shape_of = _DOCUMENTS.get(field.name, list[Any] if field.default is list else dict[str, Any])
+        return Annotated[shape_of, AfterValidator(_document_check)]
     if field.name in _BOUNDS:
         least, most = _BOUNDS[field.name]
         return Annotated[float, Field(ge=least, le=most)]
@@ -104,6 +107,12 @@ def _filled(model: type[BaseModel]) -> Any:
 # What fades, what is added to it, and the seconds in which it does. No policy allows for more, and who multiplies
 # these has no number that is too great.
 _BOUNDS = {"salience": (0, 1e6), "bump": (0, 1e6), "field_bump": (0, 1e6), "half_life": (1, NO_DECAY_SECONDS)}
+# Documents that are gone through without a look; the others are objects or lists, as they are by default.
+_DOCUMENTS: dict[str, Any] = {
+    **dict.fromkeys(("counts", "policy_versions"), dict[str, int]),
+    **dict.fromkeys(("topic_ids", "content_hashes", "identifier_hashes"), list[str]),
+    **dict.fromkeys(("tool_log", "differences"), list[dict[str, Any]]),
+}
 # What the store dates by its clock lies in between; whoever reckons from there needs room before and behind. What
 # somebody has dated himself may be older.
 _CLOCKS = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.datetime(2999, 12, 31, tzinfo=dt.UTC)
@@ -136,7 +145,6 @@ _TYPES: dict[type[Any], Any] = {
     models.UUIDField: _ID,
     models.BooleanField: bool,
     models.FloatField: Annotated[float, Field(allow_inf_nan=False)] | Literal["Infinity", "-Infinity"],
-    models.JSONField: Annotated[dict[str, Any] | list[Any], AfterValidator(_document_check)],
     models.PositiveBigIntegerField: _integer(0, MAX_NUMBER),
     models.PositiveSmallIntegerField: _integer(0, 2**15 - 1),
     # A half of what the column takes: counts go on.

@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import re
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from memory.access.principal import SYSTEM
 from memory.domain.errors import MemoryProblem
+from memory.forgetting.standing import topics_archive
 from memory.models import Topic
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
@@ -112,6 +114,11 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a number that no store has": (
         lambda all_: re.sub(rb'k","id":\d+', b'k","id":%d' % 2**41, all_), r"link number 2,199,023,255,552",
     ),
+    "a document of another shape": (told(edits=[{"at": "2026-01-01T00:00:00Z", "actor": "", "before": []}]),
+                                    "The member edits.0.before of this topic"),
+    "counts of another shape": (
+        lambda all_: re.sub(rb'"counts":{[^}]*}', b'"counts":{"a":[]}', all_), "The member counts.a of this run",
+    ),
     "no journal": (lambda all_: re.sub(rb'"after":\{[^}]*\}', b'"after":null', all_), "The member after of"),
 }  # fmt: skip
 
@@ -145,6 +152,7 @@ def test_a_damaged_file_gets_a_sentence_and_changes_nothing(name: str, agent: Ca
     one = agent.remember("Wörter", values={"city": "Oslo"})
     agent.ingest("extend_topic", topic_id=one, edges=[{"to_topic_id": one, "kind": "itself"}])
     agent.query("Wörter")
+    topics_archive([uuid.UUID(one)], principal=SYSTEM, reason="seldom", now=timezone.now())
     damage, sentence = FILES[name]
     content = exported()
     damaged = damage(content)

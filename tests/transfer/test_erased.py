@@ -57,7 +57,9 @@ def test_a_newer_file_of_a_store_in_which_it_was_not_erased(cast: Cast, tmp_path
     AccessLog.objects.update(topic_ids=[kept])
     talk(("Harbor walks at nine", [kept]), (SAID, [erased]), ("and more of that person", [kept]))
     talk(("What was written here is gone", []), writes=(erased,))
-    talk((f"Of {MAIL} I know nothing.", [kept]))
+    told = talk((f"Of {MAIL} I know nothing.", [kept]))
+    # What a log holds is looked through, whatever it is.
+    told.told.update(tool_log=[{"tool": "store", "topic_ids": 5, "seen": None}])
     second = exported()
     emptied()
     brought(first, tmp_path)

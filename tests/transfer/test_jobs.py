@@ -209,7 +209,7 @@ BAD = {
     "no times": ({"values": {"cron": "at noon"}}, "cron"),
     "no preset": ({"preset": "heroic"}, "There is no preset 'heroic'"),
     "no rules": ({"rules": [{"name": "x"}]}, "Rule 'x'"),
-    "a list for values": ({"values": []}, "The member values of version 1"),
+    "a list for values": ({"values": []}, "The member versions.0.values of this scope with a policy"),
     "no difference": ({"diff": [{"name": 1}]}, "The member diff of version 1"),
     "an unreal order": ({"number": 2}, "The versions of this policy are out of order"),
 }  # fmt: skip

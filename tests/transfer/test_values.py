@@ -35,6 +35,7 @@ ROW = st.fixed_dictionaries(
     {
         "text": TEXT, "long": TEXT.map(lambda text: text * 50), "at": moments(1970, 2999), "past": moments(1, 2999),
         "true": moments(1, 9999), "number": NUMBER, "use": st.floats(0, 1e6),
+        "counts": st.dictionaries(TEXT, st.integers(), max_size=3),
         "json": st.dictionaries(TEXT, JSON, max_size=3), "list": st.lists(TEXT, max_size=3),
     }
 )  # fmt: skip
@@ -43,7 +44,7 @@ ODDEST: dict[str, Any] = {
     "at": dt.datetime(1970, 1, 1, tzinfo=dt.UTC), "past": dt.datetime(1, 1, 2, tzinfo=dt.UTC),
     "true": dt.datetime(9999, 12, 30, tzinfo=dt.UTC), "number": float("-inf"),
     "json": {"": [1e-320, 1.5e300, 10**40, -0.0, "\U0001f9ed"]},
-    "list": ["{", "NULL", '"', "\\", ""],
+    "counts": {"": -(10**40)}, "list": ["{", "NULL", '"', "\\", ""],
 }  # fmt: skip
 
 
@@ -74,7 +75,7 @@ def test_odd_values_come_out_as_they_went_in(rows: list[Any], tmp_path_factory: 
         )  # fmt: skip
         run = ForgetRun.objects.create(
             id=uuid.UUID(int=number), scope="/odd", event="cron", status="done", actor=row["text"], policy_version=0,
-            judged_at=row["true"], created_at=row["at"], counts=row["json"],
+            judged_at=row["true"], created_at=row["at"], counts=row["counts"],
         )  # fmt: skip
         ForgetAction.objects.create(
             run=run, place=1, topic=topic, action="archived", from_rung=0, to_rung=3, changes=row["json"],
