@@ -155,6 +155,39 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
         study_cancel(job.pk, principal=AGENT, now=timezone.now())
 
 
+@pytest.mark.parametrize(
+    ("step", "moment", "at_once"),
+    [(work.Part, "prepare", True), (work.Part, "hold", False), (work.Placing, "prepare", False),
+     (work.Placing, "hold", True)],
+)  # fmt: skip
+def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_most(
+    model: Model, monkeypatch: pytest.MonkeyPatch, step: Any, moment: str, at_once: bool
+) -> None:
+    model.answers(reader)
+    expected = undisturbed()
+    job = started(TEXT, scope="/moment")
+    real, met = getattr(step, moment), list[int]()
+
+    def stepped_in(self: Any) -> Any:
+        if not met and self.at:
+            met.append(self.at)
+            study_cancel(job.pk, principal=AGENT, now=timezone.now())
+            if at_once:
+                study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+        return real(self)
+
+    monkeypatch.setattr(step, moment, stepped_in)
+    job = worked(job)
+    assert len(met) == 1
+    if not at_once:
+        assert (job.status, job.done if step is work.Part else job.linked) == ("cancelled", met[0])
+        study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+        job = worked(job)
+    assert (job.status, learned(job)) == ("done", expected)
+    steps = [(each["phase"], each["at"]) for each in job.told]
+    assert len(steps) == len(set(steps))
+
+
 @pytest.mark.parametrize(("after", "wait"), [(3600, 3600.0), (None, ends.FIRST_WAIT)])
 def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     model: Model, clock: Clock, settings: Any, after: int | None, wait: float
