@@ -44,7 +44,7 @@ def test_the_assistant_answers_at_once_and_event_by_event(
 
 
 def test_a_reply_may_take_longer_than_the_timeout(
-    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch
+    make_client: Maker, http_cast: Any, live_server: Any, model: Model, monkeypatch: pytest.MonkeyPatch, settings: Any
 ):
     monkeypatch.setattr(running, "BEAT_SECONDS", 0.1)
     client = make_client(live_server.url, secret_of("agent"), timeout=1.0)
@@ -53,6 +53,7 @@ def test_a_reply_may_take_longer_than_the_timeout(
     reply = client.chat(STATEMENT, intent_override="ingest")
     assert (reply["reply"], [call["tool"] for call in reply["tool_log"]]) == ("It is noted.", ["new_topic"])
     assert [topic["title"] for topic in client.topics()["items"]] == ["Tea"]
+    settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.9
     model.answers(slow(5.0, "Too late."))
     running.BEAT_SECONDS = 5.0
     with pytest.raises(TimedOut):

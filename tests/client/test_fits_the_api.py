@@ -199,16 +199,11 @@ def test_checking_fails_when_the_client_does_not_fit_the_routes(tmp_path: Path, 
     file = tmp_path / "memory" / "client.py"
     file.parent.mkdir()
     fitting = MODULE.read_text(encoding="utf-8")
-    for old, new in [
-        ("top_k: int = 8", "top_k: int = 5"),
-        ("        explain: bool = False,\n", ""),
-        ("_STATS = ", "_S = "),
-    ]:
-        assert old in fitting
-        file.write_text(fitting.replace(old, new), encoding="utf-8")
-        settings.BASE_DIR = tmp_path
-        with pytest.raises(CommandError, match=r"differs from the routes; run `python manage\.py client`"):
-            call_command("client", "--check")
+    assert "top_k: int = 8" in fitting
+    file.write_text(fitting.replace("top_k: int = 8", "top_k: int = 5"), encoding="utf-8")
+    settings.BASE_DIR = tmp_path
+    with pytest.raises(CommandError, match=r"differs from the routes; run `python manage\.py client`"):
+        call_command("client", "--check")
     call_command("client", verbosity=0)
     assert file.read_text(encoding="utf-8") == fitting
 

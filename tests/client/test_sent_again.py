@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
@@ -235,6 +236,13 @@ def test_nobody_at_the_address_is_said_to_be_that(make_client: Maker, waits: lis
     with pytest.raises(ConnectionBroken, match="Request URL"):
         make_client("127.0.0.1:8765", "ms_any").stats()
     assert len(waits) == 2
+
+    def crowded(_request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.PoolTimeout("")
+
+    with pytest.raises(ConnectionBroken, match="nothing was sent") as none_free:
+        make_client(api_key="ms_any", retries=0, transport=httpx2.MockTransport(crowded)).stats()
+    assert not isinstance(none_free.value, TimedOut)
 
 
 def test_replies_of_others_are_not_taken_for_memstates(client: Any, alone: Proxy):
