@@ -230,6 +230,14 @@ class TestChat:
         made = item(Chat(), file, [said])
         assert {each.name: each.text for each in made.fields} == {"text": "Hello there", "role": "user"}
 
+    def test_a_role_or_name_that_is_no_text_is_counted(self, file: Path) -> None:
+        for lost, said in (
+            ([("role", "it is no text")], {"role": ["user"]}), ([("name", "it is no text")], {"name": {"a": 1}}),
+            ([], {"role": "user", "name": None}), ([], {"role": None, "sender": "user"}),
+        ):  # fmt: skip
+            (draft,) = drafts(Chat(), file, [{"content": "Hello there", "time": "2025-05-01T10:00:00Z", **said}])
+            assert (draft.lost, draft.item is not None) == (lost, True), said
+
     def test_what_is_no_text_is_counted_and_does_not_break_the_chain(self, file: Path) -> None:
         found = drafts(Chat(), file, {"messages": [
             {"role": "user", "content": "Look"},

@@ -15,7 +15,8 @@ from memory.transfer import importing as importing_room
 from memory.transfer import lines as lines_room
 from memory.transfer.check import import_check
 from memory.transfer.digest import file_digest, file_is
-from memory.transfer.importing import import_confirm, import_offer, import_start
+from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start
+from memory.transfer.uploads import upload_discard, uploads_folder
 from memory.transfer.work import import_work
 from tests.cast import Cast
 from tests.console.people import account_make
@@ -135,3 +136,18 @@ def test_a_check_with_problems_is_never_one_that_waits_for_a_yes(
     job.refresh_from_db()
     assert job.status != "waiting"
     assert import_work(job.pk, clock=timezone.now, seconds=60).status == "failed"
+
+
+def test_a_file_that_another_import_needs_is_not_discarded(cast: Cast, settings: Any, tmp_path: Path) -> None:
+    settings.MEMSTATE_DATA_DIR = tmp_path
+    path = kept(uploads_folder(), "upload-1", b"[]")
+    told: dict[str, Any] = {"principal": SYSTEM, "now": timezone.now()}
+    jobs = [import_offer(path, source=source, hand_over=nobody, **told) for source in ("chat", "mem0")]
+    for job, left in zip(jobs, (True, False), strict=True):
+        import_cancel(job.pk, **told)
+        upload_discard(job.file)
+        assert path.exists() == left
+    # What was not uploaded is nobody's to remove.
+    elsewhere = kept(tmp_path, "mine", b"[]")
+    upload_discard(str(elsewhere))
+    assert elsewhere.exists()

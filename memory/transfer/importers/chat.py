@@ -8,6 +8,8 @@ from typing import Any
 
 from memory.domain.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
+    NOTHING,
+    UNKNOWN,
     Draft,
     Seen,
     id_made,
@@ -18,7 +20,7 @@ from memory.transfer.importers.draft import (
 )  # fmt: skip
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.stream import entries_read
-from memory.transfer.importers.times import moment_read
+from memory.transfer.importers.times import moment_past
 
 KIND = "message"
 FIELD = "text"
@@ -29,12 +31,10 @@ TEXTS = ("content", "text", "value", "message", "body", "parts")
 TIMES = ("time", "timestamp", "created_at", "ts", "date", "create_time", "sent_at")
 THREADS = ("conversation_id", "thread_id", "session_id", "chat_id")
 _PLACED = {*ROLES, *TEXTS, *TIMES, *THREADS, "name"}
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _LOST = {
     "id": "ids are made of what is said",
     **dict.fromkeys(("tool_calls", "tool_call_id", "function_call", "audio"), "only what is said is kept"),
 }
-_UNKNOWN = "it is not known here"
 _SILENT = "a call of a tool or a picture, for instance"
 _TICK = dt.timedelta(microseconds=1)
 # So many messages at the beginning of a conversation wait for the first one that has a time.
@@ -144,25 +144,17 @@ class _Transcript:
             draft.lost.append(("messages that are too long", f"a field holds {MAX_VALUE_LENGTH:,} characters"))
             return draft
         for name, part in said.items():
-            if name not in _PLACED and part not in _NOTHING:
-                draft.lost.append((name_shown(name), _LOST.get(name, _UNKNOWN)))
+            if name not in _PLACED and part not in NOTHING:
+                draft.lost.append((name_shown(name), _LOST.get(name, UNKNOWN)))
         thread = next((str(said[name]) for name in THREADS if _is_name(said.get(name))), "")
         conversation = self.conversations.setdefault((group if not thread else "", thread), _Conversation())
-        stated = next((said[name] for name in TIMES if said.get(name) not in _NOTHING), None)
-        return _Message(
-            draft, conversation, thread, _role_of(said), text, said, self._time(stated, draft), str(stated or "")
-        )
-
-    def _time(self, value: Any, draft: Draft) -> dt.datetime | None:
-        if value is None:
-            return None
-        found = moment_read(value)
-        if found is None or found.at > self.now:
-            draft.lost.append(("time", "it lies in the future" if found else "it is no time that can be read"))
-            return None
-        if not found.zoned:
-            draft.told.append(("time", "names no zone and is taken as UTC"))
-        return found.at
+        stated = next((said[name] for name in TIMES if said.get(name) not in NOTHING), None)
+        role, at = _role_of(said), moment_past(draft, "time", stated, now=self.now)
+        if not role and any(said.get(name) not in NOTHING for name in ROLES):
+            draft.lost.append(("role", "it is no text"))
+        if said.get("name") not in NOTHING and not isinstance(said["name"], str):
+            draft.lost.append(("name", "it is no text"))
+        return _Message(draft, conversation, thread, role, text, said, at, str(stated or ""))
 
 
 def _placed(waiting: list[Draft | _Message], *, scope: str, now: dt.datetime, seen: Seen) -> Iterator[Draft]:
@@ -246,7 +238,7 @@ def _text_of(said: dict[str, Any]) -> tuple[str, bool]:
     found: list[str] = []
     left_out = False
     for name in TEXTS:
-        if said.get(name) not in _NOTHING:
+        if said.get(name) not in NOTHING:
             left_out = _text_gather(said[name], found) or left_out
         if found:
             break
@@ -262,7 +254,7 @@ def _text_gather(value: Any, found: list[str]) -> bool:
         # All of them are gathered, so no short cut.
         return sum(_text_gather(part, found) for part in value) > 0
     if isinstance(value, dict):
-        inner = next((value[name] for name in TEXTS if value.get(name) not in _NOTHING), None)
+        inner = next((value[name] for name in TEXTS if value.get(name) not in NOTHING), None)
         if inner is not None:
             return _text_gather(inner, found)
     return True

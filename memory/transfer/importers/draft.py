@@ -11,6 +11,9 @@ from memory.domain.errors import MemoryProblem
 from memory.ingest.batch import item_parse
 from memory.ingest.items import IngestItem
 
+# What says nothing, wherever it stands.
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+UNKNOWN = "it is not known here"
 # A title is read in lists; the whole text stands in a field.
 MAX_TITLE = 200
 

@@ -12,6 +12,8 @@ from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
 from memory.domain.text import MAX_CATEGORIES
 from memory.domain.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
+    NOTHING,
+    UNKNOWN,
     Draft,
     Seen,
     id_made,
@@ -23,7 +25,7 @@ from memory.transfer.importers.draft import (
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.places import segment_made
 from memory.transfer.importers.stream import Entry, entries_read
-from memory.transfer.importers.times import Moment, moment_read
+from memory.transfer.importers.times import moment_past
 
 KIND = "memory"
 FIELD = "memory"
@@ -59,8 +61,6 @@ _LOST = {
     "event_id": "it says what mem0 did with the memory",
     "type": "a topic has a kind, and this one is a memory",
 }
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
-_UNKNOWN = "it is not known here"
 _RELATION = "they join names, and do not say which memories they come from"
 
 
@@ -120,8 +120,8 @@ class _Memory:
             "created_at": created, "valid_from": changed,
         })  # fmt: skip
         for name, value in self.said.items():
-            if name not in _PLACED and value not in _NOTHING:
-                self._lose(name_shown(name), _LOST.get(name, _UNKNOWN))
+            if name not in _PLACED and value not in NOTHING:
+                self._lose(name_shown(name), _LOST.get(name, UNKNOWN))
 
     def _lose(self, name: str, why: str) -> None:
         self.draft.lost.append((name, why))
@@ -133,7 +133,7 @@ class _Memory:
         segments: list[str] = []
         for name, folder in OWNERS.items():
             said = self.said.get(name)
-            if said in _NOTHING:
+            if said in NOTHING:
                 continue
             if not isinstance(said, (str, int, float)) or isinstance(said, bool):
                 self._lose(name, "it is neither text nor a number")
@@ -165,23 +165,11 @@ class _Memory:
         return created or changed, changed if changed != created else None
 
     def _moment(self, name: str) -> dt.datetime | None:
-        said = self.said.get(name)
-        if said in _NOTHING:
-            return None
-        found: Moment | None = moment_read(said)
-        if found is None:
-            self._lose(name, "it is no time that can be read")
-            return None
-        if found.at > self.now:
-            self._lose(name, "it lies in the future")
-            return None
-        if not found.zoned:
-            self._tell(name, "names no zone and is taken as UTC")
-        return found.at
+        return moment_past(self.draft, name, self.said.get(name), now=self.now)
 
     def _categories(self) -> list[str]:
         said = self.said.get("categories")
-        if said in _NOTHING:
+        if said in NOTHING:
             return []
         names = said if isinstance(said, list) else [said]
         wanted = list(dict.fromkeys(name for name in names if isinstance(name, str)))
@@ -202,10 +190,10 @@ class _Memory:
             who = self.said.get(name)
             if isinstance(who, str) and who:
                 made.append(value_field(name, who))
-            elif who not in _NOTHING:
+            elif who not in NOTHING:
                 self._lose(name, "it is no text")
         said = self.said.get("metadata")
-        if said in _NOTHING:
+        if said in NOTHING:
             return made
         if not isinstance(said, dict):
             self._lose("metadata", "it is no object")

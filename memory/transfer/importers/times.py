@@ -6,6 +6,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from memory.ingest.items import EARLIEST, LATEST
+from memory.transfer.importers.draft import NOTHING, Draft
 
 _NUMBER = re.compile(r"[0-9]{9,20}(?:\.[0-9]+)?")
 # Seconds since 1970, or their thousandths and so on: each unit is told by how large a moment of our time is in it.
@@ -32,6 +33,20 @@ def moment_read(value: Any) -> Moment | None:
     if _NUMBER.fullmatch(text):
         return _from_number(float(text))
     return _from_text(text)
+
+
+def moment_past(draft: Draft, name: str, value: Any, *, now: dt.datetime) -> dt.datetime | None:
+    """Return the moment that a member stands for; None if it says nothing, or if it is lost, as it cannot be read or
+    lies behind ``now``. What becomes of it is told in the draft."""
+    if value in NOTHING:
+        return None
+    found = moment_read(value)
+    if found is None or found.at > now:
+        draft.lost.append((name, "it lies in the future" if found else "it is no time that can be read"))
+        return None
+    if not found.zoned:
+        draft.told.append((name, "names no zone and is taken as UTC"))
+    return found.at
 
 
 def _from_number(number: float) -> Moment | None:
