@@ -12,6 +12,8 @@ from memory.study.told import study_told
 
 # Longer texts are folded, and show their beginning.
 FOLDED_CHARS = 1200
+# So many calls of very many stay unfolded.
+LAST_CALLS = 8
 # So many topics of one call are named.
 MOST_TOPICS = 8
 
@@ -79,6 +81,16 @@ class TurnShown:
     failed: str
     calls: list[CallShown] = field(default_factory=list)
     study: dict[str, Any] | None = None
+
+    @property
+    def earlier(self) -> list[CallShown]:
+        """The first calls of very many, which are folded once the turn has ended."""
+        return [] if self.working or len(self.calls) <= 2 * LAST_CALLS else self.calls[:-LAST_CALLS]
+
+    @property
+    def latest(self) -> list[CallShown]:
+        """The calls after those."""
+        return self.calls[len(self.earlier) :]
 
 
 def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> list[TurnShown]:

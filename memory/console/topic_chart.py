@@ -102,13 +102,15 @@ def _layout(
         })  # fmt: skip
     if ahead:
         now = past[-1][0].isoformat()
+        # Of a topic that is new the word stands on the other side, clear of the axis.
+        is_new = (past[-1][0] - first) * 10 < last - first
         shapes.append({
             "type": "line", "yref": "paper", "x0": now, "x1": now, "y0": 0, "y1": 1,
             "line": {"color": "--line-strong", "width": 1},
         })  # fmt: skip
         notes.append({
-            "x": now, "yref": "paper", "y": 1, "yanchor": "top", "xanchor": "right", "xshift": -4, "showarrow": False,
-            "text": "now", "font": {"size": 11},
+            "x": now, "yref": "paper", "y": 1, "yanchor": "top", "xanchor": "left" if is_new else "right",
+            "xshift": 4 if is_new else -4, "showarrow": False, "text": "now", "font": {"size": 11},
         })  # fmt: skip
     axis: dict[str, Any] = {"title": {"text": "score" if history["score_differs"] else "salience"}, "zeroline": False}
     if logarithmic:

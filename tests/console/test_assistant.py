@@ -168,6 +168,16 @@ def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Ca
     assert "Assistant no answer" in text_of(op.get(f"/assistant/{newest.pk}/"))
 
 
+def test_of_very_many_calls_the_first_are_folded(op: Client, model: Model) -> None:
+    model.answers(
+        {"intent": "query"}, calling(*[("query", {"q": f"question {place}"}) for place in range(20)]), "Done."
+    )
+    say(op, "Who is Anna?")
+    page = op.get(f"/assistant/{Conversation.objects.get().pk}/").content.decode()
+    assert "The first 12 steps" in page
+    assert page.count('<li class="talk-call') == 20
+
+
 def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, model: Model) -> None:
     model.answers({"intent": "query"}, "Hello.")
     say(op, "Hello")
