@@ -38,6 +38,7 @@ from memory.toolbox.tool import Toolbox, ToolCalled
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
 # No turn begins another step after so long, and no dialogue another round.
 MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
+CUT_OTHERWISE = "It was begun by another version of MemState, which cut texts otherwise; send the text again."
 # A wait this short is spent in the turn, with nothing held; upkeep, which comes each minute, ends a longer one.
 SHORT_WAIT = 15.0
 
@@ -154,6 +155,9 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
             return _fail(job, ERASED, now=clock())
         if not cuts:
             cuts.extend(parts_cut(content, at_most=job.part_chars))
+        if len(cuts) != job.segments:
+            # The cutter is another one since an upgrade. Nothing of the text may be left out in silence.
+            return _fail(job, CUT_OTHERWISE, now=clock())
         step = Part(job, content, cuts, principal=principal, now=clock())
     else:
         step = Placing(job, principal=principal, clock=clock)

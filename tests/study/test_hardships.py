@@ -514,6 +514,16 @@ def test_two_merges_into_one_topic_are_undone_the_last_one_first(agent: Caller, 
     ]
 
 
+def test_a_text_that_is_cut_otherwise_than_when_it_was_begun_is_not_read_in_part(model: Model) -> None:
+    model.answers(reader)
+    job = worked(started(TEXT), seconds=0.0)
+    # As if an upgrade had come in between.
+    for segments in (job.segments - 1, job.segments + 1):
+        StudyJob.objects.filter(pk=job.pk).update(segments=segments, status="working")
+        job = worked(job)
+        assert (job.status, job.done, "send the text again" in job.failure) == ("failed", 1, True)
+
+
 def test_what_cannot_be_studied_is_refused(model: Model, settings: Any) -> None:
     settings.MEMSTATE_STUDY_MAX_CHARS = 2_000
     for text, scope, role, sentence in [
