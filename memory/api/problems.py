@@ -94,6 +94,16 @@ def _wait(problem: MemoryProblem) -> float | None:
     return problem.wait if isinstance(problem, ModelProblem) else None
 
 
+# What the database says no to, by the cause: the status, the word for the log, the sentence.
+_DATABASE_TOLD = {
+    (LockNotAvailable, DeadlockDetected): (
+        503, "database_busy", "Others are writing to the same topics; try again in a moment.",
+    ),
+    (ProgramLimitExceeded,): (422, "text_too_large", "A text is too large for the database to index."),
+    (QueryCanceled,): (503, "database_slow", "The database took longer than a request may take."),
+}  # fmt: skip
+
+
 def failure_told(problem: Exception) -> tuple[int, str]:
     """Return the status and the sentence for what is no refusal: the database was of no help, or we made a mistake.
 
@@ -101,14 +111,12 @@ def failure_told(problem: Exception) -> tuple[int, str]:
     """
     cause = problem.__cause__
     if isinstance(problem, OperationalError):
-        logger.warning("database_unavailable", problem=str(problem))
-        if isinstance(cause, LockNotAvailable | DeadlockDetected):
-            return 503, "Others are writing to the same topics; try again in a moment."
-        if isinstance(cause, ProgramLimitExceeded):
-            return 422, "A text is too large for the database to index."
-        if isinstance(cause, QueryCanceled):
-            return 503, "The database took longer than a request may take."
-        return 503, "The database cannot be reached; try again in a moment."
+        status, event, sentence = next(
+            (told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)),
+            (503, "database_unavailable", "The database cannot be reached; try again in a moment."),
+        )
+        logger.warning(event, problem=str(problem))
+        return status, sentence
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
         # Nothing but a purge takes a row away.
         return 503, "What this refers to was purged at the same moment; nothing was written."
