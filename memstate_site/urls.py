@@ -9,9 +9,10 @@ from memory.api.app import api
 from memory.api.health import urlpatterns as health
 
 urlpatterns = [
+    # First, since programs ask more often than people, and each address is compared with all before it.
+    path("v1/", api.urls),
     path("", include("memory.console.urls")),
     path("", include(health)),
     path("", include("memory.mcp.urls")),
-    path("v1/", api.urls),
     path("admin/", admin.site.urls),
 ]

