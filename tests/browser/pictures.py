@@ -41,6 +41,8 @@ PICTURES = {
     "schedules": "/schedules/",
     "forget": "/forget/?query=Viktor+Sund main form button.primary",
     "extract": "/extract/?scope=/user/mara main form button.primary",
+    "assistant": "/assistant/ .talk-name a:has-text('rota')",
+    "transfer": "/transfer/",
     "audit": "/audit/",
     "keys": "/keys/",
 }
