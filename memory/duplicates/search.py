@@ -49,15 +49,19 @@ CROSS JOIN LATERAL (
 ) near
 WHERE own.topic_id = ANY(%(ids)s) AND near.cosine >= %(above)s
 """
+# The vectors are read from their text once, not again for every topic that they are compared with.
 _NEAR_VECTORS = """
+WITH q AS MATERIALIZED (
+    SELECT u.place, u.said::vector AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS u (said, place)
+)
 SELECT q.place, near.topic_id, near.cosine
-FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS q (vector, place)
+FROM q
 CROSS JOIN LATERAL (
-    SELECT other.topic_id, -(other.embedding <#> q.vector::vector) AS cosine
+    SELECT other.topic_id, -(other.embedding <#> q.vector) AS cosine
     FROM memory_topicvector other
     WHERE other.live AND other.model = %(model)s AND other.scope_id = %(scope)s AND other.embedding IS NOT NULL
       AND EXISTS (SELECT 1 FROM memory_vitality v WHERE v.topic_id = other.topic_id AND v.kind = %(kind)s)
-    ORDER BY (other.embedding <#> q.vector::vector){exact}
+    ORDER BY (other.embedding <#> q.vector){exact}
     LIMIT %(nearest)s
 ) near
 WHERE near.cosine >= %(above)s ORDER BY q.place, near.cosine DESC
