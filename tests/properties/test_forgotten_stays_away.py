@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.db import transaction
+from django.test import override_settings
 from django.utils import timezone
 
 from memory.models import Topic, TopicDocument, TopicVector, Vitality
-from tests.cast import Caller, Cast, worker_turn
+from tests.cast import Caller, Cast, cast_make, in_process, worker_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -43,9 +45,31 @@ def mark(topic_ids: list[str], **markers: Any) -> None:
     TopicDocument.objects.filter(topic_id__in=topic_ids).update(live=False, uncounted=True)
 
 
-@pytest.fixture(params=[2000, 0], ids=["a small scope", "a large scope"])
-def store(request: pytest.FixtureRequest, cast: Cast, settings: Any) -> Store:
-    settings.MEMSTATE_KNOBS = {"recall_exact_below": request.param}
+@pytest.fixture(scope="module")
+def cast(lasting: None) -> Cast:
+    return cast_make(in_process)
+
+
+# Before the others, since it asks without a scope, and their store lasts.
+def test_as_of_a_moment_before_they_went_does_not_bring_them_back(cast: Cast, clock: Any) -> None:
+    clock.stop()
+    topic_id = cast.agent.remember(WORDS)
+    moment = clock.forward(days=1).isoformat()
+    assert cast.agent.found(WORDS, as_of=moment) == [topic_id]
+    clock.forward(days=1)
+    cast.operator.post(f"/v1/topics/{topic_id}/archive", {}).ok()
+    assert cast.agent.found(WORDS, as_of=moment) == []
+    assert cast.agent.found("", stages=[], topic_ids=[topic_id], as_of=moment) == []
+
+
+@pytest.fixture(scope="module", params=[2000, 0], ids=["a small scope", "a large scope"])
+def store(request: pytest.FixtureRequest, cast: Cast) -> Iterator[Store]:
+    with override_settings(MEMSTATE_KNOBS={"recall_exact_below": request.param}), transaction.atomic():
+        yield store_make(cast)
+        transaction.set_rollback(True)
+
+
+def store_make(cast: Cast) -> Store:
     agent = cast.agent
     groups: dict[str, list[str]] = {}
     for state in ("live", "archived", "released", "merged"):
@@ -122,17 +146,6 @@ def test_naming_a_gone_topic_without_the_semantic_stage_does_not_show_it(store: 
                 )
                 assert_nothing_gone(store, str(stages), reply)
                 assert {found["topic_id"] for found in reply["candidates"]} == set(store.live)
-
-
-def test_as_of_a_moment_before_they_went_does_not_bring_them_back(cast: Cast, clock: Any) -> None:
-    clock.stop()
-    topic_id = cast.agent.remember(WORDS)
-    moment = clock.forward(days=1).isoformat()
-    assert cast.agent.found(WORDS, as_of=moment) == [topic_id]
-    clock.forward(days=1)
-    cast.operator.post(f"/v1/topics/{topic_id}/archive", {}).ok()
-    assert cast.agent.found(WORDS, as_of=moment) == []
-    assert cast.agent.found("", stages=[], topic_ids=[topic_id], as_of=moment) == []
 
 
 def test_what_is_gone_lends_no_words_to_its_neighbours(store: Store) -> None:
