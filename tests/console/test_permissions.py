@@ -1,17 +1,33 @@
 """Who may do what in the console: every address, every method, everybody, generated from the table of addresses."""
 
 import itertools
+from typing import Any
 
 import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 
 from memory.console.people import ROLES
-from tests.console.people import PEOPLE, person, statements_told
+from tests.console.people import PEOPLE, account_make, client_of, statements_told
 from tests.console.table import METHODS, Address, addresses
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 
-pytestmark = pytest.mark.django_db
+
+@pytest.fixture(scope="module")
+def sessions(lasting: None) -> dict[str, str]:
+    """The cookie of everybody's session. They sign in once for all tests of the file."""
+    clients = {who: client_of(account_make(who)) for who in PEOPLE if who != "anonymous"}
+    return {who: client.cookies[settings.SESSION_COOKIE_NAME].value for who, client in clients.items()}
+
+
+def entered(sessions: dict[str, str], who: str, **options: Any) -> Client:
+    """Return a new client in which somebody is signed in."""
+    client = Client(**options)
+    if who in sessions:
+        client.cookies[settings.SESSION_COOKIE_NAME] = sessions[who]
+    return client
 
 
 @pytest.fixture(params=addresses(), ids=str)
@@ -28,11 +44,11 @@ def test_every_address_has_a_name_and_says_who_may_use_it(address: Address) -> N
     assert not address.unknown, f"tests/console/table.py has no example for {address.unknown}"
 
 
-def test_nobody_without_the_role_changes_anything(address: Address) -> None:
+def test_nobody_without_the_role_changes_anything(address: Address, sessions: dict[str, str]) -> None:
     """Who may, is answered; who may not, is refused in the way that fits; nothing is written for the latter."""
     assert address.roles
     for who in PEOPLE:
-        client = person(who, raise_request_exception=False)
+        client = entered(sessions, who, raise_request_exception=False)
         for method in METHODS:
             with statements_told() as told:
                 reply = client.generic(method, address.url())
@@ -59,23 +75,13 @@ def test_nobody_without_the_role_changes_anything(address: Address) -> None:
                 assert not reply.headers.get("Location", "").startswith("/sign-in/"), where
                 assert method not in SAFE or not told.written, f"{where}: writes {told.written}"
             if address.name == "sign_out" and who != "anonymous":
-                client = person_again(client, who)
+                client = client_of(User.objects.get(username=who), raise_request_exception=False)
 
 
-def person_again(client: Client, who: str) -> Client:
-    """Sign the same account in again after it has signed out."""
-    from django.contrib.auth.models import User
-
-    from tests.console.people import BACKEND
-
-    client.force_login(User.objects.get(username=who), backend=BACKEND)
-    return client
-
-
-def test_a_form_without_its_token_is_refused(address: Address) -> None:
+def test_a_form_without_its_token_is_refused(address: Address, sessions: dict[str, str]) -> None:
     """Also what htmx sends, which carries the token in a header."""
     assert address.roles
-    client = person("administrator", enforce_csrf_checks=True, raise_request_exception=False)
+    client = entered(sessions, "administrator", enforce_csrf_checks=True, raise_request_exception=False)
     for method, headers in itertools.product(("POST", "PUT", "DELETE"), ({}, {"HX-Request": "true"})):
         with statements_told() as told:
             reply = client.generic(method, address.url(), headers=headers)
@@ -83,19 +89,20 @@ def test_a_form_without_its_token_is_refused(address: Address) -> None:
         assert not told.written
 
 
+@pytest.mark.django_db
 def test_a_partial_update_of_somebody_signed_out_leads_the_whole_page_to_the_sign_in(address: Address) -> None:
     assert address.roles
     if "anybody" in address.roles.values():
         return
     headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/runs/?scope=/x"}
-    reply = person("anonymous").generic("GET", address.url(), headers=headers)
+    reply = Client().generic("GET", address.url(), headers=headers)
     assert reply.status_code == 200
     assert reply.headers["HX-Redirect"] == "/sign-in/?next=%2Fruns%2F%3Fscope%3D%2Fx"
 
 
-def test_a_page_that_shows_the_past_is_kept_by_no_browser(address: Address) -> None:
+def test_a_page_that_shows_the_past_is_kept_by_no_browser(address: Address, sessions: dict[str, str]) -> None:
     assert address.roles
     if address.roles.get("GET", "anybody") == "anybody":
         return
-    reply = person("administrator", raise_request_exception=False).get(address.url())
+    reply = entered(sessions, "administrator", raise_request_exception=False).get(address.url())
     assert "no-store" in reply.headers.get("Cache-Control", ""), reply.headers
