@@ -148,14 +148,19 @@ def test_the_menu_opens_on_a_narrow_screen(enter: Enter) -> None:
     expect(nav).to_be_hidden()
 
 
-def test_wide_tables_scroll_within_their_box(enter: Enter) -> None:
+def test_on_a_narrow_screen_lists_stack_and_wide_tables_scroll_within_their_box(enter: Enter) -> None:
     page = enter("reader", viewport=NARROW)
     page.goto("/audit/")
     settled(page)
-    box = page.locator(".table-scroll").first
+    assert page.locator(".table-scroll").first.evaluate("each => each.scrollWidth === each.clientWidth")
+    who = page.locator("td[data-is=Who]").first
+    assert who.evaluate("each => getComputedStyle(each, '::before').content") == '"Who"'
+    page.goto("/salience/")
+    settled(page)
+    box = page.get_by_role("region", name="Counts by rung")
     assert box.evaluate("each => each.scrollWidth > each.clientWidth")
-    box.evaluate("each => { each.scrollLeft = 80; }")
-    assert box.evaluate("each => each.scrollLeft") == 80
+    box.evaluate("each => { each.scrollLeft = 10; }")
+    assert box.evaluate("each => each.scrollLeft") == 10
     assert overflow(page) == []
 
 
