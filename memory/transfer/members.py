@@ -110,7 +110,8 @@ _BOUNDS = {"salience": (0, 1e6), "bump": (0, 1e6), "field_bump": (0, 1e6), "half
 # Documents that are gone through without a look; the others are objects or lists, as they are by default.
 _DOCUMENTS: dict[str, Any] = {
     **dict.fromkeys(("counts", "policy_versions"), dict[str, int]),
-    **dict.fromkeys(("topic_ids", "content_hashes", "identifier_hashes"), list[str]),
+    **dict.fromkeys(("content_hashes", "identifier_hashes"), list[str]),
+    "topic_ids": list[_ID],
     **dict.fromkeys(("tool_log", "differences"), list[dict[str, Any]]),
 }
 # What the store dates by its clock lies in between; whoever reckons from there needs room before and behind. What

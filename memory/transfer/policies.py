@@ -3,15 +3,17 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.conditions import condition_parse, condition_patterns
-from memory.domain.errors import MemoryProblem
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.rules import Rule
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
-from memory.policy.effective import policies_current
+from memory.policy.effective import policies_current, rules_stored
+from memory.policy.snapshot import SetPolicy
 from memory.transfer.lines import LineProblem
 
 _BROUGHT = """
@@ -62,6 +64,7 @@ def policies_check(brought: Sequence[Newest]) -> None:
             policy = draft_parse(
                 drafted, each.scope, preset=each.preset, values=each.values, rules=each.rules, number=each.number
             )
+            _spelled_check(each, policy)
             patterns_try(
                 pattern for rule in policy.rules for pattern in condition_patterns(condition_parse(rule.condition))
             )
@@ -69,6 +72,25 @@ def policies_check(brought: Sequence[Newest]) -> None:
     for each in brought:
         with _named(each):
             draft_check(drafted, each.scope)
+
+
+def _spelled_check(brought: Newest, policy: SetPolicy) -> None:
+    """Raise ``ValueRefused`` unless a policy stands there as a save stores it: who reads what is in force knows no sets
+    of rules by name, nothing that may be left out, and no value that is inherited."""
+    for name, value in brought.values.items():
+        meant = policy.values.get(name)
+        if value is None or (meant is not None and meant != (tuple(value) if isinstance(value, list) else value)):
+            raise ValueRefused(f"{name} is not written as it is stored.")
+    try:
+        stored = rules_stored(cast("list[dict[str, Any]]", brought.rules), brought.scope)
+    except (KeyError, TypeError):
+        stored = ()
+    if list(map(_rule_head, stored)) != list(map(_rule_head, policy.rules)):
+        raise ValueRefused("Its rules are not written as they are stored.")
+
+
+def _rule_head(rule: Rule) -> tuple[object, ...]:
+    return rule.name, rule.events, rule.action, rule.category, rule.enabled
 
 
 @contextmanager

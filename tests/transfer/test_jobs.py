@@ -208,6 +208,14 @@ BAD = {
     ),
     "no times": ({"values": {"cron": "at noon"}}, "cron"),
     "no preset": ({"preset": "heroic"}, "There is no preset 'heroic'"),
+    "a value that is inherited": ({"values": {"half_life_days": None}}, "half_life_days is not written as"),
+    "a set of rules by its name": ({"rules": ["ttl_by_kind"]}, "rules are not written as they are stored"),
+    "a rule with something left out": (
+        {"rules": [{
+            "name": "x", "events": ["ingest_complete"], "action": "pin",
+            "condition": {"field": "text", "op": "matches", "value": "a"},
+        }]}, "rules are not written as they are stored",
+    ),
     "no rules": ({"rules": [{"name": "x"}]}, "Rule 'x'"),
     "a list for values": ({"values": []}, "The member versions.0.values of this scope with a policy"),
     "no difference": ({"diff": [{"name": 1}]}, "The member diff of version 1"),
