@@ -40,7 +40,7 @@ _BY_FILTER = "SELECT t.id FROM memory_topic t WHERE {conditions} ORDER BY t.crea
 _ROOTS = """
 WITH RECURSIVE path AS (
     SELECT id AS leaf, id, merged_into_id FROM memory_topic WHERE id = ANY(%s) AND merged_into_id IS NOT NULL
-    UNION ALL
+    UNION
     SELECT p.leaf, t.id, t.merged_into_id FROM path p JOIN memory_topic t ON t.id = p.merged_into_id
 )
 SELECT leaf, id FROM path WHERE merged_into_id IS NULL
