@@ -69,20 +69,56 @@ class Enter:
 
     browser: Browser
     address: str
+    seat: dict[str, tuple[Watch, Page]]
     watches: list[Watch] = field(default_factory=list)
     contexts: list[BrowserContext] = field(default_factory=list)
 
     def __call__(self, name: str | None, **options: Any) -> Page:
         """Return a page of a new context, with whoever has this name signed in."""
+        watch, page = self._open(**options)
+        self.contexts.append(page.context)
+        self.watches.append(watch)
+        if name is not None:
+            self._sign_in(page, name)
+        return page
+
+    def again(self, name: str, *, script: str) -> Page:
+        """Return the one page that the tests of a file share, wide and light as at first, with ``name`` signed in and
+        ``script`` in it from its beginning. A browser of its own costs more than most pages do: this is for tests that
+        only look, each at another page."""
+        if "page" not in self.seat:
+            self.seat["page"] = self._open()
+            page = self.seat["page"][1]
+            page.add_init_script(script)
+            # As in a browser that has never been here: what loads late makes things jump.
+            network = page.context.new_cdp_session(page)
+            network.send("Network.enable")
+            network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        watch, page = self.seat["page"]
+        self.watches.append(watch)
+        page.context.clear_cookies()
+        page.set_viewport_size(WIDE)
+        page.emulate_media(color_scheme="light")
+        self._sign_in(page, name)
+        return page
+
+    def _open(self, **options: Any) -> tuple[Watch, Page]:
         context = self.browser.new_context(base_url=self.address, **{"viewport": WIDE, **options})
         context.set_default_timeout(PATIENCE)
-        self.contexts.append(context)
-        self.watches.append(Watch(context))
-        if name is not None:
-            cookie = site_settings.SESSION_COOKIE_NAME
-            session = client_of(User.objects.get(username=name)).cookies[cookie].value
-            context.add_cookies([{"name": cookie, "value": session, "url": self.address}])
-        return context.new_page()
+        return Watch(context), context.new_page()
+
+    def _sign_in(self, page: Page, name: str) -> None:
+        cookie = site_settings.SESSION_COOKIE_NAME
+        session = client_of(User.objects.get(username=name)).cookies[cookie].value
+        page.context.add_cookies([{"name": cookie, "value": session, "url": self.address}])
+
+    def leave(self) -> None:
+        """Close what is open, so that nothing is asked of the store any more, and check."""
+        for context in self.contexts:
+            context.close()
+        for _watch, page in self.seat.values():
+            page.goto("about:blank")
+        self.check()
 
     @contextlib.contextmanager
     def expects(self, *statuses: int) -> Iterator[None]:
@@ -109,10 +145,14 @@ def db(site: str) -> None:
     tables_put_back("kept_demo")
 
 
+@pytest.fixture(scope="module")
+def seat(browser: Browser) -> dict[str, tuple[Watch, Page]]:
+    """The page that ``enter.again`` returns, once it has been opened."""
+    return {}
+
+
 @pytest.fixture
-def enter(browser: Browser, site: str, db: None) -> Iterator[Enter]:
-    door = Enter(browser, site)
+def enter(browser: Browser, site: str, seat: dict[str, tuple[Watch, Page]], db: None) -> Iterator[Enter]:
+    door = Enter(browser, site, seat)
     yield door
-    for context in door.contexts:
-        context.close()
-    door.check()
+    door.leave()
