@@ -98,6 +98,8 @@ AXE_BROUGHT = axe_brought()
 
 def findings(page: Page) -> list[str]:
     """Return what axe finds serious or worse."""
+    if not page.evaluate("() => 'axe' in window || 'axeBegin' in window"):
+        page.evaluate(AXE_BROUGHT + "; 0")
     page.evaluate("() => void (window.axe || window.axeBegin())")
     found: Any = page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)")
     return [
