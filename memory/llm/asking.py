@@ -33,6 +33,8 @@ Purpose = Literal["summary", "facts", "refine", "supersede", "intent", "chat", "
 BACKOFF_SECONDS = 1.0
 # The wait before the one more try that an error of the moment is worth.
 STUMBLE_SECONDS = 0.5
+# What is left after a wait has to be enough to ask in, or it was no use to wait.
+LEAST_SECONDS = 0.1
 # Whoever gives less than this share of an answer's usual time learns nothing from getting none.
 FAIR_SHARE = 0.25
 
@@ -159,14 +161,18 @@ def _patiently(body: Mapping[str, Any], call: Call) -> bytes:
         except RateLimited as problem:
             wait = _backoff(waits, problem.wait)
             waits += 1
-            if wait is None or waits > settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES or wait >= call.left():
+            if wait is None or waits > settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES or _too_late(wait, call):
                 raise
         except Stumbled:
             wait = STUMBLE_SECONDS * (1 + random.random())  # noqa: S311
             stumbles += 1
-            if stumbles > 1 or wait >= call.left():
+            if stumbles > 1 or _too_late(wait, call):
                 raise
         time.sleep(wait)
+
+
+def _too_late(wait: float, call: Call) -> bool:
+    return wait + LEAST_SECONDS >= call.left()
 
 
 def _backoff(waits: int, told: float | None) -> float | None:

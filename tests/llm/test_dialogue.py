@@ -184,8 +184,11 @@ def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):
      ("soon", None), ("Mon, 99999999999999999999 Jan 2024 00:00:00 GMT", None),
      ("Mon, 01 Jan 0001 00:00:00 GMT", 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0)],
 )  # fmt: skip
-def test_whatever_retry_after_says_is_a_number_or_nothing(model: Model, said: str, wait: float | None):
+def test_whatever_retry_after_says_is_a_number_or_nothing(
+    model: Model, settings: Any, said: str, wait: float | None
+) -> None:
+    settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 0
     model.answers(server.limited(after=said))
     with pytest.raises(RateLimited) as raised:
-        turn(within=0.5)
+        turn()
     assert raised.value.wait == wait
