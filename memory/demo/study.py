@@ -21,7 +21,7 @@ from memory.demo.rhythm import Calendar
 from memory.demo.shapes import topic_id
 from memory.demo.talk import LEADER, MODEL
 from memory.domain.reading.parts import parts_cut
-from memory.models import StudyJob, Topic
+from memory.models import StudyJob, Topic, WakeUp
 from memory.study.placing import Placing
 from memory.study.queue import turn_over
 from memory.study.start import study_keep
@@ -68,6 +68,9 @@ def study_load(*, now: dt.datetime) -> None:
             clock.at = max(clock.at, job.not_before or clock.at)
             study_forward(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
             job.refresh_from_db()
+        # The reasoner hears of it only now; to have kept it waiting since then would be a sign of trouble.
+        late = WakeUp.objects.filter(scope__path=SCOPE, first_at__gte=now - BEFORE, first_at__lt=now)
+        late.update(first_at=now, last_at=now)
 
 
 class _Clock:

@@ -13,6 +13,7 @@ from django_q.models import Schedule
 from memory.demo.load import story_load, story_size
 from memory.demo.retrospective import SAME
 from memory.demo.story import Story, story_build, topic_id
+from memory.demo.study import SCOPE as STUDIED
 from memory.demo.study import STUDY_ID
 from memory.domain.errors import Conflict
 from memory.domain.knobs import Knobs
@@ -31,6 +32,7 @@ from memory.models import (
     TopicDocument,
     TopicVector,
     Vitality,
+    WakeUp,
 )
 from memory.policy.schedules import FUNCTION
 from memory.study.numbers import session_ids
@@ -243,6 +245,9 @@ def test_no_run_by_schedule_is_overdue_once_the_story_is_there(story: Story, ste
     coming = list(Schedule.objects.filter(func=FUNCTION).values_list("next_run", flat=True))
     assert len(coming) == 3
     assert min(coming) > NOW
+    # What the study wrote some hours before is news to the reasoner.
+    told = WakeUp.objects.filter(scope__path=STUDIED, event="ingest_complete").values_list("first_at", flat=True)
+    assert list(told) == [NOW]
 
 
 def test_progress_ends_where_it_was_said_to_end(story: Story, steps: int):
