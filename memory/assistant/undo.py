@@ -119,7 +119,8 @@ def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, 
     Raises ``NotVisible`` as ``conversation_get`` does.
     """
     conversation = conversation_get(conversation_id, principal=principal)
-    return _looked(conversation, now=now, at_work=turn_at_work(conversation, now=now))
+    told = _told(_undoable(conversation, now=now), cancelled=len(_at_work(conversation)))
+    return replace(told, at_work=turn_at_work(conversation, now=now))
 
 
 def conversation_undo(
@@ -143,30 +144,26 @@ def conversation_undo(
         turns_hold(conversation_id, now=now)
         # Topics before studies, as the worker locks them when it stores a step.
         _lock(cursor, conversation_id)
-        if digest is not None and _looked(conversation, now=now).digest != digest:
-            raise LookDrifted(DRIFTED)
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _taken_apart(cursor, conversation, writes, principal=principal, reason=told, now=now)
+        if digest is not None and _told(found, cancelled=cancelled).digest != digest:
+            # With that everything is as it was: studies go on, and merges stand.
+            raise LookDrifted(DRIFTED)
         run = _topics_release(found, principal=principal, reason=told, now=now)
         _links_remove(cursor, conversation_id, found, principal=principal, reason=told, now=now)
         _values_restore(found, prepared, told, principal=principal, now=now)
         _note(cursor, found, now=now)
-        undone = ConversationUndone(
-            [step.part for step in found.steps], [part for part, _rows in found.left], run.pk if run else None,
-            cancelled,
-        )  # fmt: skip
+        undone = replace(_told(found, cancelled=cancelled), run_id=run.pk if run else None)
         if undone.taken_back or cancelled:
             _journal(conversation, undone, principal=principal, reason=reason, now=now)
         return undone
 
 
-def _looked(conversation: Conversation, *, now: dt.datetime, at_work: bool = False) -> ConversationUndone:
-    found = _undoable(conversation, now=now)
+def _told(found: Undoable, *, cancelled: int) -> ConversationUndone:
     return ConversationUndone(
-        [step.part for step in found.steps], [part for part, _rows in found.left],
-        cancelled=len(_at_work(conversation)), at_work=at_work,
-    )  # fmt: skip
+        [step.part for step in found.steps], [part for part, _rows in found.left], cancelled=cancelled
+    )
 
 
 def _undoable(conversation: Conversation, *, now: dt.datetime) -> Undoable:
@@ -174,7 +171,7 @@ def _undoable(conversation: Conversation, *, now: dt.datetime) -> Undoable:
     be may hang on one above it: so all are tried, and nothing of that stays."""
     with transaction.atomic(), connection.cursor() as cursor:
         writes = writes_read(cursor, conversation.pk)
-        if merges_of(cursor, writes).steps:
+        if any(write.run_id and not write.undone for write in writes):
             writes = _lock(cursor, conversation.pk)
         found = _taken_apart(cursor, conversation, writes, principal=SYSTEM, reason="", now=now)
         transaction.set_rollback(True)

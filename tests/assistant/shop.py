@@ -57,7 +57,9 @@ class Talk:
     def undo(self, reason: str = "wrong person", now: dt.datetime | None = None) -> ConversationUndone:
         """Undo, and check that it did what was said before."""
         said = self.look()
-        done = conversation_undo(self.row.pk, principal=OPERATOR, reason=reason, now=now or timezone.now())
+        done = conversation_undo(
+            self.row.pk, principal=OPERATOR, reason=reason, now=now or timezone.now(), digest=said.digest
+        )
         assert (said.counts, len(said.left)) == (done.counts, len(done.left))
         return done
 
