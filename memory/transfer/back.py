@@ -87,7 +87,7 @@ def import_release(
 def _look(job: ImportJob) -> Brought:
     if job.finished_at is None:
         return Brought(0, 0, 0, [])
-    written = Q(topic__updated_at__gt=job.finished_at)
+    written = _written(job)
     counts = _topics(job).aggregate(
         standing=Count("topic", filter=_HERE & ~written), written=Count("topic", filter=_HERE & written),
         gone=Count("topic", filter=~_HERE),
@@ -104,4 +104,9 @@ def _topics(job: ImportJob) -> QuerySet[ImportedTopic]:
 
 
 def _standing(job: ImportJob) -> QuerySet[ImportedTopic]:
-    return _topics(job).filter(_HERE, topic__updated_at__lte=job.finished_at)
+    return _topics(job).filter(_HERE, ~_written(job))
+
+
+def _written(job: ImportJob) -> Q:
+    """What somebody has written to since the import has ended."""
+    return Q(topic__updated_at__gt=job.finished_at)
