@@ -3,19 +3,19 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from ninja import Query, Router
+from ninja import Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
 from memory.api.conversation_schemas import ConversationPage
-from memory.api.paging import limit_checked
-from memory.api.parsing import AddressText, IdempotencyKey
+from memory.api.paging import Cursor, Limit, limit_checked
+from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
@@ -83,8 +83,8 @@ def chat(
 @router.get("/chat", summary="List conversations", response={200: ConversationPage, **problems(401, 422, 429, 503)})
 def conversation_list(
     request: HttpRequest,
-    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
     """List the conversations that the caller began, the one that moved last first; those of everybody in its scope with
     an operator's key."""

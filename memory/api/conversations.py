@@ -10,8 +10,7 @@ from ninja import Query, Router
 from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
-from memory.api.paging import limit_checked
-from memory.api.parsing import AddressText
+from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.assistant.conversations import conversation_get, conversation_page
@@ -35,7 +34,7 @@ MOST_TOLD = 1000
 def conversation_read(
     request: HttpRequest,
     conversation_id: uuid.UUID,
-    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
+    cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, description="Messages per page.")] = 50,
 ) -> HttpResponse:
     """Tell what was said in a conversation, which tools were called, and what it wrote. Whoever began it sees it; with

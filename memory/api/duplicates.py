@@ -10,7 +10,7 @@ from ninja import Query, Router
 from memory.access.principal import Principal
 from memory.api.authentication import principal_of
 from memory.api.duplicate_schemas import PairDecided, PairDetail, PairPage, PairState, PairVerdict
-from memory.api.paging import limit_checked
+from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -34,8 +34,8 @@ def duplicate_list(
     state: PairState | None = "open",
     verdict: PairVerdict | None = None,
     held: bool | None = None,
-    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
     """List pairs at a scope and below, found last first; without a `state` those that wait for a decision."""
     principal = principal_of(request, "reader")

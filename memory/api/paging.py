@@ -1,8 +1,15 @@
-"""Pages: how many rows one may hold."""
+"""Pages: what routes with a list take, and how many rows one may hold."""
+
+from typing import Annotated
 
 from django.conf import settings
+from ninja import Query
 
+from memory.api.parsing import AddressText
 from memory.domain.errors import ValueRefused
+
+Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
+Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 
 def limit_checked(limit: int) -> int:

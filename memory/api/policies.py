@@ -12,7 +12,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
-from memory.api.paging import limit_checked
+from memory.api.paging import Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.policy_schemas import PolicyDraft, PolicyOut, PolicyRollback, PolicyVersionPage
 from memory.api.replies import json_reply
@@ -49,7 +49,6 @@ register_converter(PolicyPathConverter, "policypath")
 
 ScopePath = Annotated[AddressText, Path(description="The path of the scope, without its first slash.")]
 Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="The next of the page before.")]
-Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)

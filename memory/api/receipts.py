@@ -1,14 +1,13 @@
 """Receipts of purges: /v1/receipts."""
 
 import uuid
-from typing import Annotated, Any
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Router
 
 from memory.api.authentication import principal_of
-from memory.api.paging import limit_checked
-from memory.api.parsing import AddressText
+from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.receipt_schemas import ReceiptOut, ReceiptPage
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -23,8 +22,8 @@ _READ = problems(401, 404, 422, 429, 503)
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
 def receipt_list(
     request: HttpRequest,
-    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
     """List what was purged within the scope of the key, newest first."""
     principal = principal_of(request, "reader")

@@ -10,7 +10,7 @@ from ninja import Query, Router
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.paging import limit_checked
+from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -40,8 +40,6 @@ from memory.policy.effective import policies_current
 
 router = Router(tags=["runs"])
 
-Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
-Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 
 _READ = problems(401, 403, 404, 422, 429, 503)
 _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)

@@ -11,8 +11,7 @@ from pydantic import Field
 
 from memory import jobs
 from memory.api.authentication import principal_of
-from memory.api.paging import limit_checked
-from memory.api.parsing import AddressText
+from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.study.start import study_cancel, study_get, study_resume
@@ -62,8 +61,8 @@ class StudyPage(Schema):
 def studies(
     request: HttpRequest,
     conversation_id: Annotated[uuid.UUID | None, Query(description="Only those of one conversation.")] = None,
-    cursor: Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, description="Rows per page.")] = 50,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HttpResponse:
     """List the studies that the caller began, newest first; those of everybody in its scope with an operator's key."""
     principal = principal_of(request, "reader")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Path, Query, Router
 
 from memory.api.authentication import principal_of
-from memory.api.paging import limit_checked
+from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
 from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
@@ -56,8 +56,6 @@ class FieldNameConverter:
 register_converter(TopicIdConverter, "topicid")
 register_converter(FieldNameConverter, "fieldname")
 
-Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
-Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
 
 
