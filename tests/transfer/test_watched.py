@@ -26,15 +26,20 @@ from tests.transfer.test_jobs import done, kept, nobody
 pytestmark = pytest.mark.django_db
 
 
-def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
-    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
+def taken_out(cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, topics: int) -> tuple[Path, bytes]:
+    """Export a store, empty it, and return the file and what is in it; it will come two lines at a time."""
+    for number in range(topics):
         cast.agent.remember(f"Topic {number}")
     content = exported()
     emptied()
     monkeypatch.setattr(lines_room, "LINES", 2)
-    path = kept(tmp_path, "file", content)
+    return kept(tmp_path, "file", content), content
+
+
+def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
+    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content = taken_out(cast, tmp_path, monkeypatch, topics=5)
     account = account_make("operator")
     gone = Principal(f"user:{account.pk}", "person:mara", "operator", "/")
     told: dict[str, Any] = {"now": timezone.now(), "hand_over": nobody}
@@ -71,12 +76,7 @@ def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
 def test_a_file_that_changes_while_it_is_read_ends_its_import(
     cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(8):
-        cast.agent.remember(f"Topic {number}")
-    content = exported()
-    emptied()
-    monkeypatch.setattr(lines_room, "LINES", 2)
-    path = kept(tmp_path, "file", content)
+    path, content = taken_out(cast, tmp_path, monkeypatch, topics=8)
 
     def changed(*_progress: int) -> None:
         # As long as it was, and as old.
