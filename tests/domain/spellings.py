@@ -177,21 +177,6 @@ SPELLINGS: dict[str, list[list[str]]] = {
         ["123-45-6789", "123 45 6789"],
         ["QQ 12 34 56 C", "QQ123456C"],
     ],
-    "version": [
-        ["v1.2.3", "1.2.3", "version 1.2.3", "V1.2.3"],
-        ["v1.2", "version 1.2"],
-    ],
-    "amount": [
-        ["$1,234.50", "USD 1234.50", "1234.5 dollars", "$1234.50", "1,234.50 USD"],
-        ["1.234,50 €", "€1234.50", "EUR 1,234.50", "1234,50 euros"],
-        ["$5k", "$5,000", "5000 dollars"],
-        ["$2 million", "$2,000,000"],
-    ],
-    "number": [
-        ["12 kg", "12kg", "12.0 kilograms", "12 kilos"],
-        ["1,234", "1234", "1234.0"],
-        ["50%", "50 percent"],
-    ],
 }
 
 # Each pair is two things, one of which begins, ends or resembles the other.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.domain.reading.aliases import aliases_find
+from memory.text.aliases import aliases_find
 
 
 @pytest.mark.parametrize(

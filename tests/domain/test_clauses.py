@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.domain.reading.clauses import clause_removed, clauses_split
+from memory.text.clauses import clause_removed, clauses_split
 
 SUBJECTS = ["Anna", "Ben Holm", "My sister", "The server"]
 SAID = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.domain.reading.grammar import words_tag
+from memory.text.grammar import words_tag
 
 
 def tags(sentence: str) -> dict[str, str]:

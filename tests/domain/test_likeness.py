@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.reading.likeness import Saying, differences_that_matter, sayings_differ, words_shared
-from memory.domain.reading.likeness_tokens import tokens_read
-from memory.domain.reading.vocabulary import name_known, word_known
+from memory.text.likeness import Saying, differences_that_matter, sayings_differ, words_shared
+from memory.text.likeness_tokens import tokens_read
+from memory.text.vocabulary import name_known, word_known
 
 SAME = [
     ("Anna prefers oat milk in her coffee", "anna prefers oat milk in her coffee."),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memory.domain.reading.folding import WORD, fold
-from memory.domain.reading.names import mentions, mentions_find, name_key, words_index
+from memory.text.folding import WORD, fold
+from memory.text.names import mentions, mentions_find, name_key, words_index
 
 LETTERS = "abcdefghijklmnoprstuvwyzéöłńABERSÉÖ"
 PARTS = st.text(LETTERS, min_size=1, max_size=6)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.domain.reading.negation import negated
+from memory.text.negation import negated
 
 
 @pytest.mark.parametrize(

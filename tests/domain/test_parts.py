@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.reading.parts import parts_cut
+from memory.extraction.parts import parts_cut
 
 WORDS = [
     "Anna",

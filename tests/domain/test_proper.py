@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory.domain.reading.names import mentions_find
-from memory.domain.reading.proper import name_meant
+from memory.text.names import mentions_find
+from memory.text.proper import name_meant
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.domain.redaction import (
+from memory.command.redaction import (
     Eraser,
     Weight,
     anchors_of,

@@ -1,0 +1,393 @@
+"""Which facts a request means, among those that were found: evidence first, then rank, guards that only forbid.
+
+Pure but for ``near``, which gives for each fact its likeness to the request and to the new text.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from memory.finding.evidence import (
+    BEFORE,
+    identifier_stems,
+    identifiers_held,
+    names_find,
+    names_held,
+    numbers_held,
+    phrase_held,
+    text_of,
+)
+from memory.finding.facts import Fact
+from memory.finding.request import GENERIC, Request, request_read
+from memory.finding.weigh import Candidate, candidates_weigh
+from memory.text.codes import codes_find
+from memory.text.folding import fold
+from memory.text.identifiers import identifiers_sought
+from memory.text.lists import RELATIVES
+from memory.text.negation import negated
+from memory.text.words import Rarity, numbers, same_text, stem, stems, subject, things, verbs
+
+# What held for a time that has ended: it is history, and nothing new takes its place.
+_ENDED: Final = re.compile(
+    r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
+    re.IGNORECASE,
+)
+
+_REMARK: Final = re.compile(r"[,;(–—]|\s-\s")
+_QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
+# "Ada the physicist" says who is meant, and not which of the facts about her.
+_DESCRIBED: Final = re.compile(
+    r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
+)
+RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
+
+Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
+
+# Below this nothing is replaced, or nothing is listed.
+FLOOR: Final = 0.04
+# A further fact goes along from this on: one with the old value, one that says the same of the same, one of several.
+SAME_VALUE: Final = 0.3
+SAME_MATTER: Final = 0.5
+SEVERAL: Final = 0.1
+# All about somebody is found by the whole name: "everything about Anna Berg" is not all about each Anna.
+WHOLE_NAME: Final = 0.5
+# What is released has to be at least so near in meaning and words: unrelated texts have 0.
+RELEVANT: Final = 0.3
+# Two different subjects whose confidences lie nearer than this are equally near.
+EQUAL: Final = 0.35
+
+
+@dataclass(slots=True)
+class Choice:
+    """The facts that are meant, best first. ``ambiguous``: they are about different subjects and equally near, and
+    somebody has to say which."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    ambiguous: bool = False
+    # All that were ranked, best first: what a language model may choose among.
+    ranked: list[Candidate] = field(default_factory=list)
+
+
+def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice:
+    """Return the facts that a request to release or purge means."""
+    request = request_read(request_text)
+    alone = _said_alone(facts)
+    exact = [fact for fact in facts if same_text(fact.text, request.body)]
+    if exact:
+        return Choice([_sure(fact, "meaning", 1.0) for fact in exact])
+    alone = tuple(_without(request, alone))
+    held = identifiers_held(request.body, alone)
+    pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
+    # Of a remark behind an identifier, nobody is meant: "locker B2, Freya has left".
+    names = names_held(" ".join(_parts(request, held.covered)) if held else request.body, pool)
+    covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
+    left = _left(request, covered)
+    if names:
+        pool = names.facts
+    if not held and not left - identifier_stems(request.body) and identifiers_sought(request.body):
+        # Another identifier is never meant, however near it is.
+        return Choice()
+    if request.everything and not held and _names_somebody(request.body) and not (names and names.sure >= WHOLE_NAME):
+        return Choice()
+    by, sure = ("identifier", 1.0) if held else ("name", names.sure) if names else ("meaning", 0.0)
+    if (held or names) and not request.states:
+        if request.everything or not left:
+            chosen = phrase_held(request.body, names.words, pool) if names and request.everything else ()
+            if request.everything and names and _DESCRIBED.search(request.body):
+                chosen = tuple(fact for fact in pool if not _described_else(fact, left))
+            return Choice([_sure(fact, by, sure) for fact in chosen or _covering(left, pool) or _records(pool, facts)])
+        if held and not request.owned and (chosen := _covering(left, pool)):
+            if negated(request.body):
+                chosen = tuple(fact for fact in chosen if negated(fact.text)) or chosen
+            return Choice([_sure(fact, by, sure) for fact in chosen])
+    if request.everything and (about := _about(request, pool)):
+        return Choice([_sure(fact, "meaning", share) for fact, share in about])
+    choice = _ranked(request, pool, near)
+    if not choice.ambiguous:
+        choice.candidates = _items_divided(choice.candidates, facts, frozenset(stems(request.body)))
+    return choice
+
+
+def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], near: Near) -> Choice:
+    """Return the facts that ``new_text`` replaces, since ``request_text`` says that they are out of date."""
+    request = request_read(request_text)
+    possible = [fact for fact in facts if not same_text(fact.text, new_text)]
+    exact = [fact for fact in possible if same_text(fact.text, request.text)]
+    pool = _said_alone(possible) if not exact else possible
+    pool, identified = replaced_pool(request_text, new_text, pool)
+    found = candidates_weigh(request.body, new_text, pool, near(pool))
+    found = [one for one in found if not forbidden(one, request, new_text)]
+    if not found or (found[0].confidence < FLOOR and not found[0].exact):
+        return Choice()
+    if exact:
+        found.sort(key=lambda one: not one.exact)
+    best = found[0]
+    rivals = [one for one in found[1:] if _rivals(best, one, request, new_text)]
+    if rivals and not best.exact:
+        return Choice([best, *rivals], ambiguous=True, ranked=found)
+    along = [one for one in found[1:] if _goes_along(one, best, request, new_text)]
+    chosen = [best, *along]
+    if identified:
+        for one in chosen:
+            one.by = "identifier"
+    return Choice(_items_divided(chosen, facts, frozenset(stems(request.text))), ranked=found)
+
+
+def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tuple[tuple[Fact, ...], bool]:
+    """Return the facts among which rank decides, those that hold the identifiers, numbers and names of the request; and
+    whether they hold an identifier of it."""
+    request = request_read(request_text)
+    possible = _without(request, facts)
+    held = identifiers_held(request.body, possible)
+    pool = held.facts if held else _codes_of_subject(new_text, numbers_held(request.body, possible))
+    return both_named(request.body, new_text, pool), held is not None
+
+
+def relevance(one: Candidate) -> float:
+    """Return how near a fact is by itself, whatever else there is: 0 for unrelated texts, above 1 for the same."""
+    return one.features["meaning"] + one.features["words"] / 2
+
+
+def forbidden(one: Candidate, request: Request, new_text: str) -> str:
+    """Return why a fact cannot be meant, however near it is; empty if it can. No word has to occur in a fact: a guard
+    speaks where the fact says something else in the place of what was asked."""
+    if one.exact:
+        return ""
+    known = frozenset(stems(request.text)) | frozenset(stems(new_text))
+    if _about_relative(one, known):
+        return "It is about a relative."
+    names = names_find(request.text, [one.said])
+    about = subject(request.text) or frozenset()
+    # Of a statement, whom it is about: Anna, not Oslo.
+    names = [name for name in names if about & set(stems(name))] or names
+    names = [name for name in names if fold(name) in fold(new_text)] if new_text else names
+    if names and not names_held(" ".join(names), [one.fact]) and one.subject:
+        others = {part for name in names_find(one.said, [one.said]) for part in stems(name)}
+        if others & (one.subject - known):
+            return "It is about somebody else."
+    if any(fold(quoted) not in fold(one.said) for quoted in _QUOTED.findall(request.text)):
+        return "It does not hold the quoted words."
+    if new_text:
+        return ""
+    asked, there = numbers(request.body), numbers(one.said)
+    if asked and BEFORE.search(request.body):
+        return ""
+    if asked and there and not asked & there:
+        return "It says another number."
+    opposite = request.states and one.features["denial"] and one.stems <= known
+    return "It says the opposite." if opposite else ""
+
+
+def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
+    """Tell whether a fact is about a relative of somebody who was asked for: "Anna's sister", not "her brother Urs"."""
+    if one.subject is None:
+        return any(word in RELATIVE_STEMS for word in one.stems - known)
+    order = stems(one.said)
+    first = next((at for at, word in enumerate(order) if word in known), len(order))
+    after = frozenset(order[first:]) if one.subject & known else one.subject
+    return any(word in RELATIVE_STEMS for word in (after & one.subject) - known)
+
+
+def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
+    """Put the items of a list in place of the sentence that lists them, where ``words`` name some of them alone."""
+    found: list[Candidate] = []
+    for one in chosen:
+        mine = [
+            fact for fact in facts
+            if fact.item and fact.topic is one.fact.topic
+            and (fact.element, fact.sentence) == (one.fact.element, one.fact.sentence)
+        ]  # fmt: skip
+        common = frozenset.intersection(*(frozenset(stems(fact.text)) for fact in mine)) if mine else frozenset()
+        named = [fact for fact in mine if words & (set(stems(fact.text)) - common)]
+        if one.exact or not named or len(named) == len(mine):
+            found.append(one)
+        else:
+            found += [_sure(fact, one.by, one.confidence) for fact in named]
+    return found
+
+
+def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Leave out the items of lists, which only a close look divides."""
+    return tuple(fact for fact in facts if not fact.item)
+
+
+def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
+    said = fact.said()
+    return Candidate(fact, said, frozenset(stems(said)), None, {"exact": 0.0}, confidence, by)
+
+
+def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
+    if not request.without:
+        return list(facts)
+    stays = frozenset(one for one in stems(request.without) if one not in GENERIC)
+    return [fact for fact in facts if not stays & set(stems(text_of(fact)))]
+
+
+def _names_somebody(request: str) -> bool:
+    """Tell whether a request names somebody or something with a capital letter."""
+    return any(name[:1].isupper() for name in names_find(request, []))
+
+
+def _described_else(fact: Fact, description: frozenset[str]) -> bool:
+    """Tell whether a fact describes somebody in other words than ``description``: "Ada the baker"."""
+    found = _DESCRIBED.match(text_of(fact))
+    return found is not None and stem(fold(found[1])) not in description
+
+
+def _parts(request: Request, covered: frozenset[str]) -> list[str]:
+    """Return the parts of a request, between commas and dashes, that hold one of the stems ``covered``; else all."""
+    return [part for part in _REMARK.split(request.body) if covered & set(stems(part))] or [request.body]
+
+
+def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
+    """Return what a request asks of what it names: the words beside that, without a remark behind a comma or a dash
+    ("10.0.3.1, that box was scrapped") and without what merely says what kind of thing it is."""
+    words = [one for part in _parts(request, covered) for one in stems(part)]
+    return frozenset(one for one in words if one not in covered and (request.owned or one not in GENERIC))
+
+
+def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that hold all that a request says beside a name or identifier: "the floor 2 printer"."""
+    return tuple(fact for fact in facts if left and left <= set(stems(text_of(fact))))
+
+
+def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the chosen facts, and all of a record of several fields of which one is chosen."""
+    records = {fact.topic.id for fact in chosen if len(fact.topic.fields) > 1}
+    kept = {id(fact) for fact in chosen}
+    return tuple(fact for fact in facts if id(fact) in kept or (fact.topic.id in records and not fact.item))
+
+
+def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
+    """Return the facts about the thing that "everything about ..." names by common words: those with most of them."""
+    there = frozenset(one for fact in facts for one in stems(text_of(fact)))
+    wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in there)
+    if not wanted:
+        return []
+    rarity = Rarity([text_of(fact) for fact in facts])
+    topics: dict[int, set[str]] = {}
+    for fact in facts:
+        topics.setdefault(id(fact.topic), set()).update(stems(text_of(fact)))
+    shares = []
+    for fact in facts:
+        mine = set(stems(text_of(fact)))
+        # A sentence may leave to the one before it what it speaks of.
+        around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if mine & wanted else 0.0
+        shares.append(max(rarity.share(wanted, mine), around))
+    most = max(shares, default=0.0)
+    return (
+        [(fact, share) for fact, share in zip(facts, shares, strict=True) if share >= most - 0.03]
+        if most > 0.45
+        else []
+    )
+
+
+def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
+    found = candidates_weigh(request.text, "", facts, near(facts))
+    found = [one for one in found if not forbidden(one, request, "") and relevance(one) >= RELEVANT]
+    if request.several and (answers := _answers(request, found)):
+        return Choice(answers, ranked=found)
+    if not found or found[0].confidence < FLOOR:
+        return Choice()
+    best = found[0]
+    rivals = [one for one in found[1:] if _rivals(best, one, request, "")]
+    if rivals and not request.several:
+        return Choice([best, *rivals], ambiguous=True, ranked=found)
+    asked = frozenset(stems(request.text))
+    along = []
+    for one in found[1:]:
+        if not _same_subject(one, best, asked) or one.features["denial"] != best.features["denial"]:
+            continue
+        foreign = {word for word in one.stems - best.stems - asked if not word.isdigit()}
+        as_near = one.confidence >= 0.5 and best.confidence - one.confidence < 0.05
+        if (not foreign and one.confidence >= 0.3) or (as_near and one.features["words"] >= best.features["words"]):
+            along.append(one)
+    return Choice([best, *along], ranked=found)
+
+
+def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return the facts that answer "who ..." and "those which ...": they hold its things, not as subject."""
+    there = frozenset(word for one in found for word in one.stems)
+    wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in there)
+    best = max((one.confidence for one in found), default=0.0)
+    return [
+        one for one in found
+        if wanted and wanted <= one.stems and one.confidence >= min(SEVERAL, best)
+        and not (one.subject and one.subject & wanted) and one.features["denial"] == 0
+    ]  # fmt: skip
+
+
+def _codes_of_subject(new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that hold the code the new text is about, "room B1", "desk 14"; all of them if none does."""
+    about = subject(new_text)
+    codes = {
+        code
+        for code in codes_find(new_text)
+        if about and all(any(part in one for one in about) for part in code.split("-"))
+    }
+    held = tuple(fact for fact in facts if codes & codes_find(text_of(fact)).keys())
+    return held or tuple(facts)
+
+
+def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
+    """Tell whether two facts may be about the same: the subject of neither has a word that the other and the request
+    lack. Where the grammar is unknown, no word but numbers may be new."""
+    if one.fact.topic is best.fact.topic and (one.fact.element, one.fact.sentence) == (
+        best.fact.element,
+        best.fact.sentence,
+    ):
+        return False
+    if one.subject is None or best.subject is None:
+        return not {word for word in one.stems - known - best.stems if not word.isdigit()}
+    if one.subject - known - best.subject:
+        return False
+    if {word for word in one.subject if word.isdigit()} ^ {word for word in best.subject if word.isdigit()}:
+        return False
+    return not (one.subject and best.subject) or bool(one.subject & best.subject) or one.subject <= known
+
+
+def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str) -> bool:
+    """Tell whether a further fact is on the matter of the best one: it has the old value too, or says the same of the
+    same subject with another value."""
+    asked, new = frozenset(stems(request.text)), frozenset(stems(new_text))
+    numbered = numbers(request.text) & numbers(one.said) - numbers(best.said)
+    named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
+    if named_too and one.confidence >= SEVERAL:
+        return True
+    if not _same_subject(one, best, asked | new) or _ENDED.search(one.fact.text):
+        return False
+    if (things(best.said) & new) - one.stems:
+        return False
+    if one.stems == best.stems and one.features["order"] != best.features["order"]:
+        return False
+    old = best.stems - new
+    if old and len(old & one.stems) / len(old) >= 0.5 and one.confidence >= SAME_VALUE:
+        return True
+    if ((best.stems & new) | verbs(best.said)) - one.stems or one.features["value_kind"] < best.features["value_kind"]:
+        return False
+    return one.confidence >= (SAME_MATTER / 2 if request.several else SAME_MATTER)
+
+
+def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) -> bool:
+    """Tell whether two facts about different subjects are equally near: what tells them apart was not said."""
+    if best.confidence - one.confidence > EQUAL or best.exact or one.fact.topic is best.fact.topic:
+        return False
+    if _ENDED.search(one.fact.text):
+        return False
+    known = frozenset(stems(request.text)) | frozenset(stems(new_text))
+    if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):
+        return False
+    if best.subject is None or one.subject is None:
+        # Where the grammar is unknown: all that was asked stands in both.
+        return best.features["words"] > 0.95 and bool(best.stems - known) and bool(one.stems - known)
+    mine, theirs = best.subject - known, one.subject - known
+    return bool(mine) and bool(theirs) and mine != theirs
+
+
+def both_named(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that mention whom both the request and the new text name; all of them if none does."""
+    texts = [text_of(fact) for fact in facts]
+    names = [name for name in names_find(request, texts) if fold(name) in fold(new_text)]
+    held = names_held(" ".join(names), facts) if names else None
+    return held.facts if held else tuple(facts)

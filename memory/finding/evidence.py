@@ -1,0 +1,332 @@
+"""Strong evidence: identifiers, codes, numbers and names of a request that facts hold. It decides before rank."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final
+
+from memory.finding.facts import Fact
+from memory.finding.request import GENERIC
+from memory.text.aliases import aliases_find
+from memory.text.codes import codes_find, codes_solid
+from memory.text.folding import fold
+from memory.text.grammar import words_tag
+from memory.text.identifiers import STRONG, Identifier, identifiers_find
+from memory.text.lists import CALENDAR, FUNCTION
+from memory.text.names import mentions_find
+from memory.text.proper import name_meant
+from memory.text.words import UNSPACED, numbers, stem, stems
+
+_CAPITALISED: Final = re.compile(r"[^\W\d_]+")
+_NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")
+_DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNORECASE)
+_NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
+_NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
+_DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
+_HYPHENED: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+BEFORE: Final = re.compile(
+    r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?P<date>(?:[a-z]+\s+)?(?:19|20)\d\d)\b", re.IGNORECASE
+)
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
+# From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
+ALIAS_ROUNDS: Final = 3
+# How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.
+_SURE: Final = {"whole": 1.0, "inflected": 0.9, "tagged": 0.9, "latin": 0.8}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The facts that hold what the request names, what it names (``words``), and the stems of the request it covers."""
+
+    facts: tuple[Fact, ...]
+    words: tuple[str, ...]
+    covered: frozenset[str]
+    sure: float = 1.0
+
+
+def text_of(fact: Fact) -> str:
+    """Return all the words by which a fact is found: with the title of its topic, unless it says that anyway."""
+    said = fact.said()
+    return said if not fact.context or fold(fact.topic.title) in fold(said) else f"{fact.topic.title} {said}"
+
+
+def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
+    """Return the facts that hold most identifiers of ``request``, in any spelling; None if no fact holds one."""
+    found = _widest(request)
+    for group in ([one for one in found if one.kind in STRONG], found):
+        if held := _most(facts, partial(_holds, group)):
+            words = tuple(one.text for one in group)
+            return Evidence(held, words, _stems_of(words))
+    wanted = codes_find(request)
+    held = _most(
+        facts, lambda fact: max((wanted[one] for one in codes_find(text_of(fact)) if one in wanted), default=0)
+    )
+    if held:
+        codes = {one for fact in held for one in codes_find(text_of(fact)) if one in wanted}
+        return Evidence(held, tuple(codes), _stems_within(request, codes))
+    solid, grouped = codes_solid(request)
+    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(text_of(fact))))
+    if not held:
+        return None
+    return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
+
+
+def identifier_stems(request: str) -> frozenset[str]:
+    """Return the stems of ``request`` that are part of an identifier or a code."""
+    return _stems_of(one.text for one in _widest(request)) | _stems_within(request, codes_find(request))
+
+
+def _stems_of(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(part for word in words for part in stems(word))
+
+
+def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
+    return frozenset(one for one in stems(request) if any(one in code for code in codes))
+
+
+def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that say most of the numbers of ``request``, or of "before 2022" those with an earlier year; all
+    of them if none does."""
+    if limit := BEFORE.search(request):
+        (until, *_rest) = _dates(limit["date"])
+        earlier = tuple(fact for fact in facts if any(date[: len(until)] < until for date in _dates(text_of(fact))))
+        if earlier:
+            return earlier
+    wanted = numbers(request)
+    return _most(facts, lambda fact: len(wanted & numbers(text_of(fact)))) or tuple(facts)
+
+
+def _dates(text: str) -> list[str]:
+    """Return the dates of ``text`` as ISO dates, without what is not said: 2024, 2024-03, 2024-03-05."""
+    found = [one for one in identifiers_find(text) if one.kind in ("date", "datetime")]
+    dates = [one.canonical[:10] for one in found if one.canonical[:1].isdigit()]
+    covered = " ".join(one.text for one in found)
+    return dates + [year for year in _YEAR.findall(text) if year not in covered] or [""]
+
+
+def names_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
+    """Return the facts that mention most names of ``request``; None if it names nobody, or nobody who is mentioned."""
+    texts = [text_of(fact) for fact in facts]
+    names = names_find(request, texts)
+    if not names:
+        return None
+    _names, common = _cases(tuple(texts))
+    scores = [0.0] * len(facts)
+    for name in names:
+        also = dict.fromkeys(aliases_of(name, texts), 1.0)
+        # "Romashka" is found as «Ромашка», and that as «Ромашкой».
+        for text in texts:
+            for hit in mentions_find(text, name):
+                if hit.how == "latin":
+                    also.setdefault(text[hit.start : hit.end], _SURE["latin"])
+        for at, text in enumerate(texts):
+            scores[at] += max(sure * _named(text, one, common) for one, sure in also.items())
+    best = max(scores, default=0.0)
+    if best <= 0:
+        return None
+    held = tuple(fact for fact, score in zip(facts, scores, strict=True) if score >= best - 0.15)
+    return Evidence(held, tuple(names), _stems_of(names), min(1.0, best))
+
+
+def names_find(request: str, texts: Sequence[str]) -> list[str]:
+    """Return the names in a request: words with a capital, and words that ``texts`` write as names.
+
+    In scripts without spaces, what some text begins with and the request holds too.
+    """
+    names, common = _cases(tuple(texts))
+    hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
+    called = {fold(name) for text in texts for pair in _aliases(text) for name in pair}
+    only = not any(match.group()[0].islower() for match in _NAME_WORD.finditer(request))
+    found: list[str] = []
+    run: list[re.Match[str]] = []
+
+    def close() -> None:
+        if run:
+            found.append(request[run[0].start() : run[-1].end()])
+            run.clear()
+
+    shouted = request.isupper()
+    for match in _NAME_WORD.finditer(request):
+        word, folded = match.group(), fold(match.group())
+        capital = word[0].isupper() and not shouted
+        first = not request[: match.start()].strip(" \"'“(*")
+        if (
+            folded in FUNCTION
+            or folded in CALENDAR
+            or (stem(folded) in GENERIC and not capital)
+            or UNSPACED.search(word)
+        ):
+            close()
+            continue
+        if first:
+            name = folded in names or (capital and (only or (folded not in common and _begins_with_name(request))))
+        else:
+            name = capital or (folded in names and folded not in common)
+        # "the PIN" is a thing of which there may be several.
+        named = (name or folded in called or folded in hyphened) and not (
+            word.isupper() and _DEFINITE.search(request[: match.start()])
+        )
+        if not named or (run and request[run[-1].end() : match.start()].strip()):
+            close()
+        if named:
+            run.append(match)
+    close()
+    codes = codes_find(request)
+    found = [name for name in found if not any(fold(name) in code for code in codes)]
+    if not found and _DIGITS.fullmatch(request.strip()):
+        found = [request.strip()]
+    if not found:
+        # "eve" is a word as well; it is meant where it is written as a name.
+        found = [
+            match.group().title() for match in _NAME_WORD.finditer(request)
+            if fold(match.group()) in names & common - FUNCTION
+            and not _DEFINITE.search(request[: match.start()])
+        ]  # fmt: skip
+    if UNSPACED.search(request):
+        found += filter(None, (_prefix_shared(text, request) for text in texts))
+    return list(dict.fromkeys(found))
+
+
+def phrase_held(request: str, names: Iterable[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that hold a name with the nouns that follow it in ``request``: "the Rust migration", "the Fiat's
+    parking permit". None if nothing follows, or nothing holds it."""
+    for name in names:
+        after = re.search(rf"{re.escape(name)}(?:['’]s|['’])?((?:\s[^\W\d_]+)+)", request)
+        words: list[str] = []
+        for word in map(fold, after[1].split()) if after else ():
+            if word in FUNCTION or stem(word) in GENERIC:
+                break
+            words.append(stem(word))
+        held = tuple(fact for fact in facts if words and set(words) <= set(stems(text_of(fact))))
+        if held:
+            return held
+    return ()
+
+
+def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
+    """Return the names that ``texts`` say are one with ``name``, itself first."""
+    known = {fold(name): name}
+    for _round in range(ALIAS_ROUNDS):
+        before = len(known)
+        aliases_add(known, known, texts)
+        if len(known) == before:
+            break
+    return list(known.values())
+
+
+def aliases_add(known: dict[str, str], among: Container[str], texts: Iterable[str]) -> None:
+    """Add to ``known``, names by their folded form, what ``texts`` call those that are in ``among``."""
+    for one, other in (pair for text in texts for pair in _aliases(text)):
+        for this, that in ((one, other), (other, one)):
+            if fold(this) in among:
+                known.setdefault(fold(that), that)
+
+
+_aliases = lru_cache(maxsize=8_192)(lambda text: tuple(aliases_find(text)))
+
+
+def _most(facts: Sequence[Fact], count: Callable[[Fact], int]) -> tuple[Fact, ...]:
+    counts = [count(fact) for fact in facts]
+    most = max(counts, default=0)
+    return tuple(fact for fact, number in zip(facts, counts, strict=True) if number == most) if most else ()
+
+
+@lru_cache(maxsize=8_192)
+def _stored(text: str) -> frozenset[str]:
+    return frozenset(key for one in identifiers_find(text) for key in one.stored)
+
+
+def _widest(text: str) -> list[Identifier]:
+    """Return the identifiers of ``text`` without codes and plain numbers, and without those inside a wider one."""
+    found = [one for one in identifiers_find(text) if one.kind in STRONG - {"code"} | {"date", "datetime", "time"}]
+    return [one for one in found if not any(_inside(one, other) for other in found)]
+
+
+def _inside(one: Identifier, other: Identifier) -> bool:
+    return other.start <= one.start and one.end <= other.end and len(other.text) > len(one.text)
+
+
+def _holds(group: Sequence[Identifier], fact: Fact) -> int:
+    return sum(bool(one.sought & _stored(text_of(fact))) for one in group)
+
+
+def _same_code(
+    solid: frozenset[str], grouped: frozenset[str], solid_there: frozenset[str], grouped_there: frozenset[str]
+) -> bool:
+    return bool(solid & (solid_there | grouped_there) or grouped & solid_there)
+
+
+# So many texts with the same first word are tagged, to see whether it is a name: each takes a millisecond.
+MOST_TAGGED = 5
+
+
+@lru_cache(maxsize=64)
+def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words that ``texts`` write as names, and those they write with a small letter."""
+    names: set[str] = set()
+    common: set[str] = set()
+    tagged: Counter[str] = Counter()
+    for text in texts:
+        for match in _CAPITALISED.finditer(text):
+            word = match.group()
+            if not word[0].isupper():
+                common.add(fold(word))
+                continue
+            before = text[: match.start()].rstrip()
+            if before:
+                if before[-1] not in '.!?:;"“(':
+                    names.add(fold(word))
+            elif fold(word) not in names and tagged[fold(word)] < MOST_TAGGED:
+                tagged[fold(word)] += 1
+                if _begins_with_name(text):
+                    names.add(fold(word))
+    return frozenset(names), frozenset(common)
+
+
+@lru_cache(maxsize=8_192)
+def _begins_with_name(text: str) -> bool:
+    words = [word for word in words_tag(text[:200]) if word.text[:1].isalnum()]
+    if not words or not words[0].text[:1].isupper():
+        return False
+    first, after = words[0], words[1] if len(words) > 1 else None
+    if first.tag in ("NP0", "UNC") or (first.text.isupper() and len(first.text) > 1):
+        return True
+    followed = after is not None and (after.text in ("'s", "’s") or after.text[:1].isupper())
+    return followed and first.tag not in ("AT0", "DPS", "DT0", "PRP", "AVQ", "PNQ", "CJC", "CJS", "PNP")
+
+
+def _named(text: str, name: str, common: frozenset[str]) -> float:
+    """Return how surely ``text`` mentions ``name``, from 0 to 1; a share of it for some words of several. A name that
+    other texts write as a common word counts where it is written as a name."""
+    hits = mentions_find(text, name)
+    if name[:1].isupper() and name.isascii() and fold(name) in common:
+        hits = [hit for hit in hits if name_meant(text, hit)]
+    if hits:
+        return max(_SURE[hit.how] for hit in hits)
+    words = [word for word in name.split() if len(word) > 1]
+    if any(_other_bearer(text, word, words) for word in words):
+        return 0.0
+    return 0.85 * sum(_named(text, word, common) > 0 for word in words) / len(words) if len(words) > 1 else 0.0
+
+
+def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
+    """Tell whether ``text`` has ``word`` in the name of somebody else: "Elena Berg" for "Karin Berg"."""
+    known = {fold(part) for part in name}
+    beside = [
+        found
+        for hit in mentions_find(text, word)
+        for found in (_NAME_BEFORE.search(text[: hit.start]), _NAME_AFTER.match(text[hit.end :]))
+        if found
+    ]
+    return any(fold(found[1]) not in known and fold(found[1]) not in FUNCTION for found in beside)
+
+
+def _prefix_shared(text: str, request: str) -> str:
+    if not text or not UNSPACED.match(text[0]):
+        return ""
+    length = next((at for at in range(min(12, len(text)), 1, -1) if text[:at] in request), 0)
+    name = _PARTICLE.sub("", text[:length])
+    return name if len(name) > 1 else ""

@@ -1,0 +1,280 @@
+"""Finds the facts that a request means: candidates by recall's ranking and by the index of mentions, then a choice.
+
+``facts_meant`` answers requests to release and purge, ``facts_replaced`` those to supersede.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from memory.domain.errors import ValueRefused
+from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
+from memory.finding.choose import Choice, meant_choose, replaced_choose
+from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_of
+from memory.finding.facts import Fact, TopicSaid, facts_distinct, facts_of, ids_read, topics_said
+from memory.finding.request import request_read
+from memory.finding.weigh import Candidate
+from memory.forgetting.ground import scope_sql
+from memory.forgetting.judgement import Bound
+from memory.forgetting.standing import MOST_AT_ONCE
+from memory.ingest.bulk import vector_text
+from memory.ingest.mentions import mentions_complete
+from memory.llm.client import model_configured
+from memory.llm.refine import Refined, matches_refine, supersede_refine
+from memory.policy.effective import knobs_effective
+from memory.recall.candidates import candidates_rank
+from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.probe import question_probe
+from memory.text.folding import fold
+from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
+from memory.text.names import name_key
+from memory.text.words import UNSPACED, stems
+
+# So many topics are looked at closely: the best of the ranking.
+POOL = 16
+# Of more topics than this every text is one fact: dividing sentences takes a millisecond each.
+MOST_DIVIDED = 60
+# So many texts of topics that state several facts are embedded for one request.
+MOST_EMBEDDED = 12
+# So many facts are shown to a language model, none below this confidence.
+MOST_SHOWN = 12
+LEAST_SHOWN = 0.02
+# Each name costs statements of its own.
+MOST_NAMED = 20
+TOO_MANY = f"One request names at most {MOST_NAMED} persons or things. Send several, or use a filter."
+MOST_ALIAS_TEXTS = 200
+
+_MENTIONING = """
+SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+WHERE ({wanted}) AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
+"""
+_SAME_TITLE = """
+SELECT t.id FROM memory_topic t WHERE md5(lower(t.title)) = md5(lower({wanted})) AND {conditions}
+ORDER BY t.created_at, t.id LIMIT {most}
+"""
+_VECTORS = """
+SELECT v.topic_id, -(v.embedding <#> {asked}::vector), -(v.embedding <#> {new}::vector)
+FROM memory_topicvector v WHERE v.topic_id = ANY({ids}) AND v.model = {model} AND v.embedding IS NOT NULL
+"""
+_ALIASES = """
+SELECT m.topic_id FROM memory_topicmention m WHERE m.aliases && {names}::text[] AND {within}
+ORDER BY m.topic_id LIMIT {most}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked for, as vectors: the request, and the new text if a fact is to be replaced by it."""
+
+    text: str
+    vector: Vectors
+    new_text: str = ""
+    new_vector: Vectors | None = None
+
+
+def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Choice:
+    """Return the facts of the topics of ``conditions`` (on a row ``t`` of Topic) that ``query`` means.
+
+    ``conditions`` lie within ``scope``. ``history`` also takes topics that no longer say what the request names, but
+    once did. About ten statements, and two for each name. What left retrieval is found by identifiers, names and its
+    exact title, not by meaning. Raises ``ValueRefused`` for more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
+    """
+    mentions_complete()
+    request = request_read(query)
+    sought = identifiers_sought(request.body)
+    if sum(one.kind in STRONG for one in identifiers_find(request.body)) > MOST_NAMED:
+        raise ValueRefused(TOO_MANY)
+    ids: list[uuid.UUID] = []
+    if sought:
+        ids = _ids(_MENTIONING, f"m.identifiers && {bound.bind(sorted(sought))}::text[]", conditions, bound)
+    question = Question(request.text, embedder_get().embed_query(request.text))
+    if not ids:
+        extra = Extra(conditions, bound.values)
+        pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
+        ids = [*pool, *_ids(_SAME_TITLE, bound.bind(request.body), conditions, bound)]
+        names = names_find(request.body, _texts(pool))
+        ids += _ids_named(names, scope, conditions, bound)
+        if request.everything and not names:
+            ids += _ids_worded(request.body, conditions, bound)
+    topics = topics_said(list(dict.fromkeys(ids)), ever=history)
+    choice = meant_choose(query, _facts(topics), _Nearness(question))
+    return _refined(choice, lambda texts: matches_refine(request.text, texts))
+
+
+def facts_replaced(old_query: str, new_text: str, *, scope: str) -> Choice:
+    """Return the facts within ``scope`` that are in force and that ``new_text`` replaces. About ten statements.
+
+    Raises ``ValueRefused`` and ``EmbeddingFailed`` as ``facts_meant`` does.
+    """
+    mentions_complete()
+    embedder = embedder_get()
+    question = Question(
+        old_query, embedder.embed_query(old_query), new_text, embedder.embed_passages([new_text])[0]
+    )  # fmt: skip
+    assert question.new_vector is not None
+    bound = Bound()
+    within = scope_sql("t.scope_id", scope, bound.bind)
+    conditions = (
+        "EXISTS (SELECT 1 FROM memory_topicvector lv WHERE lv.topic_id = t.id AND lv.live)"
+        f" AND t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
+    )
+    ids = _ranked([(old_query, question.vector), (new_text, question.new_vector)], scope, None)
+    if sought := identifiers_sought(old_query):
+        wanted = f"m.identifiers && {bound.bind(sorted(sought))}::text[]"
+        ids += _ids(_MENTIONING, wanted, conditions, bound, most=2 * POOL)
+    ids += _ids(_SAME_TITLE, bound.bind(new_text), conditions, bound)
+    pool = topics_said(list(dict.fromkeys(ids)))
+    names = names_find(old_query, _texts(pool))
+    others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
+    if others:
+        pool |= topics_said(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
+    facts = [fact for topic in pool.values() if topic.live for fact in facts_of(topic)]
+    choice = replaced_choose(old_query, new_text, facts_distinct(facts), _Nearness(question))
+    return _refined(choice, lambda texts: supersede_refine(old_query, new_text, texts))
+
+
+def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
+    """Return the names that ``name`` goes by according to what is stored within ``scope``, itself first.
+
+    Topics that were released or archived count too: what they say of a name stays true. At most three statements for
+    each of ``ALIAS_ROUNDS`` rounds, one where there is no alias.
+    """
+    known = {fold(name): name}
+    asked: set[str] = set()
+    for _round in range(ALIAS_ROUNDS):
+        names = sorted(set(known) - asked)
+        if not names:
+            break
+        asked |= set(names)
+        bound = Bound()
+        within = scope_sql("m.scope_id", scope, bound.bind)
+        sql = _ALIASES.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
+        said = topics_said(ids_read(sql, bound), ever=True)
+        aliases_add(known, asked, (text for topic in said.values() for text in topic.texts()))
+    return tuple(known.values())
+
+
+class _Nearness:
+    """How near facts are to a question: by the vector of their topic, or by their own where a topic states several."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+
+    def __call__(self, facts: Sequence[Fact]) -> list[tuple[float, float]]:
+        """Return for each fact its likeness to the request and to the new text, 0 for unrelated ones.
+
+        One query, and one call of the embedder for at most ``MOST_EMBEDDED`` facts.
+        """
+        near = self._of_topics({fact.topic.id for fact in facts})
+        several = [fact for fact in facts if len(facts_distinct(facts_of(fact.topic))) > 1]
+        several.sort(key=lambda fact: -near.get(fact.topic.id, (0.0, 0.0))[0])
+        own = list(dict.fromkeys(fact.said() for fact in several))[:MOST_EMBEDDED]
+        vectors = dict(zip(own, embedder_get().embed_passages(own), strict=True)) if own else {}
+        return [
+            self._of_vector(vectors[fact.said()])
+            if fact in several and fact.said() in vectors
+            else near.get(fact.topic.id, (0.0, 0.0))
+            for fact in facts
+        ]
+
+    def _of_topics(self, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, tuple[float, float]]:
+        asked = vector_text(self._question.vector)
+        new = self._question.new_vector
+        bound = Bound()
+        sql = _VECTORS.format(
+            asked=bound.bind(asked), new=bound.bind(asked if new is None else vector_text(new)),
+            ids=bound.bind(list(ids)), model=bound.bind(embedder_get().model_name),
+        )  # fmt: skip
+        with connection.cursor() as cursor:
+            cursor.execute(sql, bound.values)
+            return {
+                topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
+                for topic_id, one, other in cursor.fetchall()
+            }
+
+    def _of_vector(self, vector: Vectors) -> tuple[float, float]:
+        new = self._question.new_vector
+        return _scaled(float(vector @ self._question.vector)), 0.0 if new is None else _scaled(float(vector @ new))
+
+
+def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:
+    """Return what a language model, if one is configured, chooses among the facts that were ranked.
+
+    It is not asked about facts that say exactly what was asked. ``ask`` waits some seconds for the model.
+    """
+    if not model_configured() or not choice.ranked or choice.ranked[0].exact:
+        return choice
+    shown: dict[str, Candidate] = {}
+    for one in choice.ranked:
+        if one.confidence >= LEAST_SHOWN and len(shown) < MOST_SHOWN:
+            shown.setdefault(f"{one.fact.topic.id} {one.said}", one)
+    refined = ask([(key, one.said) for key, one in shown.items()]) if shown else None
+    if refined is None:
+        return choice
+    chosen = [one for key, one in shown.items() if key in set(refined.chosen)]
+    return Choice(chosen, ambiguous=refined.unsure and len(chosen) > 1, ranked=choice.ranked)
+
+
+def _scaled(cosine: float) -> float:
+    unrelated = embedder_get().unrelated
+    return (float(cosine) - unrelated) / (1 - unrelated)
+
+
+def _texts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
+    return [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)]
+
+
+def _facts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[Fact]:
+    divide = len(topics) <= MOST_DIVIDED
+    return facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divide))
+
+
+def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:
+    """Return the best topics for each text, by the ranking of recall. Three statements, and two for each text more."""
+    found: list[uuid.UUID] = []
+    # A transaction of its own: what the probe sets for it must not hold for whatever is written later.
+    with transaction.atomic():
+        knobs = knobs_effective(scope)
+        wanted = CandidateFilter(scope=scope, extra=extra)
+        for text, vector in asked:
+            probe = question_probe(
+                text, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
+            )
+            ranked = candidates_rank(
+                vector, probe, wanted, limit=POOL, knobs=knobs, model=embedder_get().model_name, now=timezone.now()
+            )
+            found += [one.topic_id for one in ranked]
+    return list(dict.fromkeys(found))
+
+
+def _ids_named(
+    names: Sequence[str], scope: str, conditions: str, bound: Bound, *, follow: bool = True,
+    most: int = MOST_AT_ONCE + 1,
+) -> list[uuid.UUID]:  # fmt: skip
+    """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same."""
+    if len(names) > MOST_NAMED:
+        raise ValueRefused(TOO_MANY)
+    also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
+    words = [word for name in also for word in name.split() if len(word) > 2]
+    for wholes in (also, words):
+        keys = [sorted(name_key(name)) for name in dict.fromkeys(wholes)]
+        wanted = [f"m.words @> {bound.bind(key)}::text[]" for key in keys if key]
+        # One word of a name is looked for only where nothing has the whole name: many share a given name.
+        if wanted and (ids := _ids(_MENTIONING, " OR ".join(wanted), conditions, bound, most=most)):
+            return ids
+    return []
+
+
+def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
+    """Return the topics with all words of ``text`` that carry meaning, for "everything about the van"."""
+    words = [word for word in fold(text).split() if stems(word) and not UNSPACED.search(word)]
+    keys = sorted({key for word in words for key in name_key(word.strip(".,;:!?\"'()"))})
+    return _ids(_MENTIONING, f"m.words @> {bound.bind(keys)}::text[]", conditions, bound) if keys else []
+
+
+def _ids(sql: str, wanted: str, conditions: str, bound: Bound, *, most: int = MOST_AT_ONCE + 1) -> list[uuid.UUID]:
+    return ids_read(sql.format(wanted=wanted, conditions=conditions, most=most), bound)

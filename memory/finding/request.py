@@ -1,0 +1,78 @@
+"""Requests to forget, as people write them: what is asked for, without the words that ask."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from memory.text.folding import fold
+from memory.text.lists import wordset
+from memory.text.words import stem
+
+# All that is known of something, in some languages.
+_ALL: Final = re.compile(
+    r"\b(?:everything|all|anything|whatever|entries|records?|notes|data|hold|held|noted|stored|alles|todo|tout|все|всё"
+    r"|ολα|ο,τι|كل|כל|सब)\b|\bthe whole\b"
+    r"|\bwhat\s+(?:(?:do|did)\s+)?(?:you|we|i)(?:'ve)?\s+(?:all\s+)?(?:have|know|hold|remember|got)\b"
+    r"|全部|所有|一切|すべて|全て|모든|모두"
+)
+# Several answers: everyone who, those which.
+_SEVERAL: Final = re.compile(
+    r"\b(?:who|people|those|which|any|ones|every|each|all|both|earlier|older|previous|everyone|anyone)\b"
+)
+_THAT: Final = re.compile(
+    r"(?:(?:please|forget|remember|delete|remove|drop|erase|purge|scrap|the|fact|note|saying)\s){0,4}that\s\S+\s\S"
+)
+_EXCEPT: Final = re.compile(
+    r"[,\s–-]+(?:except(?:\s+for)?|but\s+(?:not|do\s+not|don['’]t|leave|keep)(?:\s+touch)?|apart\s+from|other\s+than)\s+"
+    r"|\(not\s+", re.IGNORECASE,
+)  # fmt: skip
+_OWNS: Final = re.compile(
+    r"(?:['’]s|s['’])\s+(?!(?:data|notes|records?|entries|info\w*|details|file|profile)\b)\w", re.IGNORECASE
+)
+# What a thing is called beside its name or number, and what is kept about it: it tells no two facts apart.
+GENERIC: Final = frozenset(
+    map(
+        stem,
+        wordset(
+            "person user customer client company firm project server employee contact patient member colleague friend "
+            "machine device host app service record records data entry entries note notes memory info information "
+            "details topic topics profile account order invoice ticket case number id email e-mail address phone "
+            "telephone handle url link website ip code ref reference isbn uuid iban mac asset happened happen what "
+            "need keep kept track gone left take stuff mr mrs ms dr prof"
+        ),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``text`` as it was written. ``everything``: all that is known of what it names; ``several``: more than one fact
+    may answer; ``owned``: it asks for something of somebody ("Anna's phone"); ``states``: it says a fact ("that Anna
+    lives in Oslo"); ``without``: what is to stay."""
+
+    text: str
+    body: str
+    everything: bool
+    several: bool
+    owned: bool
+    states: bool
+    without: str
+
+
+@lru_cache(maxsize=512)
+def request_read(text: str) -> Request:
+    """Read a request. Whatever it says is only looked for, never obeyed."""
+    plain = " ".join(text.split())
+    parts = _EXCEPT.split(plain, maxsplit=1)
+    body = parts[0]
+    folded = fold(body)
+    return Request(
+        text=plain,
+        body=body,
+        everything=bool(_ALL.search(folded)) and not re.search(r"\bwho\b", folded),
+        several=bool(_SEVERAL.search(folded)),
+        owned=bool(_OWNS.search(body)),
+        states=bool(_THAT.match(folded)),
+        without=parts[1] if len(parts) > 1 else "",
+    )

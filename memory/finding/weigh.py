@@ -1,0 +1,107 @@
+"""How likely it is that a fact is meant by a request: one logistic formula over measured features.
+
+The weights were fitted to cases written by people who had not seen this code (docs/benchmarks.md tells how many, and
+what each feature contributes). So the score is a probability as far as those cases go.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from memory.finding.facts import Fact
+from memory.text.negation import negated
+from memory.text.words import Rarity, same_text, stems, subject, value_kinds
+
+# What is weighed:
+# * meaning: likeness of the vectors of fact and request, 0 for unrelated texts; its gap: how far below the best one
+# * words: share of the request's words that the fact has, rare ones counting more; its gap likewise
+# * new_meaning_gap: likeness to the new text, as far as it is below the best one
+# * explained: share of the fact's words that request and new text have
+# * value_kind: whether the fact and the new text hold values of the same kinds, such as a date
+FEATURES = ("meaning", "meaning_gap", "new_meaning_gap", "words", "words_gap", "explained", "value_kind")
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A fact that may be meant: ``said`` is the fact with its context, ``confidence`` from 0 to 1."""
+
+    fact: Fact
+    said: str
+    stems: frozenset[str]
+    subject: frozenset[str] | None
+    features: dict[str, float]
+    confidence: float = 0.0
+    by: str = "meaning"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the fact says the same words as the request."""
+        return self.features["exact"] > 0
+
+
+def candidates_weigh(
+    request: str, new_text: str, facts: Sequence[Fact], near: Sequence[tuple[float, float]]
+) -> list[Candidate]:
+    """Return ``facts`` with how likely each is meant by ``request``, most likely first. Pure.
+
+    ``near`` has for each fact its likeness to the request and to ``new_text``, scaled so that unrelated texts have 0.
+    ``new_text`` is empty unless the fact is to be replaced by it.
+    """
+    if not facts:
+        return []
+    rarity = Rarity([*(fact.said() for fact in facts), request, new_text])
+    asked, new = frozenset(stems(request)), frozenset(stems(new_text))
+    known = asked | new
+    pairs, denied = _pairs(request) | _pairs(new_text), negated(request)
+    found = []
+    for fact, (meaning, new_meaning) in zip(facts, near, strict=True):
+        said = fact.said()
+        there = frozenset(stems(said))
+        about = subject(fact.text) or (subject(said) if fact.context else None)
+        mine = _pairs(said)
+        features = {
+            "exact": float(same_text(fact.text, request) or same_text(said.replace(":", ""), request)),
+            "denial": float(negated(fact.text) != denied),
+            "order": len(mine & pairs) / len(mine) if mine else 0.5,
+            "meaning": meaning,
+            "new_meaning": new_meaning,
+            "words": rarity.share(asked, there),
+            "explained": rarity.share(there, known),
+            "value_kind": _alike(value_kinds(fact.text), value_kinds(new_text)) if new_text else 0.0,
+        }
+        found.append(Candidate(fact, said, there, about, features))
+    for name in ("meaning", "new_meaning", "words"):
+        most = max(one.features[name] for one in found)
+        for one in found:
+            one.features[f"{name}_gap"] = one.features[name] - most
+    weights = REPLACED if new_text else MEANT
+    for one in found:
+        one.confidence = confidence(one.features, weights)
+    return sorted(found, key=lambda one: -one.confidence)
+
+
+def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the probability that a logistic model with ``weights`` gives to ``features``."""
+    return 1 / (1 + math.exp(-sum(weight * features.get(name, 1.0) for name, weight in weights.items())))
+
+
+@lru_cache(maxsize=8_192)
+def _pairs(text: str) -> frozenset[tuple[str, str]]:
+    return frozenset(pairwise(stems(text)))
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one | other else 1.0
+
+
+# Which fact a request means, and which fact a new text replaces: fitted by ``python -m tests.command.fitting``. "bias"
+# is the constant term.
+MEANT: dict[str, float] = {
+    "bias": 0.0, "meaning": -0.32, "meaning_gap": 7.8, "words": 1.16, "words_gap": 3.38, "explained": 0.93,
+}  # fmt: skip
+REPLACED: dict[str, float] = {
+    "bias": -1.56, "meaning": 2.37, "meaning_gap": 8.6, "new_meaning_gap": 7.37, "words": -0.34, "words_gap": 4.13,
+    "explained": 2.53, "value_kind": 0.7,
+}  # fmt: skip

@@ -1,0 +1,342 @@
+"""Clauses: the independent facts of one English sentence, each said by itself, and what is left without one of them.
+
+"Anna lives in Oslo and works at Telenor." holds two facts; without the first, "Anna works at Telenor." is left. Where
+the grammar is not plain, a sentence is one fact: splitting too little keeps words together, splitting too much tears
+them apart.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memory.text.grammar import FINITE, NOMINAL, OPENING, SURE, Word, verb_place, words_tag
+
+_JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
+_PLACING = frozenset({"where", "when"})
+_RELATIVE = frozenset({"who", "which"})
+_ADVERBS = frozenset({"AV0"})
+_PRONOUNS = frozenset({"he", "she", "they", "it"})
+_POINTING = frozenset({"he", "she", "they", "it", "this", "that", "these", "those"})
+_OWNED = frozenset({"his", "her", "their", "its"})
+# "between Rome and Paris", "both tea and coffee": what belongs together is not divided.
+_TOGETHER = re.compile(r"\b(?:between|both|either|neither)\b", re.IGNORECASE)
+_PLURAL = {"are": "is", "were": "was", "have": "has", "do": "does"}
+MAX_WORDS = 120
+MAX_SUBJECT = 6
+_PIECE = re.compile(r"[^;]+(?:;|$)")
+_LABEL = re.compile(r"[^:;]{1,40}:\s")
+_BEGINS = re.compile(r"(?:it|he|she|they)\b(?!['’])", re.IGNORECASE)
+_BEGINS_OWNED = re.compile(r"(?:its|his|her|their)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One fact of a sentence. ``text`` says it by itself; ``start`` and ``end`` are where it stands, with the word that
+    joins it to what comes before. An ``item`` is one of several things in a list, which only a close look divides."""
+
+    text: str
+    start: int
+    end: int
+    item: bool = False
+
+
+@lru_cache(maxsize=4096)
+def clauses_split(sentence: str) -> tuple[Clause, ...]:
+    """Return the facts of one sentence in their order; a sentence that is one fact gives itself."""
+    whole = (Clause(sentence.strip(), 0, len(sentence)),)
+    if parts := _semicolons(sentence):
+        return parts
+    words = words_tag(sentence)
+    if not 4 <= len(words) <= MAX_WORDS:
+        return whole
+    verb = _first_verb(words)
+    if verb is None or words[0].tag in ("PRP", "CJS"):
+        # "In August we drove to Bled and camped there": what begins the sentence holds for all of it.
+        return whole
+    aside = _aside(sentence, words)
+    if aside:
+        return aside
+    cuts = _cuts(words, verb)
+    if not cuts:
+        return _items(sentence, words, verb) or whole
+    return tuple(_told(sentence, words, verb, cuts))
+
+
+def _semicolons(sentence: str) -> tuple[Clause, ...]:
+    """Divide "Server kiwi has 64 GB; it sits in rack 5." and "db-7: 16 CPUs; patched on Thursdays." """
+    pieces = _PIECE.findall(sentence)
+    if len(pieces) < 2 or not all(len(piece.strip(" ;")) > 2 for piece in pieces):
+        return ()
+    label = _LABEL.match(sentence)
+    subject = "" if label else subject_phrase(pieces[0])
+    found: list[Clause] = []
+    at = 0
+    for piece in pieces:
+        text = piece.strip().rstrip(";").rstrip()
+        if found and label:
+            text = f"{label[0]}{text}"
+        elif found and subject:
+            text = pronoun_replaced(text, subject)
+        found.append(Clause(_ended(text) if not label else text, at, at + len(piece)))
+        at += len(piece)
+    return tuple(found)
+
+
+def subject_phrase(sentence: str) -> str:
+    """Return the words before the first finite verb, as they stand; empty without one, or if they are many."""
+    words = words_tag(sentence[:400])
+    verb = verb_place(words)
+    phrase = "" if verb is None else sentence[: words[verb].start].strip()
+    return phrase if len(phrase.split()) <= MAX_SUBJECT else ""
+
+
+def pronoun_replaced(text: str, subject: str) -> str:
+    """Return ``text`` with ``subject`` in place of the pronoun that it begins with: "Its door" as "The Fiat's door"."""
+    if found := _BEGINS_OWNED.match(text):
+        return f"{subject}{'’' if subject.endswith('s') else '’s'}{text[found.end() :]}".replace("’", "'")
+    found = _BEGINS.match(text)
+    return f"{subject}{text[found.end() :]}" if found else text
+
+
+def clause_removed(sentence: str, clauses: Sequence[Clause], gone: int) -> str:
+    """Return what ``sentence`` says without one of its ``clauses``; empty if that was all."""
+    rest = [clause for at, clause in enumerate(clauses) if at != gone]
+    if not rest:
+        return ""
+    if any(clause.end - clause.start >= len(sentence) for clause in clauses):
+        return " ".join(_ended(clause.text) for clause in rest)
+    if rest[0].item:
+        return rest[0].text if len(rest) == 1 else " ".join(_ended(clause.text) for clause in rest)
+    if gone == 0:
+        return " ".join(_ended(clause.text) for clause in rest)
+    # What comes after it may have taken its subject from it, so it is said by itself.
+    left = sentence[: clauses[gone].start].strip().rstrip(" ,;")
+    return " ".join([_ended(left), *(_ended(clause.text) for clause in clauses[gone + 1 :])])
+
+
+def _ended(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?…。！？" else f"{text}."
+
+
+def _first_verb(words: Sequence[Word]) -> int | None:
+    if words[0].tag == "VVB" and len(words) > 1 and words[1].tag in OPENING | {"NP0", "NN1", "NN2"}:
+        # "Roast the peppers and peel them."
+        return 0
+    return verb_place(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where a fact begins: at ``joint`` the word that joins it, at ``said`` its own first word, at ``start`` the first
+    that is no adverb, since "never" belongs to it too. ``subject`` says whose it takes: that of the fact before
+    (``shared``), with its verb (``verb``), or its ``own``."""
+
+    joint: int
+    said: int
+    start: int
+    subject: str
+
+
+def _aside(sentence: str, words: Sequence[Word]) -> tuple[Clause, ...]:
+    """Divide "Carla, who teaches maths, moved to Lyon." """
+    commas = [at for at, word in enumerate(words) if word.text == ","]
+    if len(commas) < 2 or commas[1] + 1 >= len(words):
+        return ()
+    opening, closing = commas[0], commas[1]
+    joint = words[opening + 1].text.casefold()
+    if joint not in _RELATIVE | _PLACING or words[closing + 1].tag not in FINITE or closing - opening < 3:
+        return ()
+    subject = sentence[: words[opening].start]
+    said = sentence[words[opening + 2].start : words[closing].start]
+    if joint in _PLACING:
+        said = f"is {joint} {said}"
+    main = clauses_split(_ended(subject + sentence[words[closing].end :]))
+    everything = (0, len(sentence))
+    return (
+        Clause(_ended(f"{subject} {said}"), *everything),
+        *(Clause(clause.text, *everything) for clause in main if not clause.item or len(main) == 1),
+    )
+
+
+def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
+    cuts: list[_Cut] = []
+    at = verb + 1
+    while at < len(words) - 1:
+        word = words[at]
+        joins = word.text.casefold() in _JOINING or word.text == ";"
+        comma = word.text == ","
+        if not joins and not comma:
+            at += 1
+            continue
+        said = start = at + 1
+        while start < len(words) and (
+            words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
+        ):
+            if words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING:
+                said = start + 1
+            joins = joins or words[start].text.casefold() in _JOINING
+            start += 1
+        subject = _kind(words, verb, start, certain=joins)
+        if at == verb + 1 and subject == "shared":
+            # "compiles and tests our code": both have the object.
+            subject = ""
+        if subject and not _TOGETHER.search(" ".join(word.text for word in words[max(0, at - 4) : at])):
+            cuts.append(_Cut(at, said, start, subject))
+        at = max(start, at + 1)
+    return cuts
+
+
+def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str:
+    """Return whose subject the words from ``start`` take; empty if no fact begins there."""
+    if start >= len(words):
+        return ""
+    first = words[start]
+    if first.tag in SURE and first.tag != "VVD":
+        return "shared"
+    if first.tag == "VVB" and words[verb].tag in ("VVB", "VBB", "VHB") and certain:
+        return "shared"
+    if first.tag in ("VVD", "VVN"):
+        passive = [word for word in words[verb + 1 : verb + 4] if word.tag == "VVN"]
+        # "was born in Ulm, studied in Jena": only the first is passive.
+        auxiliary = words[verb].lemma in ("be", "have") and bool(passive) and passive[0].text != "born"
+        certain = certain or (bool(passive) and passive[0].text == "born")
+        if auxiliary and certain:
+            return "verb"
+        return "shared" if certain or first.tag == "VVD" else ""
+    if certain and first.tag in ("AJ0", "XX0") and _predicate(words, verb, start):
+        return "verb"
+    if (
+        first.tag == "PNP"
+        and first.text.casefold() in _POINTING
+        and not (first.text.casefold() in ("he", "she") and _owner(words[:verb]))
+    ):
+        # "they are his favourite dish" says nothing by itself.
+        return ""
+    listed = first.tag == "DPS" and words[start - 1].text == ","
+    return "own" if _own_subject(words, start) and (certain or listed) else ""
+
+
+def _predicate(words: Sequence[Word], verb: int, start: int) -> bool:
+    """Tell whether "is vegan and allergic to nuts" goes on with what the subject is."""
+    described = words[verb].lemma == "be" and any(word.tag in ("AJ0", "VVN") for word in words[verb + 1 : verb + 3])
+    after = words[start + 1] if start + 1 < len(words) else None
+    return described and (after is None or after.tag in ("PRP", "PUN", "TO0", "AJ0", "PRF"))
+
+
+def _own_subject(words: Sequence[Word], start: int) -> bool:
+    for at in range(start, min(start + 8, len(words))):
+        word = words[at]
+        if word.tag in SURE or (at > start and _begins(words, at)):
+            return at > start
+        if word.tag not in NOMINAL | OPENING | {"PNP", "PRF", "AV0"}:
+            return False
+    return False
+
+
+def _begins(words: Sequence[Word], at: int) -> bool:
+    """Tell whether the verb of a subject stands at ``at``."""
+    return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
+
+
+def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
+    subject = sentence[: words[verb].start].strip()
+    joined = sentence[: words[verb].end].strip()
+    owner = _owner(words[:verb])
+    bounds = [0, *(words[cut.joint].start for cut in cuts), len(sentence)]
+    clauses = [Clause(_ended(sentence[: bounds[1]].rstrip(" ,;")), 0, bounds[1])]
+    for number, cut in enumerate(cuts):
+        start, end = bounds[number + 1], bounds[number + 2]
+        before = sentence[words[cut.said].start : words[cut.start].start]
+        said = sentence[words[cut.start].start : end].strip().rstrip(",;").strip()
+        if cut.subject == "shared":
+            said = f"{subject} {before}{said}"
+        elif cut.subject == "verb":
+            described = _described(words, verb, cut.start)
+            said = f"{joined} not {described} {said[len('not') :].strip()}" if described else f"{joined} {before}{said}"
+        else:
+            said = _capital(before + _owned(said, words[cut.start], owner))
+            # What comes after it goes on with this subject: "and Ben works at Acme and plays chess".
+            verb = next(at for at in range(cut.start + 1, len(words)) if _begins(words, at))
+            subject = sentence[words[cut.start].start : words[verb].start].strip()
+            subject = _capital(_owned(subject, words[cut.start], owner))
+            joined = f"{subject} {words[verb].text}"
+        clauses.append(Clause(_ended(said), start, end))
+    return clauses
+
+
+def _described(words: Sequence[Word], verb: int, start: int) -> str:
+    """Return what "not to shellfish" leaves out of "is allergic to peanuts but not to shellfish"."""
+    if words[start].tag != "XX0" or start + 1 >= len(words) or words[start + 1].tag != "PRP":
+        return ""
+    return next((word.text for word in words[verb + 1 : verb + 3] if word.tag in ("AJ0", "VVN")), "")
+
+
+def _owner(words: Sequence[Word]) -> str:
+    """Return the name that the subject is, or begins with as an owner: Anna in "Anna" and in "Anna's dentist"."""
+    ends = next((at for at, word in enumerate(words) if word.tag != "NP0"), len(words))
+    owns = ends == len(words) or words[ends].tag == "POS"
+    return " ".join(word.text for word in words[:ends]) if owns else ""
+
+
+def _owned(said: str, first: Word, owner: str) -> str:
+    plain = first.text.casefold()
+    if owner and plain in _OWNED:
+        said = f"{owner}'s{said[len(first.text) :]}"
+    elif owner and plain in _PRONOUNS:
+        said = owner + said[len(first.text) :]
+    return said
+
+
+def _capital(said: str) -> str:
+    return said[:1].upper() + said[1:]
+
+
+def _items(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
+    """Divide "Anna likes tea, coffee and milk." and "Anna and Ben live in Oslo.": a fact for each thing or person."""
+    joint = next((at for at, word in enumerate(words) if word.text.casefold() == "and"), None)
+    if joint is None or _TOGETHER.search(sentence):
+        return ()
+    return _subjects(sentence, words, verb, joint) if joint < verb else _objects(sentence, words, verb)
+
+
+def _subjects(sentence: str, words: Sequence[Word], verb: int, at: int) -> tuple[Clause, ...]:
+    left, right = words[:at], words[at + 1 : verb]
+    if not left or not right or any(word.tag != "NP0" for word in (*left, *right)):
+        return ()
+    said = sentence[words[verb].end :]
+    word = words[verb].text
+    single = _PLURAL.get(
+        word.casefold(), word if words[verb].tag in ("VVD", "VM0", "VHD", "VVZ", "VBZ") else f"{word}s"
+    )
+    names = [sentence[part[0].start : part[-1].end] for part in (left, right)]
+    ends = [(0, words[at].start), (words[at].start, words[verb].start)]
+    return tuple(
+        Clause(f"{name} {single}{said}".strip(), *end, item=True) for name, end in zip(names, ends, strict=True)
+    )
+
+
+def _objects(sentence: str, words: Sequence[Word], verb: int) -> tuple[Clause, ...]:
+    end = len(words) - 1 if words[-1].tag == "PUN" else len(words)
+    bounds = [at for at in range(verb + 1, end) if words[at].text.casefold() in (",", "and")]
+    plain = NOMINAL | OPENING | {"VVN"}
+    first = bounds[0] if bounds else end
+    while first > verb + 1 and words[first - 1].tag in plain and words[first - 1].text != ",":
+        first -= 1
+    starts = [first, *(at + 1 for at in bounds)]
+    spans = [(start, stop) for start, stop in zip(starts, [*bounds, end], strict=True) if start < stop]
+    if len(spans) < 2 or any(stop - start > MAX_SUBJECT for start, stop in spans):
+        return ()
+    for start, stop in spans[1:]:
+        # "a kitchen on floor 3" is one thing; "coffee in the morning" leans on what stands before it.
+        placed = plain | {"PRP"} if words[start].tag in OPENING | {"CRD"} else plain
+        if any(word.tag not in placed for word in words[start:stop]):
+            return ()
+    prefix, tail = sentence[: words[first].start], sentence[words[end - 1].end :]
+    clauses = []
+    for number, (start, stop) in enumerate(spans):
+        said = sentence[words[start].start : words[stop - 1].end]
+        begins = words[start].start if number == 0 else words[start - 1].start
+        clauses.append(Clause(f"{prefix}{said}{tail}".strip(), begins, words[stop - 1].end, item=True))
+    return tuple(clauses)

@@ -1,0 +1,162 @@
+"""Codes that people number things with: INV-2024-001, PO#123, ABC-123, order 4711, plates and serial numbers."""
+
+import re
+from typing import Final
+
+from memory.text.identifiers.tables import CAPITALS, NOUNS, SMALL
+from memory.text.identifiers.view import TAKEN, WORD, View
+
+_ALNUM: Final = rf"(?:(?!_){WORD})"
+_FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
+_ENDS: Final = rf"(?!{WORD})"
+
+# By the first sign, since a search that minds no case looks at one alternative after the other; the longest first.
+_NOUN: Final = "|".join(
+    f"{first}(?:{'|'.join(re.escape(noun[1:]) for noun in sorted(NOUNS, key=len, reverse=True) if noun[0] == first)})"
+    for first in sorted({noun[0] for noun in NOUNS})
+)
+_LABELLED: Final = re.compile(
+    rf"(?<!{WORD})({_NOUN})"
+    rf"((?:\s?(?:numbers?|nummer|number|no|nr|num|id|code|номер|n[º°]|ref(?:erence)?)(?!{WORD})\.?)?\s?(?:#|:|=|is|was|ist)?\s{{0,2}}#?)\s?"
+    rf"(\d(?:\d|(?<=\d)[ -](?=\d{{2}})){{0,29}})(?!{WORD})(?![-./:,]?\w)(?!\s?(?:%|°))",
+    re.IGNORECASE,
+)
+_NUMBERED: Final = re.compile(
+    rf"(?<!{WORD})(?<![#&/{TAKEN}])(?:#\s?|(?:no|nr|num)\.\s?|numéro\s|nummer\s|number\s)(\d{{1,18}})(?!{WORD})(?![-./:,]\w)",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(
+    rf"{_FRESH}(?=[^\W\d_]{{0,40}}+(?:[-_/.#:][^\W\d_]{{1,40}}+){{0,4}}[-_/.#:]?[\d_])({_ALNUM}++(?:[-_/.#:]{_ALNUM}++)*+){_ENDS}"
+)
+_SPACED: Final = re.compile(
+    rf"{_FRESH}((?:[A-Z]{{2,6}}|(?i:inv|po|ref|ord|tkt|req|sku|cr|rma|sn|pn))(?: ?[#:-] ?| )"
+    rf"\d{{1,12}}(?:[ /-]\d{{1,12}})*+)(?!{WORD})(?![-./:,%]\w)(?!%)"
+)
+_PLATE: Final = re.compile(
+    # The United Kingdom, Germany, India, Spain and their likes.
+    rf"{_FRESH}([A-Z]{{2}}\d{{2}} ?[A-Z]{{3}}|[A-ZÄÖÜ]{{1,3}}[- ][A-Z]{{1,2}} \d{{1,4}}[EH]?"
+    r"|[A-Z]{2}[- ]\d{1,2}[- ][A-Z]{1,2}[- ]\d{4}|\d{1,4} [A-Z]{2,3} \d{1,4})"
+    rf"(?!{WORD})(?!-\w)"
+)
+# Cheap looks, to save the costly ones.
+_NOUN_WORDS: Final = frozenset(
+    word for noun in NOUNS for word in re.findall(r"[^\W\d_]+", noun) if len(word) > 1 or not word.isascii()
+) | {sign for noun in NOUNS for sign in noun if sign >= "\u2e80"}
+_NUMBER_WORDS: Final = frozenset(("no", "nr", "num", "numéro", "nummer", "number"))
+# They begin with a digit and look back from it: so the search goes from digit to digit.
+_CAPITAL_NUMBER: Final = re.compile(
+    r"\d(?: ?[A-Z]|(?<=[A-ZÄÖÜ]\d)|(?<=[A-ZÄÖÜ][ #:-]\d)|(?<=[A-ZÄÖÜ][ #:-]{2}\d)|(?<=[A-ZÄÖÜ][ #:-]{3}\d))"
+)
+_SMALL_CODES: Final = frozenset(("inv", "po", "ref", "ord", "tkt", "req", "sku", "cr", "rma", "sn", "pn"))
+_JOINED: Final = re.compile(r"\d(?:[^\W\d]|[-/.#:]\w|\d{7}|(?<=[^\W\d]\d)|(?<=[^\W\d][-/.#:]\d))")
+_UNDERLINED: Final = re.compile(r"_\w")
+# What is seldom counted: "ticket 12", but "order 12 boxes".
+_NUMBERED_ALONE: Final = frozenset(
+    (
+        "ticket",
+        "pr",
+        "pull request",
+        "mr",
+        "merge request",
+        "po",
+        "issue",
+        "room",
+        "zimmer",
+        "locker",
+        "invoice",
+        "task",
+        "flight",
+    )
+)
+_SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
+_RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
+
+
+def numbered_find(view: View) -> None:
+    """Add what is numbered by name: ``order no. 4711``, ``ticket #12``, ``#12``. Linear in the text.
+
+    "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
+    """
+    for match in _LABELLED.finditer(view.text) if not _NOUN_WORDS.isdisjoint(view.words) or "/" in view.text else ():
+        digits = re.sub(r"\D", "", match[3])
+        # "order 3 pizzas" and "case 12" number nothing unless the text says so.
+        if not re.search(r"[#:=]|n[ro]|num|nº|n°|номер|id|code|ref|is|ist", match[2], re.IGNORECASE) and len(digits) < (
+            2 if match[1].casefold() in _NUMBERED_ALONE else 3
+        ):
+            continue
+        # Letters and digits behind belong to the code: "ref 12-A". The token that follows is looked at as a whole.
+        number = digits.lstrip("0") or "0"
+        noun = NOUNS.get(match[1].casefold())
+        if noun is None:
+            continue
+        canonical = f"{noun}-{number}"
+        view.add("code", canonical, match.start(), match.end(3), marks=(f"*number:{number}",))
+    view.hide()
+    for match in _NUMBERED.finditer(view.text) if "#" in view.text or not _NUMBER_WORDS.isdisjoint(view.words) else ():
+        number = match[1].lstrip("0") or "0"
+        view.add("code", number, match.start(), match.end(), marks=(f"~number:{number}",))
+    view.hide()
+
+
+def codes_find(view: View) -> None:
+    """Add what is made of letters and digits, or of numbers with a sign between them. Linear in the text."""
+    likely = view.digits and (_CAPITAL_NUMBER.search(view.text) or not _SMALL_CODES.isdisjoint(view.words))
+    for pattern in (_PLATE, _SPACED) if likely else ():
+        for match in pattern.finditer(view.text):
+            first = re.match(r"[^\W\d_]*", match[1])
+            if first is not None and first[0].upper() not in CAPITALS:
+                _add(view, match[1], match.start(1), match.end(1))
+        view.hide()
+    joined = (view.digits and _JOINED.search(view.text)) or ("_" in view.text and _UNDERLINED.search(view.text))
+    for match in _TOKEN.finditer(view.text) if joined else ():
+        if _code_like(match[1]):
+            _add(view, match[1], match.start(1), match.end(1), named=True)
+    view.hide()
+
+
+def code_canonical(code: str) -> str:
+    """Return the runs of letters and of digits in small letters, without leading zeros, with a hyphen between them."""
+    return "-".join(run.lstrip("0") or "0" if run.isdigit() else run for run in _RUNS.findall(code.casefold()))
+
+
+def _add(view: View, code: str, start: int, end: int, *, named: bool = False) -> None:
+    canonical = code_canonical(code)
+    joined = "".join(_RUNS.findall(code.casefold()))
+    marks: list[str] = []
+    if _SEPARATORS.search(code):
+        if canonical.count("-") > 1:
+            marks.append(f"*code:{joined}")
+    else:
+        marks.append(f"~code:{joined}")
+    if named and not re.search(r"[/#:]", code):
+        marks.append(f"~name:{code.casefold()}")
+    if canonical.isdigit():
+        marks.append(f"~number:{canonical}")
+    view.add("code", canonical, start, end, marks=tuple(marks))
+
+
+def _code_like(token: str) -> bool:
+    groups = _SEPARATORS.split(token)
+    digits = sum(sign.isdigit() for sign in token)
+    letters = sum(sign.isalpha() for sign in token)
+    if not digits:
+        # "ann_dev", "API_KEY"
+        return "_" in token and not re.search(r"[/.#:]", token) and len(token) > 3
+    if not letters:
+        if len(groups) == 1:
+            return digits > 7
+        return digits > 4 and re.search(r"[.:]", token) is None and max(map(len, groups)) > 2
+    if len(groups) == 1:
+        # "5th", "1990s", "16gb", "221b", "Q3": too short, or a number with what it counts.
+        return (
+            len(token) > 2
+            and not re.fullmatch(r"\d+[^\W\d_]{1,3}|[^\W\d_]\d", token)
+            and token.casefold() not in ("h2o", "co2")
+        )
+    if groups[0].isdigit() and all(group.isalpha() and (group.islower() or group.istitle()) for group in groups[1:]):
+        return False
+    first = groups[0]
+    if first.isalpha() and first.islower() and (first in SMALL or len(first) > 14):
+        return False
+    # "it.5 years", "see:12": a full stop or a colon joins a code only between capitals.
+    return re.search(r"[.:]", token) is None or token.upper() == token

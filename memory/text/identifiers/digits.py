@@ -1,0 +1,170 @@
+"""Long numbers with a shape: bank accounts, cards, books, social security numbers, telephones."""
+
+import re
+from typing import Final
+
+from stdnum import isbn, luhn
+
+from memory.text.identifiers.tables import IBAN_LENGTHS
+from memory.text.identifiers.view import TAKEN, WORD, View
+
+_FRESH: Final = rf"(?<!{WORD})(?<!\w[-./])(?<![#{TAKEN}])"
+_IBAN: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}}\d{{2}})(?=[ -]?[A-Za-z0-9]{{2}})")
+_ISBN: Final = re.compile(
+    rf"(?<!{WORD})(?:(ISBN(?:-1[03])?)[:\s]{{0,3}})?"
+    rf"(?<![\d-])((?:97[89][ -]?)?\d(?:[ -]?\d){{8}}[ -]?[\dXx])(?!{WORD})(?!-\d)",
+    re.IGNORECASE,
+)
+_SSN: Final = re.compile(rf"{_FRESH}(\d{{3}})([- ])(\d{{2}})\2(\d{{4}})(?!\w)(?!-\d)(?! \d{{2}}(?!\d))")
+_NINO: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?(\d{{2}})\s?([A-Da-d])(?!{WORD})")
+# Digits with at most two signs between them, from the first to the last.
+_CHUNK: Final = re.compile(
+    rf"(?<!{WORD})(?<!\w[-./:])(?<![\d$€£¥#{TAKEN}])(tel:|callto:|sms:|wa\.me/)?(\+\s?|\(\+|\()?"
+    rf"(\d(?:(?:[ ./-]|\)[ -]?| ?\()?+\d)*+)(?!{WORD})(?!-[A-Za-z])(?:\s?(?:ext\.?|x|extension)\s?(\d{{1,6}})(?!\w))?",
+    re.IGNORECASE,
+)
+# Several of these may follow one another.
+_AMERICAN: Final = re.compile(
+    rf"(?<!{WORD})(?<![+({TAKEN}#$€£])(?<!\w[-./:])((?:1[ .-])?(?:\([2-9]\d{{2}}\) ?|[2-9]\d{{2}}([ .-]))"
+    rf"[2-9]\d{{2}}[ .-]\d{{4}})(?![-.]?\w)"
+    r"(?! (?:x|ext))"
+)
+_PHONE_WORD: Final = re.compile(
+    r"(?<![A-Za-zÀ-ÿ])(?:phone|telephone|tel|mobile|mob|cell|cellphone|call|fax|whatsapp|signal|text|sms|ring|reach|contact|dial|hotline|landline|handy|telefon|telefonnummer|rufnummer|téléphone|teléfono|móvil|cellulare|"
+    r"телефон|тел|номер|电话|電話|手机|手機|携帯|전화|फ़ोन|فون|هاتف)(?:\s?(?:no|nr|number|nummer))?[\s.:=#)]{0,3}(?:(?:is|at|on|was|number|me|her|him|them|ist|lautet|now|под|是)[\s:]{0,2}){0,2}[(+]{0,2}$",
+    re.IGNORECASE,
+)
+_GROUPS: Final = re.compile(r"\d+")
+# The longest first; a sign that no country begins with stands for itself.
+_NANP: Final = re.compile(r"[2-9]\d{2}[2-9]\d{6}")
+
+
+def accounts_find(view: View) -> None:
+    """Add IBANs, cards, ISBNs and social security numbers. Linear in the text."""
+    for match in _IBAN.finditer(view.text) if view.digits > 9 else ():
+        _iban(view, match)
+    view.hide()
+    for match in _ISBN.finditer(view.text) if view.digits > 8 else ():
+        bare = re.sub("[ -]", "", match[2]).upper()
+        real = isbn.is_valid(bare)
+        if (match[1] and len(bare) in (10, 13)) or (
+            real and (len(bare) == 13 or re.fullmatch(r"\d+(?:-\d+){2}-[\dXx]", match[2]))
+        ):
+            view.add("isbn", isbn.to_isbn13(bare), match.start() if match[1] else match.start(2), match.end(2))
+    view.hide()
+    for match in _CHUNK.finditer(view.text) if view.digits > 12 else ():
+        if not match[1] and "+" not in (match[2] or ""):
+            _card(view, match)
+    view.hide()
+    for match in _SSN.finditer(view.text) if view.digits > 8 else ():
+        view.add("ssn", match[1] + match[3] + match[4], match.start(), match.end())
+    for match in _NINO.finditer(view.text) if view.digits > 5 else ():
+        if match[0].isupper() or " " in match[0]:
+            view.add("ssn", "".join(match.groups()).lower(), match.start(), match.end())
+    view.hide()
+
+
+def phones_find(view: View) -> None:
+    """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
+    without one by what follows the leading zero."""
+    if view.digits < 7:
+        return
+    for match in _AMERICAN.finditer(view.text):
+        if re.search(r"\+[\d .()-]{1,6}$", view.text[max(0, match.start() - 7) : match.start()]):
+            continue
+        american = re.sub(r"\D", "", match[1])[-10:]
+        view.add("phone", f"+1{american}", match.start(1), match.end(1), marks=(f"*phone:{american}",))
+    view.hide()
+    for match in _CHUNK.finditer(view.text):
+        raw = match[0]
+        digits = re.sub(r"\D", "", match[3])
+        if 6 < len(digits) < 18:
+            _phone(view, match, raw, digits)
+    view.hide()
+
+
+def _phone(view: View, match: re.Match[str], raw: str, digits: str) -> None:
+    bracket = match[2] == "(" and ")" not in match[3]
+    raw = raw.lstrip("(") if bracket else raw
+    start = match.start(2) if match[2] and not bracket else match.start(3)
+    begin, end = (match.start() if match[1] else start), match.end()
+    tail = f"x{int(match[4])}" if match[4] else ""
+    if "+" in (match[2] or "") or (digits.startswith("00") and len(digits) > 9):
+        told = re.sub(r"\(0\)", "", match[3])
+        bare = re.sub(r"\D", "", told)
+        bare = bare if "+" in (match[2] or "") else bare[2:]
+        country, national = _parted(bare)
+        view.add("phone", f"+{country}{national}{tail}", begin, end, marks=(f"*phone:{national}{tail}",))
+        return
+    groups = _GROUPS.findall(match[3])
+    spoken = bool(match[1]) or bool(_PHONE_WORD.search(view.text[max(0, match.start() - 60) : match.start()]))
+    joined = len(groups) == 1
+    american = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
+    if _NANP.fullmatch(american) and not match[3].count("/"):
+        shape = [len(group) for group in groups if group != "1" or len(digits) == 10]
+        if joined or shape in ([3, 3, 4], [3, 7], [10]):
+            view.add("phone", f"+1{american}{tail}", begin, end, marks=(f"*phone:{american}{tail}",))
+            return
+    likely = spoken or (
+        # "0170 1234567", "06 12 34 56 78", "98765 43210"; not "1 234 567", and not "12 345 678".
+        (digits[0] == "0" and len(digits) > 8)
+        or (
+            [len(group) for group in groups] in ([5, 5], [2, 4, 4], [2, 5, 4], [3, 4], [3, 4, 4])
+            and " ." not in raw
+            and "." not in match[3]
+        )
+        or (raw.startswith("(") and len(groups) > 1)
+    )
+    if likely and not re.fullmatch(r"\d{4}-\d{4}|\d{1,3}(?:\.\d{3})+", match[3]):
+        national = digits.lstrip("0")
+        short = len(national) < 8
+        marks = () if short else (f"~phone:{national}{tail}",)
+        view.add("phone", f"{national}{tail}", begin, end, marks=marks)
+
+
+def _parted(digits: str) -> tuple[str, str]:
+    """Return country code and national number; with a trunk zero that some write and nobody dials gone."""
+    # The package loads its tables on demand, one country at a time.
+    import phonenumbers
+
+    try:
+        parsed = phonenumbers.parse(f"+{digits}", None)
+    except phonenumbers.NumberParseException:
+        return digits[:2], digits[2:].lstrip("0")
+    return str(parsed.country_code), ("0" if parsed.italian_leading_zero else "") + str(parsed.national_number)
+
+
+def _iban(view: View, match: re.Match[str]) -> None:
+    length = IBAN_LENGTHS.get(match[1][:2].casefold())
+    if length is None:
+        return
+    text, at = view.text, match.start()
+    signs: list[str] = []
+    while at < len(text) and len(signs) < length:
+        sign = text[at]
+        if sign.isascii() and sign.isalnum():
+            signs.append(sign)
+        elif sign not in " -" or text[at - 1] in " -":
+            return
+        at += 1
+    name = "".join(signs).lower()
+    if len(signs) < length or sum(sign.isdigit() for sign in name) < 8:
+        return
+    if at < len(text) and ((text[at].isascii() and text[at].isalnum()) or text[at] == "_"):
+        return
+    view.add("iban", name, match.start(), at)
+
+
+def _card(view: View, match: re.Match[str]) -> None:
+    digits = re.sub(r"\D", "", match[3])
+    if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or re.search(r"[./()]", match[3]):
+        return
+    grouped = [len(group) for group in _GROUPS.findall(match[3])] in (
+        [4, 4, 4, 4],
+        [4, 6, 5],
+        [4, 6, 4],
+        [4, 4, 4, 4, 3],
+    )
+    usual = (len(digits) == 16 or (len(digits) == 15 and digits[:2] in ("34", "37"))) and digits == match[3]
+    if grouped or usual or luhn.is_valid(digits):
+        view.add("card", digits, match.start(3), match.end(3))

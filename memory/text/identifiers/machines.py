@@ -1,0 +1,96 @@
+"""Numbers that machines are known by: UUIDs, addresses of networks and cards, hashes, chassis of cars."""
+
+import ipaddress
+import re
+from typing import Final
+
+from memory.text.identifiers.view import WORD, View
+
+_FRESH: Final = rf"(?<!{WORD})"
+_ENDS: Final = rf"(?!{WORD})"
+_UUID: Final = re.compile(
+    rf"{_FRESH}(?<!\w-)(?:urn:uuid:)?(\{{?)([0-9A-Fa-f]{{8}}(?:-[0-9A-Fa-f]{{4}}){{3}}-[0-9A-Fa-f]{{12}}|[0-9A-Fa-f]{{32}}){_ENDS}(?!-\w)(\}}?)",
+    re.IGNORECASE,
+)
+_MAC: Final = re.compile(
+    rf"{_FRESH}(?<![:.-])((?:[0-9A-Fa-f]{{2}}([:-]))(?:[0-9A-Fa-f]{{2}}\2){{4}}[0-9A-Fa-f]{{2}}|(?:[0-9A-Fa-f]{{4}}\.){{2}}[0-9A-Fa-f]{{4}}){_ENDS}(?![:-]\w)"
+)
+_IPV4: Final = re.compile(
+    rf"{_FRESH}(?<!\w[.-])(\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_ENDS}(?!\.\d)(?:/(\d{{1,2}})(?!\d|\.\d|/\w)(?!{WORD}))?(?!/\w)"
+)
+_IPV6: Final = re.compile(
+    rf"{_FRESH}(?<![:.])(?=[0-9A-Fa-f.]{{0,4}}:)([0-9A-Fa-f:]{{2,45}}+(?:(?<=:)\d{{1,3}}(?:\.\d{{1,3}}){{3}}|(?:\.\d{{1,3}}){{3}})?)(%\w{{1,20}})?(?:/(\d{{1,3}})(?!\d))?"
+)
+_HASH: Final = re.compile(rf"{_FRESH}(?<!\w-)(?:0[xX])?([0-9A-Fa-f]{{7,128}}){_ENDS}(?!-\w)")
+_VIN: Final = re.compile(rf"{_FRESH}(?<!\w-)([A-HJ-NPR-Za-hj-npr-z0-9]{{17}}){_ENDS}(?!-\w)")
+
+# Cheap looks, to save the costly ones.
+_SEVEN: Final = re.compile(r"[0-9A-Fa-f]{7}")
+_SEVENTEEN: Final = re.compile(r"[A-Za-z0-9]{17}")
+_PAIRS: Final = re.compile(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
+
+
+def machines_find(view: View) -> None:
+    """Add what machines, networks and versions of code are known by. Linear in the text."""
+    hexadecimal = _SEVEN.search(view.text) is not None
+    for match in _UUID.finditer(view.text) if hexadecimal else ():
+        closed = match.end() if bool(match[1]) == bool(match[3]) else match.end(2)
+        start = match.start() if closed == match.end() else match.start(2)
+        view.add("uuid", match[2].replace("-", "").lower(), start, closed)
+    view.hide()
+    if max(map(view.text.count, ":-.")) > 1 and _PAIRS.search(view.text):
+        for match in _MAC.finditer(view.text):
+            bare = re.sub("[:.-]", "", match[1]).lower()
+            view.add("mac", ":".join(bare[at : at + 2] for at in range(0, 12, 2)), match.start(), match.end())
+        view.hide()
+    if view.text.count(":") > 1:
+        _ipv6(view)
+    if view.text.count(".") > 2:
+        _ipv4(view)
+    for match in _HASH.finditer(view.text) if hexadecimal else ():
+        name = match[1].lower()
+        # "abc1234" may be written "ABC-1234", and is a code; "1e100" is a number.
+        if len(name) > 31 and not name.isdigit():
+            view.add("hash", name, match.start(), match.end())
+        elif match[1].islower() and not re.fullmatch(r"[a-f]+\d+|\d+[a-f]+|\d+|[a-f]+|\d+e\d+", name):
+            view.add("hash", name, match.start(), match.end(), marks=(f"*name:{name}",))
+    for match in _VIN.finditer(view.text) if view.digits > 3 and _SEVENTEEN.search(view.text) else ():
+        name = match[1].lower()
+        if sum(sign.isdigit() for sign in name) > 3 and sum(sign.isalpha() for sign in name) > 3:
+            view.add("vin", name, match.start(), match.end())
+    view.hide()
+
+
+def _ipv4(view: View) -> None:
+    for match in _IPV4.finditer(view.text):
+        parts = [int(part) for part in match[1].split(".")]
+        if max(parts) > 255:
+            continue
+        address = ".".join(map(str, parts))
+        if match[2] is None:
+            view.add("ip", address, match.start(), match.end())
+        elif int(match[2]) <= 32:
+            view.add("cidr", f"{address}/{int(match[2])}", match.start(), match.end())
+    view.hide()
+
+
+def _ipv6(view: View) -> None:
+    for match in _IPV6.finditer(view.text):
+        name = match[1]
+        if not match[2] and not match[3]:
+            name = name[:-1] if name.endswith(":") and not name.endswith("::") else name
+        if name.count(":") < 2 or len(name) < 3 or (name.endswith("::") and name.count(":") == 2 and len(name) < 4):
+            continue
+        end = match.end() if name == match[1] else match.start() + len(name)
+        if end < len(view.text) and (view.text[end].isalnum() or view.text[end] == "_"):
+            continue
+        try:
+            address = ipaddress.IPv6Address(name)
+        except ValueError:
+            continue
+        told = str(address.ipv4_mapped) if address.ipv4_mapped else str(address)
+        if match[3] is None:
+            view.add("ip", told, match.start(), end)
+        elif int(match[3]) <= 128:
+            view.add("cidr", f"{told}/{int(match[3])}", match.start(), end)
+    view.hide()

@@ -1,0 +1,263 @@
+"""How a text is laid out: paragraphs, lists, headings, tables, code, and who speaks in a transcript.
+
+Every sign of a text that is not white space belongs to exactly one block, with its marks: bullets, ``>``, ``#``, the
+name in front of what somebody says. What is known of each sign's place is kept, so that whatever is read from a block
+can be found again in the text.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memory.text.lists import wordset
+
+Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
+
+# Shorter lines of prose that end without a full stop were ended on purpose, not wrapped.
+WRAPPED_FROM = 50
+MAX_KEY = 40
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_RULE = re.compile(r"\s*(?:[-*_=~]\s*){3,}")
+_UNDERLINE = re.compile(r"\s*(?:={3,}|-{3,})\s*")
+_TABLE_RULE = frozenset(" \t:|-")
+_QUOTED = re.compile(r"\s*(?:>\s?)+")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+")
+_ITEM = re.compile(
+    r"\s*(?:\[ \]\s+|(?=\[[xX]\]\s)|[-*+•‣◦·▪▫●○–—]\s+(?:\[ \]\s+)?|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+|[①-⑳]\s*)"
+)
+_ROW = re.compile(r"\s*\|.*\|\s*")
+_KEY = re.compile(rf"[^\W\d_][^:：.!?\n]{{0,{MAX_KEY}}}[:：]\s+\S")
+_WHEN = (
+    r"(?:\[[^\]\n]{3,30}\]\s*"
+    r"|\[?\(?\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?\)?\]?\s*[-–:]?\s*"
+    r"|\(?\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?\)?\s*[-–]?\s*)?"
+)
+_NAME = r"(?:[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}|\+\d[\d ()-]{6,20}\d)"
+# 10:02 Anna: hello | **Anna** (10:02): hello | <anna> hello
+_TURN = re.compile(
+    rf"\s*{_WHEN}(?:(?:\*\*|__)?(?P<name>{_NAME})(?:\*\*|__)?(?:\s?[(\[][^)\]\n]{{1,30}}[)\]])?"
+    rf"\s?[:：](?:\*\*|__)?(?=\s|[^\x00-\x7f])\s*|<(?P<nick>[^<>\s]{{1,30}})>\s+)"
+)
+_SPOKEN = re.compile(
+    r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Ww]e|[Yy]ou|[Yy]our|[Hh]ey|[Hh]i|[Hh]ello|[Tt]hanks)\b|[?!？！]|[我你私]"
+)
+_OWN = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e)\b|[我私]")
+
+# Roles of transcripts, and how a fact names them.
+ROLES = {
+    **dict.fromkeys(("user", "human", "customer", "client", "caller", "me"), "the user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "chatgpt", "claude"), "the assistant"),
+}
+# What stands before a colon and says nothing.
+_KEYS = wordset(
+    "name phone mobile tel telephone fax email e-mail mail address street city country zip date time day year born "
+    "birthday birthdate age note notes title subject from to cc bcc re fwd summary ps todo tip tips warning caution "
+    "important example examples question answer q a location place url link website status price cost total amount "
+    "number id key value type kind category tags tag version author source reference result results conclusion "
+    "context background goal goals plan plans task tasks next update updates step steps hint remember fact facts "
+    "http https job work company role system contact password wifi login account"
+)
+
+
+@dataclass(slots=True)
+class Block:
+    """A piece of the text that belongs together. ``text`` is what it says, without its marks and with lines joined;
+    ``places`` tells where each sign of that stands. ``start`` and ``end`` take in the marks."""
+
+    kind: Kind
+    start: int
+    end: int
+    text: str = ""
+    places: list[int] = field(default_factory=list)
+    speaker: str | None = None
+    # The heading or line with a colon that an item stands under.
+    under: str = ""
+    header: tuple[str, ...] = ()
+
+
+def blocks_find(content: str) -> list[Block]:
+    """Return the blocks of ``content`` in their order. Linear in its length."""
+    return _Layout(content).read()
+
+
+def speakers_find(content: str) -> set[str]:
+    """Return the names, as written, that stand before what somebody says: empty unless ``content`` is a transcript.
+
+    "Phone: "
+    "555" is none. A name speaks where it does so more than once and talks as people do, where two of them do, or
+    where it says "I".
+    """
+    times: Counter[str] = Counter()
+    spoken: set[str] = set()
+    own: set[str] = set()
+    for start, end in _lines(content):
+        turn = _turn(content, _after(content, start, end, (_QUOTED, _ITEM)), end)
+        if turn is None:
+            continue
+        name, said = turn
+        text = content[said:end]
+        times[name] += 1
+        if _SPOKEN.search(text) or name.lower() in ROLES:
+            spoken.add(name)
+        if _OWN.search(text) or name.lower() in ROLES:
+            own.add(name)
+    several = len(spoken) > 1
+    found = {name for name in spoken if several or times[name] > 1 or name in own}
+    # In a conversation, whoever stands in the same place speaks too.
+    return found | {name for name in times if len(found) > 1}
+
+
+class _Layout:
+    """The blocks of one text, line by line."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.blocks: list[Block] = []
+        self.speakers = speakers_find(content)
+        self.speaker: str | None = None
+        self.heading = self.lead_in = ""
+        self.header: tuple[str, ...] = ()
+        self.open: Block | None = None
+        self.fence: Block | None = None
+
+    def read(self) -> list[Block]:
+        for start, end in _lines(self.content):
+            self._line(start, end)
+        return self.blocks
+
+    def _line(self, start: int, end: int) -> None:
+        line = self.content[start:end]
+        if self.fence is not None:
+            self._join(self.fence, start, end)
+            if _FENCE.match(line):
+                self.fence = None
+            return
+        if not line.strip():
+            self.open, self.header = None, ()
+            return
+        if _FENCE.match(line):
+            self.fence = self._new("code", start, end, start)
+            self.open = None
+        elif self.open is not None and _UNDERLINE.fullmatch(line) and _titular(self.open):
+            self._heading(self.open)
+            self.open.end, self.open = end, None
+        elif _RULE.fullmatch(line) or ("|" in line and "-" in line and _TABLE_RULE.issuperset(line)):
+            self._new("mark", start, end, end)
+            self.open = None
+        elif _ROW.fullmatch(line):
+            self._row(start, end)
+        else:
+            self._text(start, end)
+
+    def _text(self, start: int, end: int) -> None:
+        at = _after(self.content, start, end, (_QUOTED,))
+        if heading := _HEADING.match(self.content, at, end):
+            self.open, self.lead_in = None, ""
+            self._heading(self._new("heading", start, end, heading.end()))
+            return
+        item = _ITEM.match(self.content, at, end)
+        inner = item.end() if item else at
+        if (turn := _turn(self.content, inner, end)) and turn[0] in self.speakers:
+            self.speaker = ROLES.get(turn[0].lower(), turn[0])
+            self.open = self._new("prose", start, end, turn[1])
+            self.lead_in = ""
+        elif item:
+            self.open = self._new("item", start, end, inner)
+        elif self.open is not None and self._goes_on(self.open, at, end):
+            self._join(self.open, at, end, marked=start)
+        else:
+            self._paragraph(start, end, at)
+
+    def _paragraph(self, start: int, end: int, at: int) -> None:
+        text = self.content[at:end].strip()
+        if text[-1:] in ":：" and len(text) <= 2 * WRAPPED_FROM:
+            self.open, self.lead_in = None, text[:-1].strip()
+            self._new("heading", start, end, at)
+            return
+        self.lead_in = ""
+        self.open = self._new("prose", start, end, at)
+
+    def _heading(self, block: Block) -> None:
+        block.kind = "heading"
+        self.heading = block.text.strip().rstrip("#").strip()
+
+    def _goes_on(self, block: Block, at: int, end: int) -> bool:
+        """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
+        before, line = block.text[-200:].rstrip(), self.content[at:end].strip()
+        if not before or line[0].islower():
+            return True
+        if _KEY.match(line) and len(line) <= 2 * WRAPPED_FROM:
+            return False
+        if before[-1] in '.!?…。！？"”»)':
+            return block.kind == "prose"
+        return len(before) - before.rfind("\n") > WRAPPED_FROM or before[-1] in ",;，、"
+
+    def _row(self, start: int, end: int) -> None:
+        cells = tuple(cell.strip() for cell in self.content[start:end].strip().strip("|").split("|"))
+        block = self._new("row" if self.header else "heading", start, end, start)
+        if not self.header:
+            self.header = cells
+        block.header, self.open = self.header, None
+
+    def _new(self, kind: Kind, start: int, end: int, at: int) -> Block:
+        block = Block(kind, start, end, speaker=self.speaker)
+        if kind in ("item", "prose"):
+            block.under = (self.lead_in or self.heading) if kind == "item" else ""
+        self._join(block, at, end)
+        self.blocks.append(block)
+        return block
+
+    def _join(self, block: Block, at: int, end: int, *, marked: int | None = None) -> None:
+        text = self.content[at:end].rstrip()
+        if block.text:
+            # A wrapped line reads on after a space; Chinese and Japanese write none.
+            block.text += "\n" if not _unspaced(block.text[-1], text[:1]) else ""
+            if len(block.places) < len(block.text):
+                block.places.append((marked if marked is not None else at) - 1)
+        block.text += text
+        block.places.extend(range(at, at + len(text)))
+        block.end = max(block.end, end)
+
+
+def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
+    found = _TURN.match(content, at, end)
+    if found is None or found.end() >= end:
+        return None
+    name = found["name"] or found["nick"]
+    plain = name.lower()
+    if plain in ROLES:
+        return name, found.end()
+    if plain in _KEYS or plain.split()[-1] in _KEYS or (found["name"] and not all(map(_capital, name.split()))):
+        return None
+    return name, found.end()
+
+
+def _titular(block: Block) -> bool:
+    text = block.text.strip()
+    return block.kind == "prose" and not block.speaker and len(text) <= 80 and text[-1] not in ".!?…。！？:,;"
+
+
+def _capital(word: str) -> bool:
+    return word[0].isupper() or not word[0].islower()
+
+
+def _unspaced(one: str, two: str) -> bool:
+    return bool(two) and one > "\u2fff" and two > "\u2fff"
+
+
+def _after(content: str, at: int, end: int, marks: tuple[re.Pattern[str], ...]) -> int:
+    for mark in marks:
+        if found := mark.match(content, at, end):
+            at = found.end()
+    return at
+
+
+def _lines(content: str) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends, without its line break."""
+    at = 0
+    for line in content.splitlines(keepends=True):
+        yield at, at + len(line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"))
+        at += len(line)

@@ -1,0 +1,186 @@
+"""The words of a text that carry meaning, each with what it has in common with its other spellings. A part of
+``likeness``."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from memory.text.folding import digits_plain, fold
+from memory.text.likeness_words import (
+    CONTRACTED,
+    DIRECTED,
+    FILLERS,
+    MONTHS,
+    NEGATION_SIGNS,
+    NEGATIONS,
+    NUMBERS,
+    RELATIVE,
+    SAME,
+    SUBJECTS,
+    UNITS,
+    WEAK,
+    WEEKDAYS,
+)
+from memory.text.vocabulary import name_known, word_known
+
+Sort = Literal["number", "date", "identifier", "name", "negation", "word", "order"]
+
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+# A repetition with a bound is tried from every sign of a text without spaces, and would else read all the rest.
+_TOKEN: Final = re.compile(
+    rf"""(?P<iso>\b\d{{4}}-\d\d?-\d\d?\b)
+    |(?P<dmy>\b(?P<d1>\d\d?)(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})\b\.?(?:,?\s+(?P<y1>\d{{4}})\b)?)
+    |(?P<mdy>\b(?P<m2>{_MONTH})\b\.?\s+(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(?P<y2>\d{{4}})\b)?)
+    |(?P<clock>\b(?P<h>\d\d?)(?:[:.](?P<min>\d\d))?\s*(?P<half>[ap])\.?m\b\.?|\b(?P<h24>\d\d?):(?P<min24>\d\d)\b(?!:))
+    |(?P<short>\bw/o?(?!\w)|\bb/c\b)
+    |(?P<code>[^\W_](?:[\w+-]|[.:/@\#=&?~%](?=[\w/])){{0,200}}[/@:\#_=\\](?:[\w+/-]|[.:/@\#=&?~%](?=[\w/]))*
+       |[^\W\d_]\w{{0,99}}(?:-\w{{1,100}}){{0,20}}-\d[\w-]*|[^\W\d_]{{1,60}}\+\+)
+    |(?P<number>(?<!\w)[-+]?\d+(?:[.,:/-]\d+)*)(?P<unit>[^\W\d_]+\b|%)?
+    |(?P<sign>[{_UNSPACED}])
+    |(?P<money>[$€£¥%°<>≤≥≠±])
+    |(?P<word>[^\W\d_{_UNSPACED}](?:\.[^\W\d_](?:\.[^\W\d_])*\.?|(?:[^\W_{_UNSPACED}]|[\u0300-\u036f])*
+       (?:['’](?:[^\W_])+)*))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_END: Final = re.compile(r"[.!?:;\n][\s\"')]*$")
+_JOIN: Final = re.compile(r"(?:,|&|/|,?\s*(?:and|or|und|et|y|e|og|och))$", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Token:
+    """A word that carries meaning. ``key`` is what it has in common with other spellings of itself; ``soft`` words may
+    be inflected or mistyped; ``under`` is the word that governs it, such as "from"."""
+
+    text: str
+    key: str
+    sort: Sort
+    span: tuple[int, int]
+    soft: bool = False
+    capital: bool = False
+    under: str = ""
+    listed: bool = False
+
+
+def tokens_read(text: str) -> list[Token]:
+    """Return the words of a text that carry meaning, in order, each with what it has in common with its spellings."""
+    plain = digits_plain(text)
+    found: list[Token] = []
+    under, end = "", 0
+    for match in _TOKEN.finditer(plain):
+        between = text[end : match.start()]
+        initial = not found or bool(_END.search(text[max(0, match.start() - 4) : match.start()]))
+        # A long stretch of space ends a sentence no more than a short one, and is looked at from every place in it.
+        if _END.search(between[-40:]):
+            under = ""
+        end = match.end()
+        for token in _tokens(match, text, initial=initial):
+            previous = found[-1] if found else None
+            token.listed = (
+                previous is not None
+                and previous.sort == token.sort
+                # With a new subject begins a new clause, not another member of a list.
+                and token.key not in SUBJECTS
+                and bool(_JOIN.match(text[previous.span[1] : token.span[0]].strip()))
+            )
+            if token.key in DIRECTED or token.sort == "negation":
+                under = token.key
+                if token.key in ("to", "about", "around"):
+                    continue
+            elif token.key in WEAK:
+                under = under or "in"
+                continue
+            elif token.key in FILLERS:
+                continue
+            elif under:
+                token.under, under = under, ""
+            elif previous is not None and previous.under and token.capital and previous.capital:
+                # "from New York": what governs the first word of a name governs all of it.
+                token.under = previous.under if not between.strip() else ""
+            elif previous is not None and previous.under and token.listed:
+                token.under = previous.under
+            found.append(token)
+    return found
+
+
+def _tokens(match: re.Match[str], text: str, *, initial: bool) -> Iterator[Token]:
+    said, span = text[match.start() : match.end()], match.span()
+    group = match.lastgroup or "word"
+    if (key := _date_key(match)) is not None:
+        yield Token(said, key, "date", span)
+    elif match["short"]:
+        yield Token(said, CONTRACTED[said.casefold()], "word", span)
+    elif match["code"]:
+        yield Token(said, fold(said).rstrip("/.,:"), "identifier", span)
+    elif match["number"]:
+        yield from _number(match, said, span)
+    elif match["sign"]:
+        yield Token(said, said, "negation" if said in NEGATION_SIGNS else "word", span)
+    elif group == "money":
+        yield Token(said, said, "number", span)
+    else:
+        yield from _word(said, span, initial=initial)
+
+
+def _date_key(match: re.Match[str]) -> str | None:
+    if match["iso"]:
+        year, month, day = map(int, match["iso"].split("-"))
+        return f"{year}-{month}-{day}"
+    if match["dmy"]:
+        return f"{match['y1'] or ''}-{MONTHS[match['m1'].casefold()]}-{int(match['d1'])}"
+    if match["mdy"]:
+        return f"{match['y2'] or ''}-{MONTHS[match['m2'].casefold()]}-{int(match['d2'])}"
+    if match["h24"]:
+        return f"{int(match['h24'])}:{match['min24']}"
+    if match["h"]:
+        hour = int(match["h"]) % 12 + (12 if match["half"].casefold() == "p" else 0)
+        return f"{hour}:{match['min'] or '00'}"
+    return None
+
+
+def _number(match: re.Match[str], said: str, span: tuple[int, int]) -> Iterator[Token]:
+    number, unit = match["number"], (match["unit"] or "").casefold()
+    if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", number):
+        number = number.replace(",", "")
+    if not unit or unit in ("st", "nd", "rd", "th"):
+        yield Token(said, number.lstrip("+") + unit, "number", span)
+    elif unit in UNITS:
+        middle = match.end("number")
+        yield Token(said[: middle - span[0]], number.lstrip("+"), "number", (span[0], middle))
+        yield Token(said[middle - span[0] :], SAME.get(unit, unit), "word", (middle, span[1]))
+    else:
+        yield Token(said, fold(said), "identifier", span)
+
+
+def _word(said: str, span: tuple[int, int], *, initial: bool) -> Iterator[Token]:
+    folded = fold(said)
+    folded = CONTRACTED.get(folded, folded)
+    if folded.endswith("n't"):
+        yield Token(said, folded.removesuffix("n't"), "word", span, soft=False)
+        yield Token(said, "not", "negation", span)
+        return
+    # What a possessive or a short verb leaves is the word itself: "Anna's", "Anna is".
+    folded, _sign, ending = folded.partition("'") if not folded.startswith("o'") else (folded, "", "")
+    capital = said[:1] != said[:1].lower()
+    if ending in ("d", "ll"):
+        yield Token(said, "would" if ending == "d" else "will", "word", span)
+    folded = folded.replace(".", "")
+    single = folded.removesuffix("s")
+    if (day := WEEKDAYS.get(folded) or WEEKDAYS.get(single)) and (len(folded) > 4 or capital):
+        # "on Tuesday mornings" and "on Tuesday morning" are one.
+        yield Token(said, day, "date", span)
+    elif folded in NUMBERS:
+        yield Token(said, NUMBERS[folded], "number", span)
+    elif folded in NEGATIONS:
+        yield Token(said, "not" if folded in ("cannot", "no", "never") else folded, "negation", span)
+    elif folded in RELATIVE or single in RELATIVE:
+        yield Token(said, folded if folded in RELATIVE else single, "date", span)
+    else:
+        key = SAME.get(folded, folded)
+        # A name may be written small, and a sentence begins with a capital whatever it begins with.
+        name = name_known(folded) or (capital and not (initial and word_known(folded)))
+        soft = not name and (said.islower() or (initial and not said.isupper()))
+        sort: Sort = "identifier" if any(sign.isdigit() for sign in folded) else "name" if name else "word"
+        yield Token(said, key, sort, span, soft=soft and sort == "word", capital=capital)

@@ -1,0 +1,29 @@
+"""Whether a sentence says that something is, or that it is not."""
+
+import re
+
+from memory.text.folding import fold
+
+_NOT = re.compile(
+    r"\b(?:not|never|no|none|nothing|nobody|neither|nor|without|cannot|hardly|stopped|quit|ceased|ended|avoids?|refuses?|lacks?|"
+    r"no\s+longer|not\s+any\s*more|free\s+of|instead\s+of|"
+    r"nicht|kein\w*|nie|niemals|ohne|nunca|jamas|sin|tampoco|pas|jamais|sans|aucun\w*|ne|non|mai|senza|nao|nem|sem|"
+    r"не|нет|никогда|без|nie|nigdy|bez|niet|geen|nooit|zonder|inte|ingen|aldrig|ikke|yok|degil)\b|\w+n't\b"
+)
+# Words that say "not" in another language only; in English they are something else.
+_ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")
+_ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
+# Said in two words, denied once.
+_NEITHER = re.compile(r"\bneither\b(.*?)\bnor\b")
+# "No. 5", "not only", "no problem": nothing is denied.
+_EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")
+
+
+def negated(text: str) -> bool:
+    """Tell whether ``text`` denies what it speaks of: an odd number of words that say no. English first, the commonest
+    words of a dozen other languages too."""
+    folded = fold(text).replace("’", "'")
+    plain = _NEITHER.sub(r"neither\1", _EMPTY.sub(" ", folded))
+    english = bool(re.search(r"\b(?:the|is|has|and|of|to|in)\b", plain))
+    found = [word for word in _NOT.findall(plain) if not (english and _ENGLISH.fullmatch(word))]
+    return (len(found) + len(_ELSEWHERE.findall(folded))) % 2 == 1

@@ -1,0 +1,210 @@
+"""A text as sentences: each whole, with its place, its speaker, and nothing of the text lost between them.
+
+Abbreviations, initials, decimals, versions, ordinals, quotations and brackets do not end a sentence; the full stops of
+Chinese, Japanese, Arabic and Hindi do. Lists, headings, tables and transcripts are taken for what they are
+(``layout``).
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memory.text.layout import Block, Kind, blocks_find
+from memory.text.lists import wordset
+
+# A sentence is no longer than this, or it is cut between words: nothing that reads one has to fear its length.
+MAX_SENTENCE = 1_000
+# Within quotation marks or brackets of this length no sentence ends.
+MAX_ENCLOSED = 300
+
+_END = re.compile(r"(?P<sign>[.!?…‽]+|[。！？｡؟۔।]+)(?P<close>[\"'”’»)\]」』*_]*)(?P<tight>(?=\S))?")
+_PAIRS = (("“", "”"), ("«", "»"), ("「", "」"), ("『", "』"), ("(", ")"), ("（", "）"))
+_ENCLOSED = re.compile(
+    "|".join(rf"\{a}[^\{a}\{b}]{{1,{MAX_ENCLOSED}}}\{b}" for a, b in _PAIRS)
+    + rf'|(?<!\w)"[^"]{{1,{MAX_ENCLOSED}}}"(?!\w)'
+)
+_FULL_WIDTH = "。！？｡؟۔।"
+_LAST_WORD = re.compile(r"[^\s(\[\"'“”«»/]+$")
+_FIRST_WORD = re.compile(r"[\w'’]+")
+
+# A full stop behind these never ends a sentence.
+_NEVER = wordset(
+    "mr mrs ms dr prof mx messrs mme mlle hr fr frau herr e.g i.e eg ie vs cf al fig approx ca resp z.b d.h u.a bzw "
+    "gen col sgt capt lt cmdr rev hon sen rep gov pres sra sr srta dipl ing dept est vol pp mt ft bl.a f.eks incl excl"
+)
+# Behind these it does if what follows begins as sentences do.
+_SELDOM = wordset(
+    "etc a.m p.m am pm inc ltd co corp jr st ave rd blvd u.s u.k u.s.a e.u ph.d m.d b.a m.a b.sc m.sc usw osv "
+    "jan feb "
+    "mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun tel ext p nr no bros gmbh "
+    "min max sec hrs"
+)
+_MONTHS = re.compile(
+    r"(?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[csz])\w*|stock|etage|klasse|jahrhundert",
+    re.IGNORECASE,
+)
+_STARTERS = wordset(
+    "i he she it we they you the a an this that these those there his her its our their my your in on at after "
+    "before "
+    "when while if but and so then also however what who where why how no yes er sie es wir ich der die das ein eine "
+    "il elle le la les un une el los las"
+)
+
+# Marks of Markdown within a line.
+_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)\s]*\)")
+_LINK = re.compile(r"\[([^\]]+)\]\((\S+?)(?:\s+\"[^\"]*\")?\)")
+_STRONG = re.compile(r"(\*\*\*|\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS = re.compile(r"(?<![\w*_])([*_])(?=[^\s*_])([^*_\n]+?)(?<=[^\s*_])\1(?![\w*_])")
+_CODE = re.compile(r"(`+)([^`]+)\1")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence. ``text`` is what it says, without marks of layout; ``start`` and ``end`` are where it stands in the
+    text it was read from, marks included. ``block`` numbers the paragraph, item or turn it belongs to; ``under`` is the
+    heading or line with a colon that a list stands under."""
+
+    text: str
+    start: int
+    end: int
+    kind: Kind = "prose"
+    speaker: str | None = None
+    block: int = 0
+    under: str = ""
+
+
+def sentences_find(content: str) -> list[Sentence]:
+    """Return the sentences of ``content`` in their order, never overlapping; whatever is not white space lies in one.
+
+    A mark without words, such as a ruled line, is a sentence with an empty text. Linear in the length of the text.
+    """
+    found: list[Sentence] = []
+    for number, block in enumerate(blocks_find(content)):
+        if block.kind in ("code", "row", "mark"):
+            found.append(Sentence(_whole(block), block.start, block.end, block.kind, block.speaker, number))
+            continue
+        at = block.start
+        cuts = list(_bounded(block.text, sentence_ends(block.text) if block.kind != "heading" else [len(block.text)]))
+        for begin, cut in zip([0, *cuts], cuts, strict=False):
+            last = cut == len(block.text)
+            end = block.end if last else block.places[cut - 1] + 1
+            if at >= end:
+                # A piece of nothing but white space, which was skipped with the one before it.
+                continue
+            found.append(
+                Sentence(plain(block.text[begin:cut]), at, end, block.kind, block.speaker, number, block.under)
+            )
+            at = _skip(content, end)
+    return found
+
+
+def _bounded(text: str, ends: Iterable[int]) -> Iterator[int]:
+    begin = 0
+    for end in ends:
+        while end - begin > MAX_SENTENCE:
+            space = text.rfind(" ", begin + MAX_SENTENCE // 2, begin + MAX_SENTENCE)
+            begin = space if space > 0 else begin + MAX_SENTENCE
+            yield begin
+        begin = end
+        yield end
+
+
+def _skip(content: str, at: int) -> int:
+    while at < len(content) and content[at].isspace():
+        at += 1
+    return at
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Yield the places behind the last sign of each sentence of one paragraph; the last is the length of ``text``."""
+    closed = _enclosures(text)
+    starts = [start for start, _end in closed]
+    # Who begins with a small letter does so after a full stop too.
+    informal = text.lstrip()[:1].islower()
+    begin, last = 0, len(text.rstrip())
+    for found in _END.finditer(text):
+        at = found.end()
+        if at >= last:
+            break
+        within = bisect_right(starts, found.start()) - 1
+        if within >= 0 and found.start() < closed[within][1]:
+            if at < closed[within][1]:
+                continue
+            # 他说「很好。」然后走了。
+            if not text[at].isspace() and text[begin : closed[within][0]].strip():
+                continue
+        if _ends_here(text, begin, found, informal=informal):
+            yield at
+            begin = at
+    if text:
+        yield len(text)
+
+
+def plain(text: str) -> str:
+    """Return ``text`` on one line and without the marks of Markdown; the address of a link stays, in brackets."""
+    if len(text) > 2 * MAX_SENTENCE:
+        return " ".join(text.split())
+    text = _LINK.sub(_link, _IMAGE.sub(r"\1", text))
+    text = _CODE.sub(r"\2", text)
+    for _ in range(2):
+        text = _STRONG.sub(r"\2", text)
+    return " ".join(_EMPHASIS.sub(r"\2", text).split())
+
+
+def _link(found: re.Match[str]) -> str:
+    said, address = found.groups()
+    return said if said == address else f"{said} ({address})"
+
+
+def _whole(block: Block) -> str:
+    if block.kind != "row":
+        return plain(block.text) if block.kind == "code" else ""
+    cells = [cell.strip() for cell in block.text.strip().strip("|").split("|")]
+    names = block.header + ("",) * (len(cells) - len(block.header))
+    told = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
+    return plain("; ".join(told))
+
+
+def _enclosures(text: str) -> list[tuple[int, int]]:
+    """Return where quotations and brackets begin and end, outermost only, in order."""
+    return [found.span() for found in _ENCLOSED.finditer(text)]
+
+
+def _ends_here(text: str, begin: int, found: re.Match[str], *, informal: bool) -> bool:
+    sign, close = found["sign"], found["close"]
+    if sign[0] in _FULL_WIDTH:
+        return not (close and text[found.end() : found.end() + 1] in "と、，")
+    if found["tight"] is not None:
+        # Without a space, Latin signs end nothing unless the writing has no spaces.
+        return text[found.end()] > "\u2fff" and sign[0] in "!?"
+    following = text[_skip(text, found.end())]
+    if sign[0] != "." and "…" not in sign:
+        # "Really?" she said.
+        return not (following.islower() and close)
+    if sign in ("...", "…") or len(sign) > 2:
+        return not following.islower() or informal
+    return _stop_ends(text, begin, found, following, informal=informal)
+
+
+def _stop_ends(text: str, begin: int, found: re.Match[str], following: str, *, informal: bool) -> bool:
+    word = _LAST_WORD.search(text, max(begin, found.start() - 60), found.start())
+    before = word.group() if word else ""
+    plain_word = before.lower().rstrip(".")
+    nxt = _FIRST_WORD.search(text, found.end(), found.end() + 40)
+    starts = nxt is not None and nxt.group().lower() in _STARTERS and (nxt.group()[0].isupper() or informal)
+    if following.islower() and not informal:
+        return False
+    if plain_word in _NEVER or (following.isdigit() and len(plain_word) < 5 and before.islower()):
+        return False
+    if plain_word in ("no", "nr", "p"):
+        return not following.isdigit()
+    if plain_word in _SELDOM:
+        return starts
+    if len(plain_word) == 1 and before[:1].isupper() and before != "I":
+        return starts
+    if before.isdigit():
+        # "1. First", "3. Mai"
+        only = not text[begin : found.start()].strip().strip("(").removesuffix(before)
+        return not only and not (len(before) < 3 and nxt is not None and bool(_MONTHS.fullmatch(nxt.group())))
+    return True
