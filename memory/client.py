@@ -1210,6 +1210,8 @@ class ForgetMatch(TypedDict):
     why: str
     # 0 to 1.
     confidence: float
+    # By what it was found.
+    by: Literal["identifier", "name", "meaning", "filter"]
     excerpt: str
     # What the topic says beside this fact; that stays, as a topic of its own.
     keeps: str
@@ -1239,6 +1241,10 @@ class SupersededOut(TypedDict):
     mode: Literal["whole", "part"]
     before: str
     after: str
+    # 0 to 1.
+    confidence: float
+    # By what it was found.
+    by: Literal["identifier", "name", "meaning"]
 
 
 class SupersedeReply(TypedDict):
@@ -1937,7 +1943,7 @@ _FORGET = _Route(
     "dry_run": True, "token": None}, body_required=True,
 )  # fmt: skip
 _SUPERSEDE = _Route(
-    "POST", "/v1/supersede", body={"old_query": ..., "new_text": ..., "scope": None, "reason": ""},
+    "POST", "/v1/supersede", body={"old_query": ..., "new_text": ..., "scope": None, "reason": "", "token": None},
     body_required=True,
 )  # fmt: skip
 _RECEIPTS = _Route("GET", "/v1/receipts", query={"cursor": None, "limit": 50}, repeatable=True)
@@ -2478,17 +2484,27 @@ class _Methods(_Sender):
             "token": token,
         }))  # fmt: skip
 
-    def supersede(self, old_query: str, *, new_text: str, scope: str | None = None, reason: str = "") -> SupersedeReply:
+    def supersede(
+        self,
+        old_query: str,
+        *,
+        new_text: str,
+        scope: str | None = None,
+        reason: str = "",
+        token: str | None = None,
+    ) -> SupersedeReply:
         """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
 
         Of a sentence that holds two facts only the one that is meant goes. Where nothing says the old, the new text
-        is remembered and `superseded` is empty. Where several facts fit equally well, nothing is done: `409` names
-        them.
+        is remembered and `superseded` is empty. Where facts about different subjects are equally near, nothing is
+        done: `409` names them, each with a `token` that says it is meant.
+
+        ``token``: Of a candidate of a 409: that fact is meant.
 
         Raises ``Refused``, ``NotAllowed``, ``NotFound``, ``Conflict`` and ``TooManyRequests``.
         """
         return cast("SupersedeReply", self._ask(_SUPERSEDE, {
-            "old_query": old_query, "new_text": new_text, "scope": scope, "reason": reason,
+            "old_query": old_query, "new_text": new_text, "scope": scope, "reason": reason, "token": token,
         }))  # fmt: skip
 
     def receipts(self, *, cursor: str | None = None, limit: int = 50) -> ReceiptPage:
@@ -2590,11 +2606,14 @@ class _Methods(_Sender):
         *,
         scope: str | None = None,
         status: Literal["planned", "held", "applying", "done", "undone", "failed"] | None = None,
-        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"] | None = None,
+        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
+        | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> RunPage:
         """List the runs of a scope and of everything below it, newest first.
+
+        Changes by hand (`by_hand`) and merges of duplicates (`revise`) are shown to who asks for their event.
 
         ``cursor``: The next of the page before.
 
@@ -2611,7 +2630,8 @@ class _Methods(_Sender):
         *,
         scope: str | None = None,
         status: Literal["planned", "held", "applying", "done", "undone", "failed"] | None = None,
-        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"] | None = None,
+        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
+        | None = None,
         limit: int = 50,
     ) -> Iterator[RunOut]:
         """Yield the rows of ``runs``, page after page of ``limit`` rows."""
@@ -3199,10 +3219,11 @@ class _AsyncMethods(_AsyncSender):
         new_text: str,
         scope: str | None = None,
         reason: str = "",
+        token: str | None = None,
     ) -> SupersedeReply:
         """Replace a fact by what is true now. As ``MemState.supersede``."""
         return cast("SupersedeReply", await self._ask(_SUPERSEDE, {
-            "old_query": old_query, "new_text": new_text, "scope": scope, "reason": reason,
+            "old_query": old_query, "new_text": new_text, "scope": scope, "reason": reason, "token": token,
         }))  # fmt: skip
 
     async def receipts(self, *, cursor: str | None = None, limit: int = 50) -> ReceiptPage:
@@ -3275,7 +3296,8 @@ class _AsyncMethods(_AsyncSender):
         *,
         scope: str | None = None,
         status: Literal["planned", "held", "applying", "done", "undone", "failed"] | None = None,
-        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"] | None = None,
+        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
+        | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> RunPage:
@@ -3289,7 +3311,8 @@ class _AsyncMethods(_AsyncSender):
         *,
         scope: str | None = None,
         status: Literal["planned", "held", "applying", "done", "undone", "failed"] | None = None,
-        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"] | None = None,
+        event: Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
+        | None = None,
         limit: int = 50,
     ) -> AsyncIterator[RunOut]:
         """Yield the rows of ``runs``, page after page of ``limit`` rows."""

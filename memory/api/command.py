@@ -60,16 +60,17 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
     """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
 
     Of a sentence that holds two facts only the one that is meant goes. Where nothing says the old, the new text is
-    remembered and `superseded` is empty. Where several facts fit equally well, nothing is done: `409` names them.
+    remembered and `superseded` is empty. Where facts about different subjects are equally near, nothing is done: `409`
+    names them, each with a `token` that says it is meant.
     """
     principal = principal_of(request, "agent")
     try:
         done = supersede(
-            payload.old_query, payload.new_text, scope=payload.scope, reason=payload.reason, principal=principal,
-            now=timezone.now(),
+            payload.old_query, payload.new_text, scope=payload.scope, reason=payload.reason, token=payload.token,
+            principal=principal, now=timezone.now(),
         )  # fmt: skip
     except Ambiguous as problem:
-        candidates = [{"topic_id": str(topic_id), "text": text} for topic_id, text in problem.candidates]
+        candidates = [asdict(one) | {"topic_id": str(one.topic_id)} for one in problem.candidates]
         return problem_response(409, problem.sentence, members={"candidates": candidates})
     return json_reply(
         {
@@ -89,7 +90,7 @@ def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:
             {
                 "topic_id": str(match.topic_id), "title": match.title, "summary": match.summary, "scope": match.scope,
                 "topic_kind": match.kind, "standing": match.standing, "pinned": match.pinned, "why": match.why,
-                "confidence": match.confidence, "excerpt": match.excerpt, "keeps": match.keeps,
+                "confidence": match.confidence, "by": match.by, "excerpt": match.excerpt, "keeps": match.keeps,
             }
             for match in matches
         ],

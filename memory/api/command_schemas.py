@@ -51,6 +51,7 @@ class ForgetMatch(Schema):
     pinned: bool
     why: str
     confidence: float = Field(description="0 to 1.")
+    by: Literal["identifier", "name", "meaning", "filter"] = Field(description="By what it was found.")
     excerpt: str
     keeps: str = Field(description="What the topic says beside this fact; that stays, as a topic of its own.")
 
@@ -77,6 +78,9 @@ class SupersedeRequest(BaseModel, extra="forbid"):
     new_text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
     scope: ScopeText | None = None
     reason: LongText = ""
+    token: Annotated[str, StringConstraints(max_length=500)] | None = Field(
+        default=None, description="Of a candidate of a 409: that fact is meant."
+    )
 
 
 class SupersededOut(Schema):
@@ -86,6 +90,8 @@ class SupersededOut(Schema):
     mode: Literal["whole", "part"]
     before: str
     after: str
+    confidence: float = Field(description="0 to 1.")
+    by: Literal["identifier", "name", "meaning"] = Field(description="By what it was found.")
 
 
 class SupersedeReply(Schema):
@@ -100,9 +106,12 @@ class CandidateOut(Schema):
 
     topic_id: str
     text: str
+    confidence: float = Field(default=0.0, description="0 to 1.")
+    by: Literal["identifier", "name", "meaning"] = "meaning"
+    token: str = Field(default="", description="Send it with the same request: this fact is meant. Good for an hour.")
 
 
 class AmbiguousProblem(Problem):
-    """The request means several facts equally well; name one of them by its text."""
+    """Facts about different subjects are equally near; send the token of the one that is meant."""
 
     candidates: list[CandidateOut] = []

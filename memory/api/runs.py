@@ -16,11 +16,11 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import (
     ActionPage,
-    EventName,
     EventReply,
     EventRequest,
     PreviewReply,
     PreviewRequest,
+    RunEventName,
     RunOut,
     RunPage,
     RunRequest,
@@ -65,11 +65,14 @@ def run_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
     status: StatusName | None = None,
-    event: EventName | None = None,
+    event: RunEventName | None = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List the runs of a scope and of everything below it, newest first."""
+    """List the runs of a scope and of everything below it, newest first.
+
+    Changes by hand (`by_hand`) and merges of duplicates (`revise`) are shown to who asks for their event.
+    """
     principal = principal_of(request, "reader")
     wanted = RunFilter(scope=principal.scope_chosen(scope), status=status, event=event)
     runs, following = runs_list(wanted, cursor=cursor, limit=limit_checked(limit))

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from django.db.backends.utils import CursorWrapper
 
 from memory.command.belongings import DOCUMENTS, TEXT_ARRAYS, TEXTS, Belonging, Column
-from memory.domain.reading.names import words_index
-from memory.domain.redaction import (
+from memory.command.redaction import (
     Eraser,
     Passage,
     Weight,
@@ -28,6 +27,7 @@ from memory.domain.redaction import (
     strings_of,
     words_telling,
 )
+from memory.text.names import words_index
 
 # Whoever says all words of a passage may say it whole; of more than these, somebody is taken to.
 MOST_HOLDERS = 200

@@ -28,7 +28,8 @@ WHERE t.id = ANY(%s)
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One topic of a list: why it is on it, how sure that is (0 to 1), and the words that matched."""
+    """One topic of a list: why it is on it, how sure that is (0 to 1), by what it was found, and the words that
+    matched."""
 
     topic_id: uuid.UUID
     title: str
@@ -41,6 +42,7 @@ class Match:
     confidence: float
     excerpt: str = ""
     keeps: str = ""
+    by: str = "filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
             Match(
                 topic_id, title, summary, path, kind, standing, pinned, entry["why"], entry["confidence"],
                 entry.get("excerpt", ""), rest_words(entry["keeps"]) if entry.get("keeps") else "",
+                entry.get("by", "filter"),
             )
         )  # fmt: skip
     return found

@@ -13,15 +13,16 @@ from typing import Any
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.command.answer import Matched, ids_read
 from memory.command.filters import ForgetFilter, conditions_sql, scope_of
 from memory.command.listed import Listing, listing_state, listing_told, matches_told
-from memory.command.match import matches_find
+from memory.command.matched import Matched, matches_of
 from memory.command.purge import topics_purge
 from memory.command.receipts import purges_wait
 from memory.command.rest import rest_items, rests_keep
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.finding.facts import ids_read
+from memory.finding.find import facts_meant
 from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE, topics_release
 from memory.ingest.apply import ingest_prepare
@@ -95,7 +96,7 @@ def forget_list(
     row.entries = [
         {
             "id": str(match.topic_id), "why": match.why, "confidence": round(match.confidence, 3),
-            "excerpt": match.excerpt, "state": states.get(match.topic_id),
+            "excerpt": match.excerpt, "by": match.by, "state": states.get(match.topic_id),
             "keeps": rests.get(match.topic_id),
         }
         for match in found
@@ -157,9 +158,14 @@ def _found(
     bound = Bound()
     conditions = conditions_sql(wanted, scope, bound, now=now, gone=verb == "purge")
     if query:
-        answer = matches_find(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
-        matches = _survivors(answer.matches) if verb == "purge" else answer.matches
-        return matches, answer.ambiguous, answer.question
+        choice = facts_meant(query, scope=scope, conditions=conditions, bound=bound, history=verb == "purge")
+        matches = matches_of(choice)
+        if verb == "purge":
+            matches = _survivors(matches)
+        question = "" if matches else "Nothing here is about that."
+        if choice.ambiguous:
+            question = f"{len(matches)} topics match equally well. Which is meant?"
+        return matches, choice.ambiguous, question
     ids = ids_read(_BY_FILTER.format(conditions=conditions, most=MOST_AT_ONCE + 1), bound)
     why = wanted.words()
     question = "" if ids else "Nothing in this scope is " + (why or "there") + "."
@@ -176,7 +182,7 @@ def _survivors(matches: Sequence[Matched]) -> list[Matched]:
         root = roots.get(match.topic_id, match.topic_id)
         if root != match.topic_id:
             why = f"It took in a topic by merging. {match.why}"
-            found.setdefault(root, Matched(root, why, match.confidence, match.excerpt))
+            found.setdefault(root, Matched(root, why, match.confidence, match.excerpt, by=match.by))
         else:
             found[root] = match
     return list(found.values())

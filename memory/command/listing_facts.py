@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from memory.domain.reading.identifiers import STRONG, identifiers_find
 from memory.models import TopicMention
+from memory.text.identifiers import STRONG, identifiers_find
 
 # So many of what else a topic names are told.
 OTHERS_TOLD = 3

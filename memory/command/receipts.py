@@ -18,10 +18,10 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.command.redaction import Passage, passage_of
 from memory.domain.cursors import cursor_make, cursor_parse, number_read
 from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
-from memory.domain.redaction import Passage, passage_of
 from memory.forgetting.ground import path_q
 from memory.models import ErasureReceipt
 

@@ -19,8 +19,8 @@ from memory.command.belongings import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS, C
 from memory.command.coded import CODED, Coded
 from memory.command.erased import MOST_ANCHORS
 from memory.command.receipts import is_anchor
+from memory.command.redaction import Eraser, anchors_of, anchors_pattern
 from memory.domain.errors import Conflict
-from memory.domain.redaction import Eraser, anchors_of, anchors_pattern
 from memory.domain.scopes import ROOT, scope_within
 
 ROWS = 2_000

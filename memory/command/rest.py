@@ -8,8 +8,10 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.command.said import (
+from memory.domain.errors import MemoryProblem
+from memory.finding.facts import (
     FIELD,
+    HISTORY,
     SUMMARY,
     TITLE,
     Fact,
@@ -20,10 +22,9 @@ from memory.command.said import (
     topics_said,
     without,
 )
-from memory.domain.errors import MemoryProblem
-from memory.domain.reading.folding import fold
 from memory.ingest.apply import Prepared, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
+from memory.text.folding import fold
 
 # The link from what stays to the topic it was part of.
 REST_OF = "rest_of"
@@ -79,7 +80,9 @@ def rest_left(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     Nothing stays of a topic that no query returns: it would come back with that. Nor of one that says a fact once more
     in other surroundings; and no title keeps the words of one.
     """
-    rest = rest_of(topic, facts) if topic.live else None
+    if not topic.live or any(fact.element.where == HISTORY for fact in facts):
+        return None
+    rest = rest_of(topic, facts)
     if rest is None:
         return None
     gone = {text_key(fact.text) for fact in facts}

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from memory.command.erased import parts_of
 from memory.command.receipts import identifier_hasher, text_hasher
-from memory.domain.redaction import Eraser, Passage, Weight, identifiers_strong, passage_of, passage_weight
+from memory.command.redaction import Eraser, Passage, Weight, identifiers_strong, passage_of, passage_weight
 from memory.models import ErasureReceipt
 
 _BATCH = 1_000

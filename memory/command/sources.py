@@ -12,9 +12,9 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.command.erased import parts_of
-from memory.domain.reading.names import words_index
-from memory.domain.redaction import Eraser, Passage, Weight, passage_of, passage_weight
+from memory.command.redaction import Eraser, Passage, Weight, passage_of, passage_weight
 from memory.extraction.store import EDGE, SOURCE_FIELD, SOURCE_KIND, TEXT_FIELD, source_id_of
+from memory.text.names import words_index
 
 # Of more topics than these that hold all words of a text, the others are not looked at.
 MOST_SAYING = 10_000

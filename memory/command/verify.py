@@ -26,8 +26,8 @@ from memory.command.belongings import (
 )
 from memory.command.coded import CODED
 from memory.command.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours
+from memory.command.redaction import strings_of
 from memory.command.sought import Wanted, hits_finder, receipts_wanted
-from memory.domain.redaction import strings_of
 
 ROWS = 1_000
 MOST_TOLD = 1_000

@@ -20,7 +20,7 @@ from memory.demo.retrospective import MINUTES, SAME
 from memory.demo.rhythm import Calendar
 from memory.demo.shapes import topic_id
 from memory.demo.talk import LEADER, MODEL
-from memory.domain.reading.parts import parts_cut
+from memory.extraction.parts import parts_cut
 from memory.models import StudyJob, Topic, WakeUp
 from memory.study.placing import Placing
 from memory.study.queue import turn_over

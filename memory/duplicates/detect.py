@@ -18,7 +18,6 @@ from django.db.models import Q
 from memory.access.principal import SYSTEM, Principal
 from memory.domain.errors import MemoryProblem
 from memory.domain.identifiers import uuid7
-from memory.domain.reading.likeness import differences_that_matter
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
@@ -28,6 +27,7 @@ from memory.embedding import embedder_get
 from memory.models import DuplicatePair, Scope, Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
+from memory.text.likeness import differences_that_matter
 
 logger = structlog.get_logger(__name__)
 
@@ -172,11 +172,14 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         cursor.execute(_PAIRS_LOCK, {"ids": [each.id for each in waiting]})
         stored, again, compared = 0, list[uuid.UUID](), list[Waiting]()
         left: set[uuid.UUID] = set()
-        for _scope, members in groupby(waiting, key=lambda each: each.scope_id):
+        scopes_waiting = len({each.scope_id for each in waiting})
+        for turn, (_scope, members) in enumerate(groupby(waiting, key=lambda each: each.scope_id)):
             if stored >= room:
                 break
             of_scope = list(members)
-            written = _scope_compare(of_scope, policies, room=room - stored, now=now)
+            # What one scope leaves of its share, the next ones have.
+            share = -(-(room - stored) // (scopes_waiting - turn))
+            written = _scope_compare(of_scope, policies, room=share, now=now)
             stored += written.new
             again += written.again
             left |= written.left

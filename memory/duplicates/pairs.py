@@ -13,7 +13,6 @@ from memory.access.principal import Principal
 from memory.domain.differences import Piece, words_differ
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.knobs import knobs_warnings
-from memory.domain.reading.likeness import sayings_differ
 from memory.domain.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
 from memory.duplicates.plan import survivor_first as _survivor_first
@@ -22,6 +21,7 @@ from memory.models import DuplicatePair, Rung, Topic
 from memory.models.newest import newest_page
 from memory.policy.effective import knobs_effective
 from memory.recall.lookup import also_from
+from memory.text.likeness import sayings_differ
 
 # What was merged into a topic is told by the room that tells of topics.
 __all__ = [

@@ -18,15 +18,27 @@ from memory.ingest.bulk import vector_text
 NEAREST = 8
 # A title that more topics share names none of them: it is a heading, such as "note", and says nothing about likeness.
 TITLE_SHARED_AT_MOST = 6
+# So many scopes have a turn in one step.
+SCOPES_A_STEP = 16
 # Of a large scope, the index keeps so many at hand while it searches; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
+# Scopes take turns, in another order at each look, so that one in which much is written does not hold up the others.
 _WAITING = """
-SELECT l.topic_id, l.scope_id, s.path, ov.kind, v.text_hash
-FROM memory_duplicatelook l JOIN memory_scope s ON s.id = l.scope_id
-JOIN memory_topicvector v ON v.topic_id = l.topic_id JOIN memory_vitality ov ON ov.topic_id = l.topic_id
-WHERE l.waiting AND v.live AND v.model = %(model)s AND v.embedding IS NOT NULL {within}
-ORDER BY l.scope_id, l.topic_id LIMIT %(limit)s
+WITH turns AS MATERIALIZED (
+    SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share
+    FROM memory_scope s
+    WHERE EXISTS (SELECT FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting) {within}
+    ORDER BY random() LIMIT {most_scopes}
+)
+SELECT w.topic_id, turns.id, turns.path, w.kind, w.text_hash
+FROM turns CROSS JOIN LATERAL (
+    SELECT l.topic_id, ov.kind, v.text_hash FROM memory_duplicatelook l
+    JOIN memory_topicvector v ON v.topic_id = l.topic_id JOIN memory_vitality ov ON ov.topic_id = l.topic_id
+    WHERE l.scope_id = turns.id AND l.waiting AND v.live AND v.model = %(model)s AND v.embedding IS NOT NULL
+    ORDER BY l.topic_id LIMIT turns.share
+) w
+ORDER BY turns.id, w.topic_id
 """
 _SIZE = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
 _SETTINGS = """
@@ -104,11 +116,13 @@ class Near(NamedTuple):
 
 
 def waiting_read(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
-    """Return topics that wait to be compared and can be, those of one scope beside each other. One query."""
-    within = "" if scope_ids is None else "AND l.scope_id = ANY(%(scopes)s)"
+    """Return topics that wait to be compared and can be, those of one scope beside each other, each scope with the same
+    share of ``limit``. One query."""
+    within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"
     with connection.cursor() as cursor:
         cursor.execute(
-            _WAITING.format(within=within), {"model": model, "limit": limit, "scopes": list(scope_ids or ())}
+            _WAITING.format(within=within, most_scopes=SCOPES_A_STEP),
+            {"model": model, "limit": limit, "scopes": list(scope_ids or ())},
         )
         return [Waiting(*row) for row in cursor.fetchall()]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.domain.knobs import Knobs
-from memory.domain.reading.attributes import attributes_agree, attributes_of
-from memory.domain.reading.folding import fold
-from memory.domain.reading.likeness import Difference, Saying, sayings_differ, words_shared
+from memory.text.folding import fold
+from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
+from memory.text.words import subject
 
 # Vectors alone do not tell: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
 # (docs/duplicates.md). Two facts differ in a value or two; what differs in more tells of two events.
@@ -21,7 +21,7 @@ SUBJECT_WORDS = 2
 FEW = 2
 # So long a text is told by its first part.
 SUBJECT_CHARS = 2000
-ATTRIBUTE_CHARS = 300
+SUBJECT_PART = 300
 
 _SENTENCES = {
     "number": ("A number differs: {}.", "Numbers differ: {}."),
@@ -59,7 +59,13 @@ def pair_judge(
         if not near:
             rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
         return Verdict("duplicate", held=bool(rows), differences=rows)
-    if cosine is not None and cosine >= knobs.supersedes_threshold and _one_subject(one, other, differences):
+    if (
+        cosine is not None
+        and cosine >= knobs.supersedes_threshold
+        and _one_subject(
+            one, other, differences, near=cosine >= (knobs.supersedes_threshold + 2 * knobs.duplicate_threshold) / 3
+        )
+    ):
         return Verdict("supersedes", held=True, differences=rows)
     return None
 
@@ -101,22 +107,19 @@ def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> 
     return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
 
 
-def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
-    """Tell whether two texts speak of the same of the same: by their words, or by the attribute of somebody named."""
+def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], *, near: bool) -> bool:
+    """Tell whether two texts speak of the same of the same: by their words, or by a subject that somebody names."""
     if _firm(differences) > MOST_FIRM:
         return False
     shared = words_shared(_text(one), _text(other))
     if shared.share >= SUBJECT_SHARE and shared.words >= SUBJECT_WORDS:
         return True
-    return shared.names > 0 and attributes_agree(_attributes(one), _attributes(other)) >= 1
+    about = subject(_text(one)[:SUBJECT_PART])
+    return near and shared.names > 0 and bool(about) and about == subject(_text(other)[:SUBJECT_PART])
 
 
 def _firm(differences: Sequence[Difference]) -> int:
     return sum(each.sort in FIRM for each in differences)
-
-
-def _attributes(saying: Saying) -> frozenset[str]:
-    return attributes_of(_text(saying)[:ATTRIBUTE_CHARS])
 
 
 def _text(saying: Saying) -> str:

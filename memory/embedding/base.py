@@ -31,6 +31,10 @@ class Embedder(Protocol):
     def model_name(self) -> str:
         """Stored with every vector; vectors of two names are never compared."""
 
+    @property
+    def unrelated(self) -> float:
+        """The cosine that two texts about different things usually have."""
+
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts to be found: shape ``(len(texts), dimension)``, float32, rows of length 1.
 

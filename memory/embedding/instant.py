@@ -13,6 +13,7 @@ class InstantEmbedder:
     """Equal texts get equal vectors, other texts unrelated ones; nothing else can be read from them."""
 
     model_name = "instant"
+    unrelated = 0.0
 
     def __init__(self) -> None:
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION

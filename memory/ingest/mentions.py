@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.reading.aliases import aliases_find
-from memory.domain.reading.folding import fold
-from memory.domain.reading.identifiers import identifiers_index
-from memory.domain.reading.names import words_index
 from memory.ingest.bulk import array_text, rows_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import Plan
+from memory.text.aliases import aliases_find
+from memory.text.folding import fold
+from memory.text.identifiers import identifiers_index
+from memory.text.names import words_index
 
 TOPICS_PER_STEP = 200
 # PostgreSQL's indexes take entries of 2,700 bytes. Nobody asks for a word that is longer than this.

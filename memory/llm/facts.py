@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from memory.domain.reading.support import Source
 from memory.llm.client import complete_json
+from memory.llm.support import Source
 from memory.llm.wire import ModelUnusable
 
 MAX_FACT = 500

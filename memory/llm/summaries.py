@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.domain.reading.folding import fold
-from memory.domain.reading.identifiers import STRONG, identifiers_find
 from memory.domain.summary import Dated, date_words, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
+from memory.text.folding import fold
+from memory.text.identifiers import STRONG, identifiers_find
 
 logger = logging.getLogger(__name__)
 

@@ -58,7 +58,11 @@ def _literal(value: Any) -> str:
 
 def _argument(argument: Argument) -> str:
     default = "" if argument.default is NOTHING else f" = {_literal(argument.default)}"
-    return f"{argument.name}: {argument.type}{default}"
+    written = f"{argument.name}: {argument.type}{default}"
+    if len(written) + len("        ,") > WIDTH:
+        # As the formatter breaks it.
+        written = f"{argument.name}: {argument.type.removesuffix(' | None')}\n        | None{default}"
+    return written
 
 
 def _route(method: Method) -> str:

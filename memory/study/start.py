@@ -12,7 +12,7 @@ from memory.access.principal import Principal
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
-from memory.domain.reading.parts import parts_cut
+from memory.extraction.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
 from memory.forgetting.ground import path_q
 from memory.llm.client import ModelUnavailable, model_configured

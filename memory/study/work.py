@@ -19,7 +19,7 @@ from django.db import DatabaseError, transaction
 from memory.access.acting import unsigned
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
-from memory.domain.reading.parts import parts_cut
+from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
 from memory.llm.asking import mark_make
 from memory.llm.dialogue import Message

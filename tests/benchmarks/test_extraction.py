@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory.domain.reading.atoms import facts_read
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+from memory.text.statements import facts_read
 from tests.benchmarks.report import table
 from tests.benchmarks.test_recall import FOLDER
 

@@ -6,12 +6,13 @@ A table is a directory of JSON files, one per family, each a list of cases::
      "facts": [{"text": "..."} | {"title": "...", "fields": {name: value}, "summary"?, "scope"?, "kind"?, ...}],
      "operations": [{"op": "release" | "purge", "query": "..."} | {"op": ..., "filter": {...}}
                     | {"op": "supersede", "old_query": "...", "new_text": "..."} | {"op": "ingest", ...fact}],
-     "final_query": "...", "must": [...], "must_not": [...],
+     "final_query": "...", "must": [...], "must_not": [...], "once"?: [...],
      "expect"?: "ambiguous", "listed"?: [...]}
 
 Each case has a scope of its own; the ``scope`` of a fact and of a filter is relative to it. ``must`` are fragments of
 text that the final query, or a query by the fragment itself, still returns. ``must_not`` are fragments that neither
-these, nor a query by the exact stored text, nor the list of topics returns. A case that expects ``ambiguous`` wants
+these, nor a query by the exact stored text, nor the list of topics returns. ``once`` are fragments that exactly one
+topic holds. A case that expects ``ambiguous`` wants
 that its last operation removes nothing, says so, and lists all of ``listed``.
 """
 
@@ -43,7 +44,7 @@ FAMILIES = (
     "other_scripts",
     "there_and_back",
 )
-MEMBERS = {"id", "family", "note", "facts", "operations", "final_query", "must", "must_not", "expect", "listed"}
+MEMBERS = {"id", "family", "note", "facts", "operations", "final_query", "must", "must_not", "once", "expect", "listed"}
 FACT_MEMBERS = {
     "text", "title", "fields", "summary", "scope", "kind", "categories", "valid_from", "created_at",
 }  # fmt: skip
@@ -78,6 +79,10 @@ class Case:
         return list(self.raw["must_not"])
 
     @property
+    def once(self) -> list[str]:
+        return list(self.raw.get("once", []))
+
+    @property
     def ambiguous(self) -> bool:
         return bool(self.raw.get("expect") == "ambiguous")
 
@@ -105,11 +110,12 @@ class Outcome:
     lost: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        return not (self.lost or self.missed or self.left or self.complaints)
+        return not (self.lost or self.missed or self.left or self.doubled or self.complaints)
 
     @property
     def reason(self) -> str:
@@ -118,6 +124,7 @@ class Outcome:
             f"{len(self.lost)} of {len(self.case.must)} wrongly gone" if self.lost else "",
             f"{len(self.missed)} of the new not taken in" if self.missed else "",
             f"{len(self.left)} of {len(self.case.must_not)} still there" if self.left else "",
+            f"{len(self.doubled)} stored more or less than once" if self.doubled else "",
             *self.complaints,
         ]
         return "; ".join(part for part in parts if part)
@@ -197,12 +204,18 @@ def case_run(case: Case, operator: Caller) -> Outcome:
     _answers_judge(answers, outcome)
     final = _asked(case.raw["final_query"], case.scope, operator)
     reached = {part for part in [*case.must, *case.must_not] if _reached(part, final, case, operator)}
-    gone = [part for part in case.must if part not in reached]
+    values = list(_values_written(case, answers))
+    gone = [
+        part for part in case.must
+        if part not in reached
+        and not any(plain(part) in new and _reached(value, final, case, operator) for new, value in values)
+    ]  # fmt: skip
     outcome.lost = [part for part in gone if _held(part, case.stored)]
     outcome.missed = [part for part in gone if part not in outcome.lost]
     outcome.left = [
         part for part in case.must_not if part in reached or plain(part) in _listed(part, case.scope, operator)
     ]
+    outcome.doubled = [part for part in case.once if _topics_holding(part, case.scope, operator) != 1]
     return outcome
 
 
@@ -267,6 +280,27 @@ def _asked(q: str, scope: str, operator: Caller) -> str:
 def _listed(text: str, scope: str, operator: Caller) -> str:
     page = operator.get(f"/v1/topics?scope={quote(scope)}&text={quote(text)}&rung=any").ok()
     return plain("\n".join(texts_within(page["items"])))
+
+
+def _values_written(case: Case, answers: list[Answer]) -> Iterator[tuple[str, str]]:
+    """Yield each new text of which a named field took only the value, with that value."""
+    for step, answer in zip(case.raw["operations"], answers, strict=True):
+        if step["op"] == "supersede" and answer.status == 200:
+            for entry in answer.json["superseded"]:
+                if entry["after"] and plain(entry["after"]) in plain(step["new_text"]) != plain(entry["after"]):
+                    yield plain(step["new_text"]), entry["after"]
+
+
+def _topics_holding(text: str, scope: str, operator: Caller) -> int:
+    """Return how many topics hold a text in their title, summary or fields."""
+    page = operator.get(f"/v1/topics?scope={quote(scope)}&rung=any&limit=200").ok()
+    ids = [item["topic_id"] for item in page["items"]]
+    told = [operator.topic(topic_id) for topic_id in ids]
+    said = [
+        [topic["title"], topic["summary"] or "", *(field["current"]["value"] for field in topic["fields"])]
+        for topic in told
+    ]
+    return sum(plain(text) in plain("\n".join(one)) for one in said)
 
 
 def _wrong(outcome: Outcome) -> tuple[list[str], list[str], list[str]]:

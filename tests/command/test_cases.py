@@ -26,7 +26,7 @@ from tests.command.cases import (
 FLOOR = 0.90
 """The share of each family that has to pass."""
 
-KNOWN_FAILURES: frozenset[str] = frozenset({"is-domain-case-dot"})
+KNOWN_FAILURES: frozenset[str] = frozenset()
 """Ids of cases that are right and still fail. One that passes has to leave this list."""
 
 

@@ -37,7 +37,7 @@ def test_a_dry_run_lists_what_would_go_and_changes_nothing(operator: Caller) -> 
     listed = forget(operator, query="everything about Anna Berg")
 
     assert [match["topic_id"] for match in listed["matches"]] == [kept]
-    assert listed["matches"][0]["why"] == "It mentions Anna Berg."
+    assert listed["matches"][0]["by"] == "name"
     assert listed["count"] == 1
     assert listed["token"]
     assert not listed["executed"]

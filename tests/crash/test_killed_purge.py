@@ -36,7 +36,7 @@ from django.db import connection
 from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.command.purge import topics_purge
-from memory.domain.redaction import Eraser
+from memory.command.redaction import Eraser
 
 connection.settings_dict["NAME"] = sys.argv[1]
 ids = [uuid.UUID(line) for line in open(sys.argv[2]).read().split()]

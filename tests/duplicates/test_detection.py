@@ -56,6 +56,15 @@ def test_no_more_than_fifty_pairs_are_stored_at_a_time(agent: Caller, operator: 
     assert not DuplicateLook.objects.filter(waiting=True).exists()
 
 
+def test_a_scope_in_which_much_is_written_does_not_hold_up_another(agent: Caller, operator: Caller):
+    items = [{"placement": "new_topic", "title": f"harbor {place // 2}", "scope": "/noisy"} for place in range(400)]
+    operator.post("/v1/ingest/batch", items).ok()
+    facts(agent, "The boat", "The boat", scope="/quiet")
+    look()
+    assert waiting_count("/noisy", at_most=1) == 1
+    assert "/quiet" in {pair["scope"] for pair in pairs()}
+
+
 def test_topics_with_more_pairs_than_a_look_stores_go_on_waiting(agent: Caller, operator: Caller):
     # Seven with one title are 21 pairs, and 63 of them fit into one step: 189 pairs.
     items = [{"placement": "new_topic", "title": f"harbor {place // 7}"} for place in range(63)]

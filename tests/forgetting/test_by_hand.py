@@ -181,11 +181,13 @@ def test_an_archiving_by_hand_counts_once_and_not_after_its_undo(agent: Caller, 
     assert operator.get("/v1/regret").ok()["archived"] == 0
 
 
-def test_runs_by_hand_are_listed_nowhere_and_read_by_their_id(agent: Caller, operator: Caller, clock: Clock):
+def test_runs_by_hand_are_listed_on_request_and_read_by_their_id(agent: Caller, operator: Caller, clock: Clock):
     topic = uuid.UUID(agent.remember("Tea", scope="/user/alice"))
     other = uuid.UUID(agent.remember("Milk", scope="/user/alice/kitchen"))
     pinned = topics_pin([topic, other], pinned=True, **told(clock))
     assert operator.get("/v1/runs").ok()["items"] == []
+    assert [run["run_id"] for run in operator.get("/v1/runs?event=by_hand").ok()["items"]] == [str(pinned.id)]
+    assert operator.get("/v1/runs?event=revise").ok()["items"] == []
     read = operator.get(f"/v1/runs/{pinned.id}").ok()
     assert (read["scope"], read["event"], read["counts"]) == ("/user/alice", "by_hand", {"pinned": 2})
     assert sorted(read["results"]) == sorted([f"pinned:{topic}", f"pinned:{other}"])

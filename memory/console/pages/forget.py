@@ -19,7 +19,7 @@ from memory.console.listing import ROWS, count_words, export
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
 from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.reading.requests import request_parse
+from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
 from memory.models import ForgetRun
 
@@ -169,7 +169,7 @@ def _name_parts(listing: Listing) -> list[str]:
     somebody of that name, and whether it is the same only people know."""
     if listing.state != "open" or not listing.query:
         return []
-    names = [name.split() for name in request_parse(listing.query).names]
+    names = [name.split() for name in names_find(listing.query, [])]
     return list(dict.fromkeys(word for words in names if len(words) > 1 for word in words))[:MOST_PARTS]
 
 

@@ -10,13 +10,13 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.command.purge import topics_purge
-from memory.command.said import facts_of, topics_said
 from memory.command.supersede import MAX_TEXT, Superseded, supersede
 from memory.console.fields import ReasonField
 from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.domain.cutting import text_cut
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
+from memory.finding.facts import facts_of, topics_said
 from memory.recall.lookup import topic_detail, topic_get
 
 # So much of an id is enough to type.

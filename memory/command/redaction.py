@@ -1,0 +1,332 @@
+"""Finds what was erased in other texts, and writes "[erased]" in its place.
+
+A *passage* is a text as the row of its folded words: "Anna's  E-Mail" and "anna s e mail" are one. It is found where
+all of its words follow one another, whole words only, whatever stands between them. Identifiers are compared by their
+canonical form, so that another spelling of the same number is found and a longer one is not.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.text.folding import WORD, fold
+from memory.text.identifiers import STRONG, Identifier, identifiers_find
+
+ERASED = "[erased]"
+
+Passage = tuple[str, ...]
+
+_ASCII = re.compile("[a-z0-9]+")
+_NO_CORE = re.compile("[^a-z1-9]+")
+# Scripts that put no space between words: there each sign is a word.
+_SIGN = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
+)
+_UUID = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}(?![0-9a-fA-F])")
+
+# These make one word of two.
+_JOINERS = "-_.@+~"
+
+# What is this long says something by itself, whoever else says a part of it.
+LONG_WORDS, LONG_SIGNS = 4, 16
+LONG_UNSPACED = 8
+# What is shorter than this says nothing.
+SHORT_WORDS, SHORT_SIGNS, SHORT_WORD = 2, 6, 5
+SHORT_UNSPACED = 2
+# Of an identifier, so many signs at its end are looked for before it is read.
+CORE_SIGNS = 7
+# A name in a title, or a word of a request, is looked for by itself from this length.
+NAME_SIGNS = 4
+
+# Members of JSON that are read by programs: undo puts them back, lists filter by them. Nobody writes sentences there.
+_STRUCTURE = """
+action actor after_id applied_by by categories confidence event field_type fields graph kind kinds method mode name
+names policy preset provenance role run run_id rung scope scopes standing state status strategy token topic_kind
+value_type verb version
+"""
+STRUCTURE = frozenset(_STRUCTURE.split())
+# Members that hold sentences. Short passages are looked for here alone: "active" may be what somebody has stored.
+_SENTENCES = """
+detail error excerpt failure impact_expected note pin_reason q query question reason result said summary text title
+traceback value why why_changed
+"""
+SENTENCES = frozenset(_SENTENCES.split())
+
+# Words of requests and titles that tell of nobody.
+_COMMON = """
+about above account address after again also anything because been before being below between birthday both city
+company contact could date delete details does doing done down during each email erase erased everything fact facts
+false field find forget forgot from gdpr have having here home house information into just know known last like live
+lived lives made make many meeting memory more most much must name named need never next none note notes now number
+office only other ours over password person personal phone place please project purge purged record records release
+remove request right said same should some such team telephone than that their them then there these they thing things
+this those through time title today told topic topics true under until updated user very wants week well were what
+when where which while whom whose will with work works would write year years your
+"""
+COMMON = frozenset(_COMMON.split())
+
+
+class Weight(enum.Enum):
+    """How much a passage says: nothing, something if nobody else says it, or enough by itself."""
+
+    NONE = 0
+    SHORT = 1
+    LONG = 2
+
+
+def words_of(text: str) -> list[tuple[str, int, int]]:
+    """Return the words of ``text``, folded, with where each begins and ends. Linear."""
+    if text.isascii():
+        return [(found.group(), found.start(), found.end()) for found in _ASCII.finditer(text.lower())]
+    found = []
+    for run in WORD.finditer(text):
+        word, at = run.group(), run.start()
+        if not _SIGN.search(word):
+            found.append((fold(word), at, run.end()))
+            continue
+        begin = 0
+        for place, sign in enumerate(word):
+            if _SIGN.match(sign):
+                if begin < place:
+                    found.append((fold(word[begin:place]), at + begin, at + place))
+                found.append((fold(sign), at + place, at + place + 1))
+                begin = place + 1
+        if begin < len(word):
+            found.append((fold(word[begin:]), at + begin, run.end()))
+    return found
+
+
+def passage_of(text: str) -> Passage:
+    """Return the folded words of ``text``. Two texts with the same passage are taken for the same."""
+    return tuple(word for word, _start, _end in words_of(text))
+
+
+def passage_weight(passage: Passage) -> Weight:
+    """Return how much a passage says. A number by itself says nothing here: those that do are identifiers."""
+    signs = sum(map(len, passage))
+    if not any(sign.isalpha() for word in passage for sign in word):
+        return Weight.NONE
+    if any(_SIGN.match(word) for word in passage):
+        return Weight.LONG if signs >= LONG_UNSPACED else Weight.SHORT if signs >= SHORT_UNSPACED else Weight.NONE
+    if len(passage) >= LONG_WORDS and signs >= LONG_SIGNS:
+        return Weight.LONG
+    if (len(passage) >= SHORT_WORDS and signs >= SHORT_SIGNS) or (passage and signs >= SHORT_WORD):
+        return Weight.SHORT
+    return Weight.NONE
+
+
+def names_of(title: str) -> set[Passage]:
+    """Return the words of a title that may be names: written with a capital, or in a script that has none."""
+    return {
+        (word,)
+        for word, start, end in words_of(title)
+        if len(word) >= NAME_SIGNS
+        and word not in COMMON
+        and word.isalpha()
+        and title[start:end] != title[start:end].lower()
+    }
+
+
+def words_telling(said: str) -> set[Passage]:
+    """Return the words of a request that may tell of whom it was about."""
+    return {(word,) for word, *_place in words_of(said) if len(word) >= NAME_SIGNS and word not in COMMON}
+
+
+def identifiers_strong(text: str) -> list[Identifier]:
+    """Return the identifiers in ``text`` that name one person or thing."""
+    return [found for found in identifiers_find(text) if found.kind in STRONG]
+
+
+@dataclass(slots=True)
+class Eraser:
+    """What was erased, and the one way to take it out of a text. ``identifiers`` are keys as they are stored with a
+    topic, marks too; ``ids`` are of rows, in lower case with hyphens."""
+
+    passages: set[Passage] = field(default_factory=set)
+    identifiers: set[str] = field(default_factory=set)
+    ids: set[str] = field(default_factory=set)
+    _by_first: dict[str, list[Passage]] = field(default_factory=dict)
+    _cores: dict[int, set[str]] = field(default_factory=dict)
+    _certain: bool = True
+
+    def __post_init__(self) -> None:
+        # The longest first, so that a whole sentence goes rather than the name in it.
+        for passage in sorted(self.passages, key=len, reverse=True):
+            if passage:
+                self._by_first.setdefault(passage[0], []).append(passage)
+        for key in self.identifiers:
+            core = identifier_core(key)
+            if core:
+                self._cores.setdefault(len(core), set()).add(core)
+            else:
+                self._certain = False
+
+    def masked(self, text: str, *, short: bool = True) -> str:
+        """Return ``text`` with what was erased replaced, and the same object if nothing was. Without ``short``, only
+        what says enough by itself is looked for."""
+        if not text:
+            return text
+        spans = [*self._ids_in(text), *self._identifiers_in(text), *self._passages_in(text, short=short)]
+        if not spans:
+            return text
+        parts, at = [], 0
+        for start, end in _joined(spans):
+            parts += [text[at:start], ERASED]
+            at = end
+        return "".join([*parts, text[at:]])
+
+    def masked_value(self, value: Any, told: str | None = None) -> Any:
+        """Return a value of JSON, or the like of it, with every string in it masked; the same object if none was.
+        ``told`` is the member that the value itself is, if it is one."""
+        return _mapped(value, self._masked_member, told)
+
+    def _masked_member(self, text: str, told: str | None) -> str:
+        if told in STRUCTURE:
+            return self._masked_ids(text)
+        return self.masked(text, short=told in SENTENCES)
+
+    def _masked_ids(self, text: str) -> str:
+        return _UUID.sub(lambda found: ERASED if _hyphened(found.group()) in self.ids else found.group(), text)
+
+    def _ids_in(self, text: str) -> Iterator[tuple[int, int]]:
+        if self.ids:
+            for found in _UUID.finditer(text):
+                if _hyphened(found.group()) in self.ids:
+                    yield found.span()
+
+    def _identifiers_in(self, text: str) -> Iterator[tuple[int, int]]:
+        if self.identifiers and self._may_name(text):
+            for found in identifiers_find(text):
+                if found.kind in STRONG and not found.sought.isdisjoint(self.identifiers):
+                    yield found.start, found.end
+
+    def _may_name(self, text: str) -> bool:
+        """Tell whether it is worth reading the identifiers of ``text``, which takes a hundred times as long as this."""
+        if not self._certain or not text.isascii():
+            return True
+        words = _NO_CORE.split(text.lower())
+        signs = "".join(words)
+        for length, cores in self._cores.items():
+            if length >= NAME_SIGNS:
+                if any(signs[at : at + length] in cores for at in range(len(signs) - length + 1)):
+                    return True
+            # What is that short is a part of almost anything; there it has to be whole words, two or three at most.
+            elif any(not cores.isdisjoint((one, one + two, one + two + three)) for one, two, three in _threes(words)):
+                return True
+        return False
+
+    def _passages_in(self, text: str, *, short: bool) -> Iterator[tuple[int, int]]:
+        if not self._by_first:
+            return
+        words = words_of(text)
+        at = 0
+        while at < len(words):
+            for passage in self._by_first.get(words[at][0], ()):
+                piece = words[at : at + len(passage)]
+                if tuple(word for word, *_place in piece) != passage:
+                    continue
+                start, end = piece[0][1], piece[-1][2]
+                if passage_weight(passage) is Weight.LONG or (short and _is_bounded(text, start, end)):
+                    yield start, end
+                    at += len(passage) - 1
+                    break
+            at += 1
+
+
+def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
+    """Yield the strings in a value of JSON that may say something, and whether short ones count there."""
+    found: list[tuple[str, bool]] = []
+
+    def look(text: str, told: str | None) -> str:
+        if told not in STRUCTURE:
+            found.append((text, told in SENTENCES))
+        return text
+
+    _mapped(value, look, None)
+    yield from found
+
+
+def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, most: int) -> list[str] | None:
+    """Return patterns of which one occurs, in small letters, in every ASCII text that holds one of these; None if that
+    takes more than ``most``. Each is a pattern that Python and PostgreSQL read alike."""
+    words: set[str] = set()
+    for passage in sorted(passages, key=len):
+        if all(word.isascii() for word in passage) and words.isdisjoint(passage):
+            words.add(max(passage, key=len))
+    patterns = set(words)
+    for identifier in identifiers:
+        core = identifier_core(identifier)
+        if core is None:
+            return None
+        # However its signs are grouped, and filled up with zeros.
+        pattern = "[^a-z1-9]*".join(core)
+        patterns.add(pattern if len(core) >= NAME_SIGNS else f"(^|[^a-z1-9]){pattern}([^a-z1-9]|$)")
+    return sorted(patterns) if len(patterns) <= most else None
+
+
+def identifier_core(key: str) -> str | None:
+    """Return signs that every ASCII text holds, in this order, that names the identifier: whatever stands between them,
+    and zeros left out of both. None if nothing is that certain. Cheap to look for, and seldom there by chance."""
+    kind, colon, canonical = key.lstrip("*~").partition(":")
+    plain = fold(canonical if colon else kind)
+    if not plain.isascii():
+        return None
+    if plain.endswith("@gmail.com"):
+        # Which is also googlemail.com.
+        return "mailcom"
+    # Before the @ there may be a tag, and dots that do not count.
+    words = [word.replace("0", "") for word in _ASCII.findall(plain.rpartition("@")[2])]
+    longest = max(words, key=len, default="")
+    return (longest if len(longest) >= NAME_SIGNS else "".join(words))[-CORE_SIGNS:]
+
+
+def anchors_pattern(anchors: list[str] | None) -> str | None:
+    """Return one pattern for any of these; None stands for every text, and no anchors for none."""
+    return None if anchors is None else "|".join(anchors) or "a^"
+
+
+def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(words, [*words[1:], ""], [*words[2:], "", ""], strict=False)
+
+
+def _is_bounded(text: str, start: int, end: int) -> bool:
+    """Tell whether a short passage stands by itself: "ann" is not in "ann-marie" or "ann@x.io"."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
+    return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))
+
+
+def _hyphened(text: str) -> str:
+    plain = text.replace("-", "").lower()
+    return "-".join((plain[:8], plain[8:12], plain[12:16], plain[16:20], plain[20:]))
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _mapped(value: Any, change: Callable[[str, str | None], str], told: str | None) -> Any:
+    if isinstance(value, str):
+        return change(value, told)
+    if isinstance(value, dict):
+        mapped = {
+            change(key, None) if isinstance(key, str) else key: _mapped(each, change, key)
+            for key, each in value.items()
+        }
+        same = all(one is other for one, other in zip(mapped.values(), value.values(), strict=False))
+        return value if same and mapped.keys() == value.keys() else mapped
+    if isinstance(value, (list, tuple)):
+        # A list says what its member says. What named a row and nothing else has no place in a list of rows.
+        items = [(each, _mapped(each, change, told)) for each in value]
+        if all(one is other for one, other in items):
+            return value
+        return type(value)(other for one, other in items if not (other == ERASED and _UUID.fullmatch(one)))
+    return value

@@ -1,0 +1,92 @@
+"""Whether a text bears out what is said to stand in it: no number, identifier or name that is not there, no "not"
+gained or lost, and words that mostly come from it.
+
+This proves no fact true. It catches what language models add.
+"""
+
+import re
+from collections.abc import Iterable
+
+from memory.text.folding import fold
+from memory.text.identifiers import STRONG, identifiers_find
+from memory.text.lists import wordset
+from memory.text.negation import negated
+
+# So much of what a fact says has to be in the words of its text.
+LEAST_SHARED = 0.5
+# Words of one stem begin alike.
+STEM = 5
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_DIGITS = re.compile(r"\d+")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_FUNCTION = wordset(
+    "a an the and or but so of in on at for from with by to as is are was were be been being am has have had do "
+    "does did "
+    "will would can could should may might must that this these those it its he she they we you i his her their "
+    "our my "
+    "your him them us me who which what when where while if because than then there here not no yes also about into "
+    "over after before during since until between through currently recently named called one some any each both"
+)
+
+
+class Source:
+    """A text, prepared for being asked what it bears out. ``more`` are texts around it, such as who speaks."""
+
+    def __init__(self, text: str, *, more: Iterable[str] = (), units: Iterable[str] = ()) -> None:
+        whole = "\n".join([text, *more])
+        self.words = {fold(word) for word in _WORD.findall(whole)}
+        self.words |= {re.sub(r"'s?$", "", word) for word in self.words}
+        self.stems = {word[:STEM] for word in self.words}
+        self.digits = {number.lstrip("0") for number in _DIGITS.findall(fold(whole))}
+        self.identifiers = {(each.kind, each.canonical) for each in identifiers_find(whole)}
+        self.signs = set(_UNSPACED.findall(whole))
+        # What the text says one by one, each with whether it denies, for "not" gained and lost.
+        self.units = [(negated(unit), _stems(unit)) for unit in units]
+
+    def objection(self, fact: str) -> str:
+        """Return what is wrong with ``fact`` in one word: identifier, number, name, negation, words; or nothing."""
+        strong = [each for each in identifiers_find(fact) if each.kind in STRONG]
+        if any((each.kind, each.canonical) not in self.identifiers for each in strong):
+            return "identifier"
+        if any(number.lstrip("0") not in self.digits for number in _DIGITS.findall(fold(fact))):
+            return "number"
+        if self._foreign_name(fact):
+            return "name"
+        if self._turned(fact):
+            return "negation"
+        return "" if self._shared(fact) >= LEAST_SHARED else "words"
+
+    def _foreign_name(self, fact: str) -> bool:
+        for found in _WORD.finditer(fact):
+            word = fold(found.group())
+            if not found.group()[0].isupper() or word in self.words or re.sub(r"'s?$", "", word) in self.words:
+                continue
+            # Every sentence begins with a capital letter.
+            begins = not re.search(r"\w", fact[: found.start()]) or fact[: found.start()].rstrip()[-1:] in ".!?:"
+            if not begins or (word not in _FUNCTION and word[:STEM] not in self.stems):
+                return True
+        return False
+
+    def _turned(self, fact: str) -> bool:
+        """Tell whether the statement that a fact is closest to says the opposite."""
+        denies, stems = negated(fact), _stems(fact)
+        best = {True: 0.0, False: 0.0}
+        for unit_denies, unit in self.units:
+            shared = len(stems & unit) / max(1, len(stems))
+            best[unit_denies] = max(best[unit_denies], shared)
+        return best[not denies] >= LEAST_SHARED and best[not denies] >= best[denies]
+
+    def _shared(self, fact: str) -> float:
+        signs = _UNSPACED.findall(fact)
+        if len(signs) > len(fact) / 3:
+            return sum(sign in self.signs for sign in signs) / len(signs)
+        words = [word for word in map(fold, _WORD.findall(fact)) if word not in _FUNCTION]
+        known = [word for word in words if word in self.words or word[:STEM] in self.stems]
+        return len(known) / len(words) if words else 0.0
+
+
+def _stems(text: str) -> set[str]:
+    return {
+        word[:STEM] for word in map(fold, _WORD.findall(text)) if word not in _FUNCTION and not word.endswith("n't")
+    }
