@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.domain.reading.atoms import Fact, title_of
-from memory.domain.reading.folding import fold
 from memory.duplicates.detect import near_duplicates
+from memory.text.folding import fold
+from memory.text.statements import Statement as Fact
+from memory.text.statements import title_of
 
 FACT_FIELD = "fact"
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from memory.domain.reading.atoms import Fact, Reading, facts_read, segments_cut
 from memory.extraction.known import fact_key
 from memory.extraction.remembered import key_of, told_get, told_keep
 from memory.llm.client import model_configured
 from memory.llm.facts import FactsTold, facts_ask
 from memory.llm.wire import ModelProblem
+from memory.text.sentences import sentences_find
+from memory.text.statements import Reading, facts_read, segments_cut
+from memory.text.statements import Statement as Fact
 
 LLM, EXTRACTIVE = "llm", "extractive"
 # Long enough that pronouns find their names, short enough for a small model, and for a job to lose little.
@@ -63,7 +65,7 @@ class Segments:
         if left < LEAST_SECONDS:
             return _without(plain, "There was no time left to ask the language model about all of the text.")
         try:
-            told = self._by_model(number, [fact.text for fact in plain.facts], left)
+            told = self._by_model(number, left)
         except ModelProblem as problem:
             return _without(plain, problem.sentence)
         start, end = self.spans[number]
@@ -75,8 +77,9 @@ class Segments:
         # What was left out is counted for the whole text, and told with its first segment.
         return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
 
-    def _by_model(self, number: int, units: list[str], seconds: float) -> FactsTold:
+    def _by_model(self, number: int, seconds: float) -> FactsTold:
         start, end = self.spans[number]
+        units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
         known = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
         told = told_get(known)
@@ -134,11 +137,11 @@ def note_of(method: str, methods: list[str]) -> str:
     if LLM in methods:
         return (
             f"A language model told the facts of {methods.count(LLM)} of {len(methods)} parts of the text; those of "
-            "the others are its own sentences, taken apart by rules."
+            "the others are its own sentences."
         )
     return (
-        "These are sentences of the text, taken apart by rules. Pronouns are replaced only where one name fits; what "
-        "follows from several sentences, or is only implied, is not found, and small talk may remain."
+        "These are sentences of the text as they stand. What follows from several sentences, or is only implied, is "
+        "not found, and small talk may remain."
     )
 
 

@@ -17,15 +17,16 @@ from django.utils.crypto import salted_hmac
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
-from memory.domain.reading.atoms import Fact, title_of
-from memory.domain.reading.parts import parts_cut
 from memory.domain.values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
+from memory.extraction.parts import parts_cut
 from memory.forgetting import moves
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import Reply
 from memory.models import AuditEvent, Revision, Topic
+from memory.text.statements import Statement as Fact
+from memory.text.statements import title_of
 
 SOURCE_KIND = "source"
 FACT_KIND = "fact"

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 _WORDS = {
     "question": ("question", "questions"),
     "filler": ("greeting or filler", "greetings and fillers"),
-    "comment": ("remark about what another said", "remarks about what others said"),
     "repeat": ("sentence said before", "sentences said before"),
+    "leaning": ("sentence that says of whom only with another", "sentences that say of whom only with others"),
+    "speaker": ("sentence of somebody the text does not name", "sentences of somebody the text does not name"),
+    "quote": ("quoted line", "quoted lines"),
+    "header": ("header line", "header lines"),
+    "signature": ("line of a signature", "lines of signatures"),
     "heading": ("heading", "headings"),
     "identifier": (
         "fact with an identifier that is not in the text",

@@ -5,7 +5,7 @@ PLAIN = (
     "Allergies:\n- peanuts\n- shellfish\n"
 )
 PLAIN_FACTS = [
-    "Anna Berg lives in Oslo.", "Anna Berg works at Telenor.", "Anna Berg has a dog called Rex.", "Allergies: peanuts",
+    "Anna Berg lives in Oslo and works at Telenor. She has a dog called Rex.", "Allergies: peanuts",
     "Allergies: shellfish",
 ]  # fmt: skip
 
