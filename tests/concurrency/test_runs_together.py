@@ -27,6 +27,7 @@ from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
 from tests.cast import Answer, Cast
 from tests.concurrency.test_writers import at_once
+from tests.waiting import waiting
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -321,12 +322,6 @@ def test_of_two_who_save_one_policy_at_once_one_is_told_what_the_other_changed(h
     assert PolicyVersion.objects.count() == 2
 
 
-def waits_for_the_planner() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        return bool(cursor.fetchone()[0])
-
-
 @pytest.mark.parametrize("way", ["dry run", "review", "auto"])
 def test_a_run_acts_by_the_policy_it_was_planned_with_and_says_so(http_cast: Cast, way: str) -> None:
     ids = old_topics(http_cast, 20)
@@ -343,7 +338,7 @@ def test_a_run_acts_by_the_policy_it_was_planned_with_and_says_so(http_cast: Cas
             planner_wait()
             ready.set()
             deadline = time.monotonic() + 20
-            while not waits_for_the_planner():
+            while not waiting():
                 assert time.monotonic() < deadline
             PolicyVersion.objects.create(
                 scope="/", number=2, values={"forget_salience_threshold": 0, "theta_detach": 0, "theta_summary": 0},

@@ -19,6 +19,7 @@ from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDo
 from memory.recall.corpus import documents_count
 from memory.recall.fold import accesses_fold
 from tests.cast import Answer, Caller, Cast, principal_like
+from tests.waiting import waiting
 
 # The full variant is MEMSTATE_TEST_WRITES=200.
 WRITES = int(os.environ.get("MEMSTATE_TEST_WRITES", "25"))
@@ -172,11 +173,8 @@ def test_a_batch_makes_its_topics_in_one_order_whatever_order_they_are_sent_in(h
             make(middle)
             made.set()
             deadline = time.monotonic() + 20
-            with connection.cursor() as cursor:
-                while time.monotonic() < deadline:
-                    cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-                    if cursor.fetchone()[0]:
-                        break
+            while not waiting():
+                assert time.monotonic() < deadline
             make(high)
 
     def backwards() -> list[int]:

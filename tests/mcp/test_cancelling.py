@@ -11,14 +11,16 @@ from memory.models import Topic
 from tests.cast import Cast, secret_of, store_rows
 from tests.mcp.conftest import FEW, Connect, WebServer
 from tests.site.conftest import eventually
+from tests.waiting import waiting
 
-_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-_NAMED = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'memstate-mcp%'"
+_NAMED = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'memstate-mcp%' AND datname = current_database()"
+)
 
 
-def count(sql: str) -> int:
+def named() -> int:
     with connection.cursor() as cursor:
-        cursor.execute(sql)
+        cursor.execute(_NAMED)
         (number,) = cursor.fetchone()
     return int(number)
 
@@ -41,10 +43,10 @@ def test_a_call_that_is_given_up_ends_and_writes_nothing(people: Cast, connect: 
             for _time in range(4):
                 change = {"topic_id": topic_id, "field": "kind", "value": "black"}
                 given_up = link.later("call_tool", "version_field", change)
-                eventually(lambda: count(_WAITING) == 1)
+                eventually(lambda: waiting() == 1)
                 given_up.cancel()
-                eventually(lambda: count(_WAITING) == 0, seconds=9)
-        eventually(lambda: count(_NAMED) == 0)
+                eventually(lambda: waiting() == 0, seconds=9)
+        eventually(lambda: named() == 0)
         assert store_rows() == before
         # Nobody waits for anything: the next one is answered, and nothing of the others comes later.
         assert link.call("history", topic_id=topic_id, field="kind")["revisions"][0]["value"] == "green"
@@ -63,8 +65,8 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(people: Cast, 
         change = {"topic_id": topic_id, "field": "kind", "value": "black"}
         with held(topic_id):
             link.later("call_tool", "version_field", change)
-            eventually(lambda: count(_WAITING) == 1)
+            eventually(lambda: waiting() == 1)
             with contextlib.suppress(Exception):
                 stack.close()
-            eventually(lambda: count(_WAITING) == 0, seconds=9)
+            eventually(lambda: waiting() == 0, seconds=9)
     assert len(people.reader.get(f"/v1/topics/{topic_id}/fields/kind/history").ok()["items"]) == 1

@@ -1,6 +1,7 @@
 """Forgetting on command touches exactly what it listed, once, and a release is taken back byte for byte."""
 
 import itertools
+import re
 import json
 from typing import Any
 
@@ -9,8 +10,8 @@ from django.db import connections, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.reading.names import mentions
 from memory.models import ErasureReceipt, Field, ForgetListing, ForgetRun, Topic
+from memory.text.names import mentions
 from tests.cast import Caller, Cast, worker_turn
 from tests.concurrency.test_writers import at_once
 from tests.console.people import statements_told
@@ -200,6 +201,10 @@ def test_of_two_who_execute_one_token_at_once_one_does(http_cast: Cast, verb: st
     connections.close_all()
 
 
+# What the planner's statistics hold depends on when they were made, and not on how many topics there are.
+_OF_STATISTICS = re.compile(r"ANALYZE|pg_stats|pg_clear_attribute_stats")
+
+
 def spent(operator: Caller, number: int) -> dict[str, int]:
     """Return how many statements each step of forgetting costs in a store of which ``number`` topics match."""
     made = [
@@ -228,7 +233,7 @@ def spent(operator: Caller, number: int) -> dict[str, int]:
                 if listed["token"] is not None:
                     with statements_told() as told:
                         forget(operator, verb, token=listed["token"])
-                    spends[f"execute, {verb}, {way}"] = len(told)
+                    spends[f"execute, {verb}, {way}"] = sum(not _OF_STATISTICS.search(sql) for sql in told.sql)
                 transaction.set_rollback(True)
         with transaction.atomic():
             body = {"old_query": "Anna Berg keeps note 3", "new_text": "Anna Berg lost note 3."}
