@@ -1,8 +1,8 @@
 """Forgetting on command touches exactly what it listed, once, and a release is taken back byte for byte."""
 
 import itertools
-import re
 import json
+import re
 from typing import Any
 
 import pytest
