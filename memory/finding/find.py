@@ -4,8 +4,9 @@
 """
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -38,8 +39,6 @@ from memory.text.words import UNSPACED, stems
 POOL = 16
 # Of more topics than this every text is one fact: dividing sentences takes a millisecond each.
 MOST_DIVIDED = 60
-# So many texts of topics that state several facts are embedded for one request.
-MOST_EMBEDDED = 12
 # So many facts are shown to a language model, none below this confidence.
 MOST_SHOWN = 12
 LEAST_SHOWN = 0.02
@@ -101,7 +100,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
         if request.everything and not names:
             ids += _ids_worded(request.body, conditions, bound)
     topics = topics_said(list(dict.fromkeys(ids)), ever=history)
-    choice = meant_choose(query, _facts(topics), _Nearness(question))
+    choice = meant_choose(query, _facts(topics), partial(_near, question))
     return _refined(choice, lambda texts: matches_refine(request.text, texts))
 
 
@@ -133,7 +132,7 @@ def facts_replaced(old_query: str, new_text: str, *, scope: str) -> Choice:
     if others:
         pool |= topics_said(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
     facts = [fact for topic in pool.values() if topic.live for fact in facts_of(topic)]
-    choice = replaced_choose(old_query, new_text, facts_distinct(facts), _Nearness(question))
+    choice = replaced_choose(old_query, new_text, facts_distinct(facts), partial(_near, question))
     return _refined(choice, lambda texts: supersede_refine(old_query, new_text, texts))
 
 
@@ -158,47 +157,24 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
     return tuple(known.values())
 
 
-class _Nearness:
-    """How near facts are to a question: by the vector of their topic, or by their own where a topic states several."""
+def _near(question: Question, facts: Sequence[Fact]) -> list[tuple[float, float]]:
+    """Return for each fact the likeness of its topic to the request and to the new text, 0 for unrelated ones.
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
-
-    def __call__(self, facts: Sequence[Fact]) -> list[tuple[float, float]]:
-        """Return for each fact its likeness to the request and to the new text, 0 for unrelated ones.
-
-        One query, and one call of the embedder for at most ``MOST_EMBEDDED`` facts.
-        """
-        near = self._of_topics({fact.topic.id for fact in facts})
-        several = [fact for fact in facts if len(facts_distinct(facts_of(fact.topic))) > 1]
-        several.sort(key=lambda fact: -near.get(fact.topic.id, (0.0, 0.0))[0])
-        own = list(dict.fromkeys(fact.said() for fact in several))[:MOST_EMBEDDED]
-        vectors = dict(zip(own, embedder_get().embed_passages(own), strict=True)) if own else {}
-        return [
-            self._of_vector(vectors[fact.said()])
-            if fact in several and fact.said() in vectors
-            else near.get(fact.topic.id, (0.0, 0.0))
-            for fact in facts
-        ]
-
-    def _of_topics(self, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, tuple[float, float]]:
-        asked = vector_text(self._question.vector)
-        new = self._question.new_vector
-        bound = Bound()
-        sql = _VECTORS.format(
-            asked=bound.bind(asked), new=bound.bind(asked if new is None else vector_text(new)),
-            ids=bound.bind(list(ids)), model=bound.bind(embedder_get().model_name),
-        )  # fmt: skip
-        with connection.cursor() as cursor:
-            cursor.execute(sql, bound.values)
-            return {
-                topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
-                for topic_id, one, other in cursor.fetchall()
-            }
-
-    def _of_vector(self, vector: Vectors) -> tuple[float, float]:
-        new = self._question.new_vector
-        return _scaled(float(vector @ self._question.vector)), 0.0 if new is None else _scaled(float(vector @ new))
+    One query. Facts of one topic are told apart by their words: embedding each would take longer than all the rest.
+    """
+    asked, new = vector_text(question.vector), question.new_vector
+    bound = Bound()
+    sql = _VECTORS.format(
+        asked=bound.bind(asked), new=bound.bind(asked if new is None else vector_text(new)),
+        ids=bound.bind(list({fact.topic.id for fact in facts})), model=bound.bind(embedder_get().model_name),
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(sql, bound.values)
+        near = {
+            topic_id: (_scaled(one), 0.0 if new is None else _scaled(other))
+            for topic_id, one, other in cursor.fetchall()
+        }
+    return [near.get(fact.topic.id, (0.0, 0.0)) for fact in facts]
 
 
 def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined | None]) -> Choice:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from memory.text.lists import wordset
@@ -29,6 +30,7 @@ _ITEM = re.compile(
     r"\s*(?:\[ \]\s+|(?=\[[xX]\]\s)|[-*+•‣◦·▪▫●○–—]\s+(?:\[ \]\s+)?|\(?\d{1,2}[.)]\s+|\(?[a-z]\)\s+|[①-⑳]\s*)"
 )
 _ROW = re.compile(r"\s*\|.*\|\s*")
+_GAP = re.compile(r"\t+| {2,}")
 _KEY = re.compile(rf"[^\W\d_][^:：.!?\n]{{0,{MAX_KEY}}}[:：]\s+\S")
 _WHEN = (
     r"(?:\[[^\]\n]{3,30}\]\s*"
@@ -73,8 +75,10 @@ class Block:
     text: str = ""
     places: list[int] = field(default_factory=list)
     speaker: str | None = None
-    # The heading or line with a colon that an item stands under.
+    # The heading that a paragraph stands under; of an item, the line with a colon above it comes first.
     under: str = ""
+    # Of a row of a table, and of the row above all others.
+    cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
 
 
@@ -124,11 +128,12 @@ class _Layout:
         self.fence: Block | None = None
 
     def read(self) -> list[Block]:
-        for start, end in _lines(self.content):
-            self._line(start, end)
+        lines = [*_lines(self.content), (len(self.content),) * 2]
+        for (start, end), following in pairwise(lines):
+            self._line(start, end, self.content[slice(*following)])
         return self.blocks
 
-    def _line(self, start: int, end: int) -> None:
+    def _line(self, start: int, end: int, following: str) -> None:
         line = self.content[start:end]
         if self.fence is not None:
             self._join(self.fence, start, end)
@@ -148,7 +153,12 @@ class _Layout:
             self._new("mark", start, end, end)
             self.open = None
         elif _ROW.fullmatch(line):
-            self._row(start, end)
+            self._row(start, end, tuple(cell.strip() for cell in line.strip().strip("|").split("|")))
+        elif len(cells := _columns(line)) in (len(self.header), len(_columns(following))) and len(cells) > 2:
+            if not self.header and any(map(str.isdigit, line)):
+                # It says something itself, and nothing of the rows below.
+                self.header = ("",) * len(cells)
+            self._row(start, end, cells)
         else:
             self._text(start, end)
 
@@ -195,17 +205,17 @@ class _Layout:
             return block.kind == "prose"
         return len(before) - before.rfind("\n") > WRAPPED_FROM or before[-1] in ",;，、"
 
-    def _row(self, start: int, end: int) -> None:
-        cells = tuple(cell.strip() for cell in self.content[start:end].strip().strip("|").split("|"))
+    def _row(self, start: int, end: int, cells: tuple[str, ...]) -> None:
         block = self._new("row" if self.header else "heading", start, end, start)
-        if not self.header:
-            self.header = cells
-        block.header, self.open = self.header, None
+        self.header = self.header or cells
+        block.cells, block.header, self.open = cells, self.header, None
 
     def _new(self, kind: Kind, start: int, end: int, at: int) -> Block:
         block = Block(kind, start, end, speaker=self.speaker)
-        if kind in ("item", "prose"):
-            block.under = (self.lead_in or self.heading) if kind == "item" else ""
+        if kind == "item":
+            block.under = self.lead_in or self.heading
+        elif kind == "prose" and not self.speaker:
+            block.under = self.heading
         self._join(block, at, end)
         self.blocks.append(block)
         return block
@@ -233,6 +243,11 @@ def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
     if plain in _KEYS or plain.split()[-1] in _KEYS or (found["name"] and not all(map(_capital, name.split()))):
         return None
     return name, found.end()
+
+
+def _columns(line: str) -> tuple[str, ...]:
+    """Return the cells of a line whose columns are set with spaces or tabs."""
+    return tuple(_GAP.split(line.strip()))
 
 
 def _titular(block: Block) -> bool:

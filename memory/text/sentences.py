@@ -160,9 +160,12 @@ def _link(found: re.Match[str]) -> str:
 def _whole(block: Block) -> str:
     if block.kind != "row":
         return plain(block.text) if block.kind == "code" else ""
-    cells = [cell.strip() for cell in block.text.strip().strip("|").split("|")]
-    names = block.header + ("",) * (len(cells) - len(block.header))
-    told = [f"{name}: {cell}" if name else cell for name, cell in zip(names, cells, strict=False) if cell]
+    names = block.header + ("",) * (len(block.cells) - len(block.header))
+    # "#" numbers the rows.
+    told = [
+        f"{name}: {cell}" if name else cell for name, cell in zip(names, block.cells, strict=False)
+        if cell and name != "#"
+    ]  # fmt: skip
     return plain("; ".join(told))
 
 

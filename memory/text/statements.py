@@ -136,9 +136,9 @@ def facts_read(content: str) -> Reading:
         why = _left_out(sentence, spoken=spoken)
         if why == "heading" and sentence.kind != "item":
             section = ""
-        if not why and _numbered_heading(sentence, masked):
+        if why in ("", "heading") and _numbered_heading(sentence, masked):
             why, section, lead = "heading", text, None
-        if why in ("", "heading") and _heads_list(sentence, sentences[number + 1 : number + 2], masked):
+        elif why in ("", "heading") and _heads_list(sentence, sentences[number + 1 : number + 2], masked):
             why, lead = "heading", (_indent(masked, sentence.start), f"{section or sentence.under}: {text}".strip(": "))
         if not why and sentence.kind != "row" and (leans or (_OWN.search(text) and speaker is None)):
             why = "leaning" if leans else "speaker"
@@ -146,11 +146,12 @@ def facts_read(content: str) -> Reading:
             reading.dropped[why] += bool(text)
             open_ = None
             continue
-        if sentence.kind == "item" and not (open_ and before and before.block == sentence.block):
-            under = lead[1] if lead and _indent(masked, sentence.start) > lead[0] else section or sentence.under
-            text = f"{under.rstrip(':： ')}: {text}" if under else text
-        elif sentence.kind != "item":
+        if sentence.kind != "item":
             lead = None
+        under = section or sentence.under
+        if lead and _indent(masked, sentence.start) > lead[0]:
+            under = lead[1]
+        text = f"{under.rstrip(':： ')}: {text}" if under else text
         if speaker and _said_of_oneself(text, speaker):
             text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
         key = fold(text).strip(" .!…。！")

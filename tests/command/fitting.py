@@ -156,8 +156,7 @@ def _near(asked: str, new: str) -> Callable[[Sequence[Fact]], list[tuple[float, 
     def near(facts: Sequence[Fact]) -> list[tuple[float, float]]:
         found = []
         for fact in facts:
-            several = len(facts_distinct(facts_of(fact.topic))) > 1
-            vector = _vector(fact.said() if several else _text(fact.topic))
+            vector = _vector(_text(fact.topic))
             cosines = (vector @ _vector(asked, "query"), vector @ _vector(new) if new else 0.0)
             unrelated = embedder_get().unrelated
             found.append(tuple((float(cosine) - unrelated) / (1 - unrelated) for cosine in cosines))
