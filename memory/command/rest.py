@@ -9,6 +9,7 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
+from memory.domain.text import UNTITLED
 from memory.finding.facts import (
     FIELD,
     HISTORY,
@@ -64,7 +65,7 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
         elif text.strip():
             fields[element.name] = text
     states = bool(summary.strip() or fields) or (
-        bool(title) and topic.title.casefold() != "untitled" and not is_label(title)
+        bool(title) and topic.title.casefold() != UNTITLED and not is_label(title)
     )
     if not states:
         return None

@@ -17,6 +17,7 @@ from memory.access.principal import Principal
 from memory.command.rest import rest_of
 from memory.command.values import value_given
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.text import UNTITLED
 from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
@@ -330,4 +331,4 @@ def _field_value(topic: TopicSaid, facts: Sequence[Fact], new_text: str) -> str 
 
 
 def _first_of(fields: Mapping[str, str], topic: TopicSaid) -> str:
-    return next((value for value in fields.values() if value), topic.summary)[:200] or "untitled"
+    return next((value for value in fields.values() if value), topic.summary)[:200] or UNTITLED

@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# The title of a topic that was given none.
+UNTITLED = "untitled"
 # An embedder reads a text in windows of about 512 tokens at a cost that grows with each; what a topic is about shows
 # in the first of them.
 MAX_EMBEDDED_CHARS = 4_000

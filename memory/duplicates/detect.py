@@ -21,12 +21,13 @@ from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
-from memory.duplicates.search import Near, Waiting, near_find, near_texts, waiting_read
 from memory.duplicates.verdict import Verdict, pair_judge
+from memory.duplicates.waiting import Waiting, waiting_read
 from memory.embedding import embedder_get
 from memory.models import DuplicatePair, Scope, Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
+from memory.recall.near import Near, texts_near, topics_near
 from memory.text.likeness import differences_that_matter
 
 logger = structlog.get_logger(__name__)
@@ -140,7 +141,7 @@ def near_duplicates(
         return [None] * len(texts)
     embedder, knobs = embedder_get(), policies_current().knobs(path)
     with transaction.atomic():
-        near = near_texts(
+        near = texts_near(
             embedder.embed_passages(list(texts)), scope_id=place, kind=kind, model=embedder.model_name,
             exact_below=knobs.recall_exact_below, above=knobs.duplicate_threshold,
         )  # fmt: skip
@@ -203,7 +204,7 @@ class _Written(NamedTuple):
 def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int, now: dt.datetime) -> _Written:
     """Compare topics of one scope, and store the pairs: ``room`` new ones at most."""
     knobs = policies.knobs(waiting[0].path)
-    near = near_find(
+    near = topics_near(
         [each.id for each in waiting], scope_id=waiting[0].scope_id, exact_below=knobs.recall_exact_below,
         above=min(knobs.duplicate_threshold, knobs.supersedes_threshold),
     )  # fmt: skip

@@ -13,13 +13,11 @@ from typing import NamedTuple
 from django.db import connection
 
 from memory.domain.errors import Conflict
-from memory.domain.text import MAX_CATEGORIES, TopicText
+from memory.domain.text import MAX_CATEGORIES, UNTITLED, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 from memory.text.likeness import Saying
-
-UNTITLED = "untitled"
 
 _TOPICS = f"""
 SELECT t.id, s.path, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at, t.rung,

@@ -285,7 +285,7 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
 
 def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
     found = candidates_weigh(request.text, "", facts, near(facts))
-    found = [one for one in found if not forbidden(one, request, "") and relevance(one) >= RELEVANT]
+    found = [one for one in found if relevance(one) >= RELEVANT and not forbidden(one, request, "")]
     if request.several and (answers := _answers(request, found)):
         return Choice(answers, ranked=found)
     if not found or found[0].confidence < FLOOR:

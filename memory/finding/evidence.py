@@ -303,7 +303,7 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
     other texts write as a common word counts where it is written as a name."""
     hits = mentions_find(text, name)
     if name[:1].isupper() and name.isascii() and fold(name) in common:
-        hits = [hit for hit in hits if name_meant(text, hit)]
+        hits = tuple(hit for hit in hits if name_meant(text, hit))
     if hits:
         return max(_SURE[hit.how] for hit in hits)
     words = [word for word in name.split() if len(word) > 1]

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from django.db import connection
 
+from memory.domain.text import UNTITLED
 from memory.forgetting.judgement import Bound
 from memory.ingest.items import FieldType
 from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_replaced, subject_phrase
@@ -24,7 +25,6 @@ _NAMELESS = frozenset(
         "details", "info", "statement", "observation", "message",
     }
 )  # fmt: skip
-_UNTITLED = "untitled"
 
 _LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _TOPICS = """
@@ -76,7 +76,7 @@ class TopicSaid:
 
     def elements(self) -> list[Element]:
         """Return its texts, title first, without empty ones."""
-        found = [] if self.title.casefold() == _UNTITLED else [Element(TITLE, self.title)]
+        found = [] if self.title.casefold() == UNTITLED else [Element(TITLE, self.title)]
         if self.summary.strip():
             found.append(Element(SUMMARY, self.summary))
         return [*found, *(element for element in self.fields if element.text.strip())]
@@ -164,7 +164,7 @@ def facts_repeated(fact: Fact) -> list[Fact]:
 
 
 def _whole(topic: TopicSaid, element: Element) -> Fact:
-    text, title = element.text, "" if topic.title.casefold() == _UNTITLED else topic.title
+    text, title = element.text, "" if topic.title.casefold() == UNTITLED else topic.title
     context = "" if element.where in (TITLE, HISTORY) else _context(title, element)
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
@@ -212,7 +212,7 @@ def is_label(text: str) -> bool:
 
 
 def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
-    title = "" if topic.title.casefold() == _UNTITLED else topic.title
+    title = "" if topic.title.casefold() == UNTITLED else topic.title
     elements = topic.elements()
     for element in elements:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):

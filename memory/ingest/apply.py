@@ -15,14 +15,16 @@ from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
 from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
-from memory.ingest.similar import similar_find
 from memory.ingest.write import plan_write, wake_ups_write
+from memory.models import Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
+from memory.recall.near import Near, topics_near
 
 # A plan can collide with a commit that came between reading and writing; the next try sees it. More than a few tries
 # would mean something else is wrong.
 TRIES = 5
+MOST_SIMILAR = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt
 def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
     """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
 
-    What is written is written in one transaction (the caller's, if it has opened one), at most 27 statements for any
-    number of items, and a few more where rules answer an ingest (``ingest_rules_apply``). Raises ``EmbeddingFailed``,
-    in which case nothing is written.
+    What is written is written in one transaction (the caller's, if it has opened one), at most 25 statements for any
+    number of items, and more where rules answer an ingest (``ingest_rules_apply``) and for ``suggest_similar``. Raises
+    ``EmbeddingFailed``, in which case nothing is written.
     """
     plan = prepared.plan
     for left in reversed(range(TRIES)):
@@ -87,7 +89,7 @@ def _apply(
     scopes = plan_write(plan, texts=texts, model=embedder_get().model_name, vectors=prepared.vectors)
     ingest_rules_apply(_changed(plan), policies=prepared.policies, actor=principal.actor, now=now)
     if plan.similar_wanted:
-        _similar_add(plan)
+        _similar_add(plan, prepared.policies)
     if any(item.created_at is None for item in prepared.items):
         # What is brought in with its age wakes nobody, or it would be judged before its use is known.
         wake_ups_write(scopes, event="ingest_complete", now=now)
@@ -120,10 +122,20 @@ def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, Top
         vectors.update(zip(missing, embedder_get().embed_passages(list(missing.values())), strict=True))
 
 
-def _similar_add(plan: Plan) -> None:
+def _similar_add(plan: Plan, policies: Policies) -> None:
+    """Tell the replies that asked for it which topics of the same scope and kind are near, nearest first."""
     replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], Reply)]
-    found = similar_find(
-        [reply.topic_id for reply in replies], above=policies_current().knobs("/").suggest_similar_above
-    )
+    by_scope: dict[tuple[int, str], list[uuid.UUID]] = {}
+    scopes = Topic.objects.filter(pk__in=[reply.topic_id for reply in replies])
+    for topic_id, scope_id, path in scopes.values_list("id", "scope_id", "scope__path"):
+        by_scope.setdefault((scope_id, path), []).append(topic_id)
+    pairs: list[Near] = []
+    for (scope_id, path), ids in by_scope.items():
+        knobs = policies.knobs(path)
+        pairs += topics_near(
+            ids, scope_id=scope_id, exact_below=knobs.recall_exact_below, above=knobs.suggest_similar_above
+        )
+    pairs.sort(key=lambda pair: (not pair.same_title, -(pair.cosine or 0)))
     for reply in replies:
-        reply.similar_topic_ids = [str(topic_id) for topic_id in found.get(reply.topic_id, [])]
+        found = [pair.other if pair.one == reply.topic_id else pair.one for pair in pairs if reply.topic_id in pair[:2]]
+        reply.similar_topic_ids = [str(topic_id) for topic_id in found[:MOST_SIMILAR]]

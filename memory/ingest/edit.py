@@ -11,6 +11,7 @@ from django.db.models import Max
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, RequestRefused
 from memory.domain.salience import fade_key
+from memory.domain.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.ingest.load import KnownTopic, known_load
@@ -60,7 +61,7 @@ def topic_edit(
         if seen_at is not None and row.updated_at > seen_at:
             raise Conflict("This topic was changed while you were editing it. Nothing of yours was saved.")
         wanted: dict[str, Any] = {
-            "title": (change.title or "").strip() or "untitled" if change.title is not None else None,
+            "title": (change.title or "").strip() or UNTITLED if change.title is not None else None,
             "summary": change.summary,
             "kind": change.kind,
             "categories": sorted(set(change.categories)) if change.categories is not None else None,
@@ -101,7 +102,7 @@ def _edit_moment(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
 
 def _text_change(topic: KnownTopic, change: TopicChange) -> None:
     if change.title is not None:
-        topic.title = change.title.strip() or "untitled"
+        topic.title = change.title.strip() or UNTITLED
     if change.summary is not None:
         topic.summary = change.summary
 

@@ -17,7 +17,7 @@ from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRef
 from memory.domain.identifiers import uuid7
 from memory.domain.knobs import Knobs
 from memory.domain.salience import fade_key
-from memory.domain.text import MAX_CATEGORIES
+from memory.domain.text import MAX_CATEGORIES, UNTITLED
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.policy.snapshot import Policies
@@ -205,7 +205,7 @@ class _Placing:
         topic = KnownTopic(
             id=topic_id,
             scope=scope,
-            title=item.title.strip() or "untitled",
+            title=item.title.strip() or UNTITLED,
             summary=item.summary or "",
             categories=sorted(set(item.categories)),
             created_at=self.at,

@@ -98,7 +98,8 @@ def speakers_find(content: str) -> set[str]:
     spoken: set[str] = set()
     own: set[str] = set()
     for start, end in _lines(content):
-        turn = _turn(content, _after(content, start, end, (_QUOTED, _ITEM)), end)
+        # An item with a name in front is a note of what somebody said or has to do, and no turn.
+        turn = _turn(content, _after(content, start, end, (_QUOTED,)), end)
         if turn is None:
             continue
         name, said = turn
@@ -106,7 +107,7 @@ def speakers_find(content: str) -> set[str]:
         times[name] += 1
         if _SPOKEN.search(text) or name.lower() in ROLES:
             spoken.add(name)
-        if _OWN.search(text) or name.lower() in ROLES:
+        if _OWN.search(text):
             own.add(name)
     several = len(spoken) > 1
     found = {name for name in spoken if several or times[name] > 1 or name in own}
@@ -169,13 +170,12 @@ class _Layout:
             self._heading(self._new("heading", start, end, heading.end()))
             return
         item = _ITEM.match(self.content, at, end)
-        inner = item.end() if item else at
-        if (turn := _turn(self.content, inner, end)) and turn[0] in self.speakers:
+        if (turn := _turn(self.content, at, end)) and turn[0] in self.speakers:
             self.speaker = ROLES.get(turn[0].lower(), turn[0])
             self.open = self._new("prose", start, end, turn[1])
             self.lead_in = ""
         elif item:
-            self.open = self._new("item", start, end, inner)
+            self.open = self._new("item", start, end, item.end())
         elif self.open is not None and self._goes_on(self.open, at, end):
             self._join(self.open, at, end, marked=start)
         else:

@@ -124,11 +124,12 @@ def name_key(name: str) -> set[str]:
     return {_key(word.folded) for word in plain} - {""}
 
 
-def mentions_find(text: str, name: str) -> list[Mention]:
+@lru_cache(maxsize=4_096)
+def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
     """Return where ``text`` mentions ``name`` as whole words, in their order; nothing for a name without a letter."""
     wanted = _words(name)
     if not wanted:
-        return []
+        return ()
     # A letter by itself is a name only as it is written: plan A is not a plan.
     letter = name.strip() if len(name.strip()) == 1 else ""
     words = _words(text)
@@ -142,7 +143,7 @@ def mentions_find(text: str, name: str) -> list[Mention]:
             how = "tagged"
         if how and _joined_alike(text, piece, name, wanted) and _bounded(text, piece, name, wanted):
             found.append(Mention(piece[0].start, piece[-1].end, how))
-    return found
+    return tuple(found)
 
 
 def mentions(text: str, name: str) -> bool:
@@ -150,8 +151,9 @@ def mentions(text: str, name: str) -> bool:
     return bool(mentions_find(text, name))
 
 
-def _words(text: str) -> list[_Word]:
-    return list(_words_iter(text))
+@lru_cache(maxsize=1_024)
+def _words(text: str) -> tuple[_Word, ...]:
+    return tuple(_words_iter(text))
 
 
 def _words_iter(text: str) -> Iterator[_Word]:

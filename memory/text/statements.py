@@ -9,20 +9,29 @@ this.
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, zip_longest
+from operator import attrgetter
 from typing import Final
 
 from memory.text.folding import fold
 from memory.text.grammar import has_verb
 from memory.text.sentences import Sentence, sentences_find
-from memory.text.words import stems
+from memory.text.words import numbers, stems
 
 # One fact. Longer sentences are cut where they may be.
 MAX_FACT: Final = 500
+# Sentences beside each other are one fact as long as they are no longer than this together.
+MOST_JOINED: Final = 300
 # What is said in a conversation with fewer words is an answer to something.
 LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
+# What has fewer words that carry meaning, and no name, tells nothing to somebody who was not there; in prose a number
+# tells as well, in a conversation it may be an answer to anything.
+LEAST_TELLING: Final = 4
+LEAST_TOLD: Final = 5
+_NAMED: Final = re.compile(r"\S\s+\W*[A-ZÀ-Þ][^\W\d_]+")
 _HEADER: Final = re.compile(
     r"(?:from|to|cc|bcc|sent|date|time|when|where|location|place|subject|re|reply-to|attendees|present|participants|"
     r"apologies|absent|notes|minutes|minute taker|note taker|scribe|chair|facilitator|host)\s?:\s", re.IGNORECASE,
@@ -54,7 +63,8 @@ _SYSTEM: Final = re.compile(
     re.IGNORECASE,
 )
 _DISCLAIMER: Final = re.compile(
-    r"\bconfidential\b.*\b(?:intended|addressee|recipient)|\breceived this (?:e-?mail|message) in error|"
+    r"\bconfidential\b.*\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
+    r"\breceived this (?:e-?mail|message) in error|"
     r"\b(?:think|consider the environment) before (?:you )?print|^disclaimer\b|"
     r"\bunauthori[sz]ed (?:copying|use|disclosure)|"
     r"\baccepts? no liability", re.IGNORECASE,
@@ -116,54 +126,79 @@ class Reading:
 def facts_read(content: str) -> Reading:
     """Return the facts of ``content`` in their order, each of at most ``MAX_FACT`` characters, none twice. Linear."""
     masked, senders, left_out = _masked(content)
-    sentences = sentences_find(masked)
-    named = {sentence.speaker for sentence in sentences if sentence.speaker} | {sender.name for sender in senders}
+    blocks = [list(block) for _number, block in groupby(sentences_find(masked), key=attrgetter("block"))]
+    named = {block[0].speaker for block in blocks if block[0].speaker} | {sender.name for sender in senders}
     reading, seen = Reading(dropped=left_out, speakers=frozenset(named)), set[str]()
-    open_: Statement | None = None
     lead: tuple[int, str] | None = None
     section = ""
-    for number, sentence in enumerate(sentences):
-        before = sentences[number - 1] if number else None
-        sender = _sender_at(senders, sentence.start)
-        speaker = sentence.speaker or (sender.name if sender else None)
-        spoken = sentence.speaker is not None or (sender is not None and sender.spoken)
-        text = sentence.text.strip()
-        leans = _LEANS.match(text) is not None
-        if leans and open_ and before and before.block == sentence.block and len(open_.text) + len(text) < MAX_FACT:
-            # "He starts in May." says it only behind the sentence that names him.
-            reading.facts[-1] = open_ = Statement(f"{open_.text} {text}", open_.start, sentence.end, open_.speaker)
+    for block, following in zip_longest(blocks, blocks[1:]):
+        first = block[0]
+        if _numbered_heading(first, masked):
+            reading.dropped["heading"] += 1
+            section, lead = first.text.strip(), None
             continue
-        why = _left_out(sentence, spoken=spoken)
-        if why == "heading" and sentence.kind != "item":
-            section = ""
-        if why in ("", "heading") and _numbered_heading(sentence, masked):
-            why, section, lead = "heading", text, None
-        elif why in ("", "heading") and _heads_list(sentence, sentences[number + 1 : number + 2], masked):
-            why, lead = "heading", (_indent(masked, sentence.start), f"{section or sentence.under}: {text}".strip(": "))
-        if not why and sentence.kind != "row" and (leans or (_OWN.search(text) and speaker is None)):
-            why = "leaning" if leans else "speaker"
-        if why:
-            reading.dropped[why] += bool(text)
-            open_ = None
+        under = section or first.under
+        if _heads_list(first, following, masked):
+            reading.dropped["heading"] += 1
+            lead = (_indent(masked, first.start), f"{under}: {first.text.strip()}".strip(": "))
             continue
-        if sentence.kind != "item":
+        if first.kind != "item":
             lead = None
-        under = section or sentence.under
-        if lead and _indent(masked, sentence.start) > lead[0]:
+        elif lead and _indent(masked, first.start) > lead[0]:
             under = lead[1]
-        text = f"{under.rstrip(':： ')}: {text}" if under else text
-        if speaker and _said_of_oneself(text, speaker):
-            text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
-        key = fold(text).strip(" .!…。！")
-        if key in seen:
-            reading.dropped["repeat"] += 1
-            continue
-        seen.add(key)
-        for part in cut_to(text, MAX_FACT):
-            reading.facts.append(Statement(part, sentence.start, sentence.end, speaker))
-        open_ = reading.facts[-1]
+        sender = _sender_at(senders, first.start)
+        speaker = first.speaker or (sender.name if sender else None)
+        spoken = first.speaker is not None or (sender is not None and sender.spoken)
+        for run in _runs(block, reading.dropped, speaker=speaker, spoken=spoken):
+            text = " ".join(piece.text.strip() for piece in run)
+            if first.kind == "prose" and _tells_little(text, spoken=spoken):
+                reading.dropped["filler"] += len(run)
+                continue
+            if under:
+                text = f"{under.rstrip(':： ')}: {text}"
+            if speaker and _said_of_oneself(text, speaker):
+                text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
+            key = fold(text).strip(" .!…。！")
+            if key in seen:
+                reading.dropped["repeat"] += 1
+                continue
+            seen.add(key)
+            for part in cut_to(text, MAX_FACT):
+                reading.facts.append(Statement(part, run[0].start, run[-1].end, speaker))
+        if any(_left_out(piece, spoken=spoken) == "heading" and piece.kind != "item" for piece in block):
+            section = ""
     reading.dropped = +reading.dropped
     return reading
+
+
+def _runs(
+    block: Sequence[Sentence], dropped: Counter[str], *, speaker: str | None, spoken: bool
+) -> list[list[Sentence]]:
+    """Return the sentences of a paragraph, turn or item that state something. A turn and an item stay whole; in
+    prose what leans on the sentence before stays with that: "He starts in May." Counts the others in ``dropped``."""
+    first, pieces = block[0], list(block)
+    if first.kind == "item":
+        whole = " ".join(piece.text.strip() for piece in block)
+        if len(whole) <= MAX_FACT and (speaker or not _OWN.search(whole)):
+            pieces = [replace(first, text=whole, end=block[-1].end)]
+    runs: list[list[Sentence]] = []
+    size = 0
+    for piece in pieces:
+        text = piece.text.strip()
+        why = _left_out(piece, spoken=spoken)
+        if not why and piece.kind != "row":
+            why = "leaning" if not size and _LEANS.match(text) else ""
+            why = "speaker" if speaker is None and _OWN.search(text) else why
+        if why:
+            dropped[why] += bool(text)
+            size = 0
+        elif size and size + len(text) < MOST_JOINED and (spoken or _LEANS.match(text) or not has_verb(text[:400])):
+            runs[-1].append(piece)
+            size += len(text)
+        else:
+            runs.append([piece])
+            size = len(text)
+    return runs
 
 
 def segments_cut(content: str, *, at_most: int) -> list[tuple[int, int]]:
@@ -213,6 +248,7 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
     """Return ``content`` with blanks for headers, signatures and quotes of mails and for what a chat program says, who
     sends what from which place on, and how many lines were left out."""
     lines = content.splitlines(keepends=True)
+    disclaimed = _disclaimed(lines)
     parts: list[str] = []
     senders: list[_Sender] = []
     dropped: Counter[str] = Counter()
@@ -220,8 +256,8 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
     headed = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
     speaking = set(headed) if len(headed) > 1 else set()
     at, signing = 0, ""
-    for line in lines:
-        plain = line.strip()
+    for number, line in enumerate(lines):
+        plain = line.strip().lstrip("*_")
         header, quote, rule = _HEADER.match(plain), _QUOTE.match(line), _RULE.match(line)
         why = ""
         if found := _SENDER.match(plain):
@@ -237,7 +273,7 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
             why = "quote"
         elif header and len(plain) < 300:
             why = "header"
-        elif rule or _SYSTEM.match(plain) or _DISCLAIMER.search(plain):
+        elif rule or _SYSTEM.match(plain) or number in disclaimed:
             why = "filler"
         elif _DASHES.match(line):
             why, signing = "signature", "dashes"
@@ -252,6 +288,16 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
         at += len(line)
     del dropped[""]
     return "".join(parts), senders, dropped
+
+
+def _disclaimed(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines of paragraphs that are a disclaimer."""
+    found: set[int] = set()
+    for blank, group in groupby(range(len(lines)), key=lambda number: not lines[number].strip()):
+        numbers = list(group)
+        if not blank and _DISCLAIMER.search(" ".join(lines[number].strip() for number in numbers)):
+            found.update(numbers)
+    return found
 
 
 def _sender_at(senders: list[_Sender], at: int) -> _Sender | None:
@@ -276,9 +322,7 @@ def _left_out(sentence: Sentence, *, spoken: bool) -> str:
     if sentence.kind in ("item", "row"):
         return "heading" if bare.isupper() and len(bare.split()) < LEAST_SPOKEN else ""
     if spoken:
-        return "filler" if _small_talk(bare) else ""
-    if len(stems(bare)) < 2:
-        return "filler"
+        return ""
     # A line without a verb is a heading, a name or an address.
     short = bare.isascii() and len(bare.split()) <= LONGEST_HEADING
     return "heading" if short and not has_verb(bare) else ""
@@ -296,7 +340,7 @@ def _numbered_heading(sentence: Sentence, content: str) -> bool:
     return not has_verb(text[:200])
 
 
-def _heads_list(sentence: Sentence, following: list[Sentence], content: str) -> bool:
+def _heads_list(sentence: Sentence, following: Sequence[Sentence] | None, content: str) -> bool:
     """Tell whether an item of a word or two only announces the items indented under it."""
     if sentence.kind == "item" and sentence.text.rstrip().endswith((":", "：")):
         return True
@@ -308,6 +352,15 @@ def _heads_list(sentence: Sentence, following: list[Sentence], content: str) -> 
 def _indent(content: str, at: int) -> int:
     line = content[content.rfind("\n", 0, at) + 1 :][:80]
     return len(line) - len(line.lstrip(" \t"))
+
+
+def _tells_little(text: str, *, spoken: bool) -> bool:
+    """Tell whether a run of sentences says nothing that somebody who was not there could use."""
+    if spoken and _small_talk(text):
+        return True
+    if _NAMED.search(text) or (not spoken and numbers(text)):
+        return False
+    return len(set(stems(text))) < (LEAST_TOLD if spoken else LEAST_TELLING)
 
 
 def _small_talk(text: str) -> bool:

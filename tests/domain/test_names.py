@@ -96,7 +96,7 @@ def test_a_name_is_found_in_other_spellings_and_scripts(text: str, name: str, ho
     ],
 )
 def test_a_name_is_not_found_in_another_one(text: str, name: str) -> None:
-    assert mentions_find(text, name) == []
+    assert mentions_find(text, name) == ()
 
 
 @settings(max_examples=300)

@@ -83,7 +83,7 @@ def test_what_the_database_quotes_of_a_row_is_not_in_the_log(
         raise OperationalError("deadlock in row (The harbor of Oslo)")
 
     twins(agent)
-    monkeypatch.setattr("memory.duplicates.detect.near_find", broken)
+    monkeypatch.setattr("memory.duplicates.detect.topics_near", broken)
     assert look() == 0
     logged = caplog.text + "".join(capfd.readouterr())
     assert "duplicates_step_failed" in logged

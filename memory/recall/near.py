@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from memory.duplicates.plan import UNTITLED
+from memory.domain.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 
@@ -18,28 +18,9 @@ from memory.ingest.bulk import vector_text
 NEAREST = 8
 # A title that more topics share names none of them: it is a heading, such as "note", and says nothing about likeness.
 TITLE_SHARED_AT_MOST = 6
-# So many scopes have a turn in one step.
-SCOPES_A_STEP = 16
 # Of a large scope, the index keeps so many at hand while it searches; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
-# Scopes take turns, in another order at each look, so that one in which much is written does not hold up the others.
-_WAITING = """
-WITH turns AS MATERIALIZED (
-    SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share
-    FROM memory_scope s
-    WHERE EXISTS (SELECT FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting) {within}
-    ORDER BY random() LIMIT {most_scopes}
-)
-SELECT w.topic_id, turns.id, turns.path, w.kind, w.text_hash
-FROM turns CROSS JOIN LATERAL (
-    SELECT l.topic_id, ov.kind, v.text_hash FROM memory_duplicatelook l
-    JOIN memory_topicvector v ON v.topic_id = l.topic_id JOIN memory_vitality ov ON ov.topic_id = l.topic_id
-    WHERE l.scope_id = turns.id AND l.waiting AND v.live AND v.model = %(model)s AND v.embedding IS NOT NULL
-    ORDER BY l.topic_id LIMIT turns.share
-) w
-ORDER BY turns.id, w.topic_id
-"""
 _SIZE = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
 _SETTINGS = """
 SELECT set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.max_scan_tuples', '20000', true),
@@ -96,16 +77,6 @@ WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND lower(trim(own.title
 """
 
 
-class Waiting(NamedTuple):
-    """A topic that waits to be compared."""
-
-    id: uuid.UUID
-    scope_id: int
-    path: str
-    kind: str
-    text_hash: str
-
-
 class Near(NamedTuple):
     """Two topics that are near each other: ``one`` has the lower id. No cosine where a vector is missing."""
 
@@ -115,19 +86,7 @@ class Near(NamedTuple):
     same_title: bool
 
 
-def waiting_read(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
-    """Return topics that wait to be compared and can be, those of one scope beside each other, each scope with the same
-    share of ``limit``. One query."""
-    within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _WAITING.format(within=within, most_scopes=SCOPES_A_STEP),
-            {"model": model, "limit": limit, "scopes": list(scope_ids or ())},
-        )
-        return [Waiting(*row) for row in cursor.fetchall()]
-
-
-def near_find(ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float) -> list[Near]:
+def topics_near(ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float) -> list[Near]:
     """Return the pairs that topics of one scope make with their nearest of the same kind, from a cosine of ``above``,
     and with those of the same title. Four queries, in a transaction for the settings of the search."""
     found: dict[tuple[uuid.UUID, uuid.UUID], Near] = {}
@@ -145,7 +104,7 @@ def near_find(ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, abov
     return sorted(found.values(), key=lambda near: (near.one, near.other))
 
 
-def near_texts(
+def texts_near(
     vectors: Vectors, *, scope_id: int, kind: str, model: str, exact_below: int, above: float
 ) -> dict[int, list[tuple[uuid.UUID, float]]]:
     """Return for each row of ``vectors``, by its place from 0, the nearest live topics, nearest first. Two queries."""
