@@ -18,6 +18,8 @@ Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
 
 # Shorter lines of prose that end without a full stop were ended on purpose, not wrapped.
 WRAPPED_FROM = 50
+# By so much lines that were wrapped by hand differ in width.
+RAGGED = 10
 MAX_KEY = 40
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -31,7 +33,7 @@ _ITEM = re.compile(
 )
 _ROW = re.compile(r"\s*\|.*\|\s*")
 _GAP = re.compile(r"\t+| {2,}")
-_KEY = re.compile(rf"[^\W\d_][^:：.!?\n]{{0,{MAX_KEY}}}[:：]\s+\S")
+_KEY = re.compile(rf"(?:\*\*)?[^\W\d_][^:：.!?\n]{{0,{MAX_KEY}}}[:：](?:\*\*)?\s+\S")
 _WHEN = (
     r"(?:\[[^\]\n]{3,30}\]\s*"
     r"|\[?\(?\d{1,4}[./-]\d{1,2}[./-]\d{1,4},?\s+\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?\)?\]?\s*[-–:]?\s*"
@@ -122,6 +124,7 @@ class _Layout:
         self.content = content
         self.blocks: list[Block] = []
         self.speakers = speakers_find(content)
+        self.width = _width(content)
         self.speaker: str | None = None
         self.heading = self.lead_in = ""
         self.header: tuple[str, ...] = ()
@@ -176,7 +179,7 @@ class _Layout:
             self.lead_in = ""
         elif item:
             self.open = self._new("item", start, end, item.end())
-        elif self.open is not None and self._goes_on(self.open, at, end):
+        elif self.open is not None and self._goes_on(self.open, start, at, end):
             self._join(self.open, at, end, marked=start)
         else:
             self._paragraph(start, end, at)
@@ -194,16 +197,20 @@ class _Layout:
         block.kind = "heading"
         self.heading = block.text.strip().rstrip("#").strip()
 
-    def _goes_on(self, block: Block, at: int, end: int) -> bool:
+    def _goes_on(self, block: Block, start: int, at: int, end: int) -> bool:
         """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
         before, line = block.text[-200:].rstrip(), self.content[at:end].strip()
         if not before or line[0].islower():
             return True
         if _KEY.match(line) and len(line) <= 2 * WRAPPED_FROM:
             return False
-        if before[-1] in '.!?…。！？"”»)':
-            return block.kind == "prose"
-        return len(before) - before.rfind("\n") > WRAPPED_FROM or before[-1] in ",;，、"
+        if before[-1] in ",;，、":
+            return True
+        # A line was ended on purpose if the next word would easily have fitted in.
+        above = self.content[self.content.rfind("\n", 0, start - 1) + 1 : start].rstrip()
+        if len(above) + 1 + len(line.split(maxsplit=1)[0]) <= self.width - RAGGED:
+            return False
+        return block.kind == "prose" or before[-1] not in '.!?…。！？"”»)'
 
     def _row(self, start: int, end: int, cells: tuple[str, ...]) -> None:
         block = self._new("row" if self.header else "heading", start, end, start)
@@ -248,6 +255,13 @@ def _turn(content: str, at: int, end: int) -> tuple[str, int] | None:
 def _columns(line: str) -> tuple[str, ...]:
     """Return the cells of a line whose columns are set with spaces or tabs."""
     return tuple(_GAP.split(line.strip()))
+
+
+def _width(content: str) -> int:
+    """Return how wide the lines of a text are set: as wide as the widest that goes on with a small letter."""
+    lines = [content[start:end].rstrip() for start, end in _lines(content)]
+    wrapped = [len(line) for line, after in pairwise(lines) if after.lstrip()[:1].islower()]
+    return max(wrapped, default=WRAPPED_FROM + RAGGED)
 
 
 def _titular(block: Block) -> bool:

@@ -44,7 +44,8 @@ _QUOTE: Final = re.compile(
 )
 _SIGN_OFF: Final = re.compile(
     r"(?:(?:best|kind|warm|many|with|all the|yours|cheers|regards|thanks|thank you|sincerely|take care|greetings|"
-    r"viele grüße|mit freundlichen|cordialement|saludos|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
+    r"viele grüße|mit freundlichen|cordialement|(?:un )?saludos?|atentamente|cordiali saluti|met vriendelijke|"
+    r"med vennlig|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
     re.IGNORECASE,
 )  # fmt: skip
 # A line with a name and a time alone, as some chats put above what somebody says.
@@ -62,6 +63,7 @@ _SYSTEM: Final = re.compile(
     r".{1,60}\b(?:joined|left|was added|changed the)\b.{0,20}\b(?:chat|group|channel|room|meeting|subject)\b)",
     re.IGNORECASE,
 )
+_EDITED: Final = re.compile(r"\u200e?<[Tt]his message was edited>|\(edited\)")
 _DISCLAIMER: Final = re.compile(
     r"\bconfidential\b.*\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
     r"\breceived this (?:e-?mail|message) in error|"
@@ -156,7 +158,7 @@ def facts_read(content: str) -> Reading:
                 continue
             if under:
                 text = f"{under.rstrip(':： ')}: {text}"
-            if speaker and _said_of_oneself(text, speaker):
+            if speaker and _said_by(text, speaker, spoken=spoken):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             key = fold(text).strip(" .!…。！")
             if key in seen:
@@ -165,7 +167,7 @@ def facts_read(content: str) -> Reading:
             seen.add(key)
             for part in cut_to(text, MAX_FACT):
                 reading.facts.append(Statement(part, run[0].start, run[-1].end, speaker))
-        if any(_left_out(piece, spoken=spoken) == "heading" and piece.kind != "item" for piece in block):
+        if first.kind != "item" and all(_left_out(piece, spoken=spoken) == "heading" for piece in block):
             section = ""
     reading.dropped = +reading.dropped
     return reading
@@ -283,7 +285,8 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
             why = "signature"
         elif signing == "name" and plain:
             signing = ""
-        parts.append(re.sub(r"[^\r\n]", " ", line) if why else line)
+        gone = re.compile(r"[^\r\n]") if why else _EDITED
+        parts.append(gone.sub(lambda found: " " * len(found.group()), line))
         dropped[why] += bool(why and plain)
         at += len(line)
     del dropped[""]
@@ -374,8 +377,8 @@ def _small_talk(text: str) -> bool:
     return not verb or len(stems(text)) < (1 if _OWN.search(text) else 2)
 
 
-def _said_of_oneself(text: str, speaker: str) -> bool:
-    """Tell whether a sentence says "I" or "we" and does not name its speaker."""
+def _said_by(text: str, speaker: str, *, spoken: bool) -> bool:
+    """Tell whether it has to be said who says this: in a conversation, and of what says "I" or "we" without a name."""
     if re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text, re.IGNORECASE):
         return False
-    return bool(_OWN.search(text) or _OURS.search(text))
+    return spoken or bool(_OWN.search(text) or _OURS.search(text))
