@@ -31,10 +31,10 @@ def matches_of(choice: Choice) -> list[Matched]:
     grouped: dict[uuid.UUID, list[Candidate]] = {}
     for one in choice.candidates:
         grouped.setdefault(one.fact.topic.id, []).append(one)
-    return [_matched(topic_id, group) for topic_id, group in grouped.items()]
+    return [_matched(topic_id, group, divide=choice.divided) for topic_id, group in grouped.items()]
 
 
-def _matched(topic_id: uuid.UUID, group: Sequence[Candidate]) -> Matched:
+def _matched(topic_id: uuid.UUID, group: Sequence[Candidate], *, divide: bool) -> Matched:
     first = group[0]
     said = excerpt(first.fact.text, 0)
     why = "It says exactly this." if first.exact else f"It says {said!r}."
@@ -42,7 +42,7 @@ def _matched(topic_id: uuid.UUID, group: Sequence[Candidate]) -> Matched:
         why = f"It holds the identifier: {said!r}."
     elif first.by == "name":
         why = f"It mentions the name: {said!r}." if first.confidence == 1 else f"It may mention the name: {said!r}."
-    facts = [fact for one in group for fact in facts_repeated(one.fact)]
+    facts = [fact for one in group for fact in facts_repeated(one.fact, divide=divide)]
     rest = rest_left(first.fact.topic, facts)
     return Matched(topic_id, why, round(first.confidence, 3), said, rest, first.by)
 

@@ -165,7 +165,7 @@ def _of_token(token: str, scope: str) -> Choice:
     ]
     if not facts:
         raise Conflict("The fact that this token names is not there any more. Send the request again without it.")
-    return Choice([Candidate(facts[0], facts[0].said(), frozenset(), None, {"exact": 1.0}, 1.0)])
+    return Choice([Candidate(facts[0], facts[0].said(), frozenset(), {"exact": 1.0}, 1.0)])
 
 
 def _digest(fact: Fact) -> str:

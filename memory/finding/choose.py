@@ -67,6 +67,8 @@ class Choice:
     ambiguous: bool = False
     # All that were ranked, best first: what a language model may choose among.
     ranked: list[Candidate] = field(default_factory=list)
+    # Whether sentences and clauses were facts of their own, or whole texts.
+    divided: bool = True
 
 
 def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice:
@@ -181,12 +183,13 @@ def forbidden(one: Candidate, request: Request, new_text: str) -> str:
 
 def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
     """Tell whether a fact is about a relative of somebody who was asked for: "Anna's sister", not "her brother Urs"."""
-    if one.subject is None:
-        return any(word in RELATIVE_STEMS for word in one.stems - known)
+    relatives = (one.stems - known) & RELATIVE_STEMS
+    if not relatives or one.subject is None:
+        return bool(relatives)
     order = stems(one.said)
     first = next((at for at, word in enumerate(order) if word in known), len(order))
     after = frozenset(order[first:]) if one.subject & known else one.subject
-    return any(word in RELATIVE_STEMS for word in (after & one.subject) - known)
+    return bool(relatives & after & one.subject)
 
 
 def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
@@ -214,7 +217,7 @@ def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
     said = fact.said()
-    return Candidate(fact, said, frozenset(stems(said)), None, {"exact": 0.0}, confidence, by)
+    return Candidate(fact, said, frozenset(stems(said)), {"exact": 0.0}, confidence, by)
 
 
 def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:

@@ -151,13 +151,16 @@ def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
     return list(found.values())
 
 
-def facts_repeated(fact: Fact) -> list[Fact]:
-    """Return ``fact`` and the other facts of its topic that say the same, such as the title that repeats a field."""
+def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
+    """Return ``fact`` and the other facts of its topic that say the same, such as the title that repeats a field.
+
+    ``divide`` as in ``facts_of``, and as it was when ``fact`` was read.
+    """
     if fact.element.where == HISTORY:
         return [fact]
     key = text_key(fact.said())
     others = [
-        other for other in facts_of(fact.topic)
+        other for other in facts_of(fact.topic, divide=divide)
         if other != fact and other.item == fact.item and text_key(other.said()) == key
     ]  # fmt: skip
     return [fact, *others]
@@ -165,7 +168,9 @@ def facts_repeated(fact: Fact) -> list[Fact]:
 
 def _whole(topic: TopicSaid, element: Element) -> Fact:
     text, title = element.text, "" if topic.title.casefold() == UNTITLED else topic.title
-    context = "" if element.where in (TITLE, HISTORY) else _context(title, element)
+    # Whether a title names or states something is not looked at: that alone would take a millisecond.
+    named = "" if fold(text).startswith(fold(title)[:40]) else title
+    context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _called(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
 
@@ -239,9 +244,12 @@ def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
 def _context(title: str, element: Element) -> str:
     text = fold(element.text)
     named = "" if not title or text.startswith(fold(title)[:40]) or not is_label(title) else title
+    return " ".join(filter(None, (named, _called(element))))
+
+
+def _called(element: Element) -> str:
     plain = element.name.replace("_", " ").replace("-", " ").strip()
-    called = plain if element.where == FIELD and plain.casefold() not in _NAMELESS else ""
-    return " ".join(part for part in (named, called) if part)
+    return plain if element.where == FIELD and plain.casefold() not in _NAMELESS else ""
 
 
 @lru_cache(maxsize=2048)

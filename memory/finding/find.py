@@ -5,7 +5,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from django.db import connection, transaction
@@ -100,7 +100,10 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
         if request.everything and not names:
             ids += _ids_worded(request.body, conditions, bound)
     topics = topics_said(list(dict.fromkeys(ids)), ever=history)
-    choice = meant_choose(query, _facts(topics), partial(_near, question))
+    divided = len(topics) <= MOST_DIVIDED
+    facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
+    choice = meant_choose(query, facts, partial(_near, question))
+    choice.divided = divided
     return _refined(choice, lambda texts: matches_refine(request.text, texts))
 
 
@@ -192,7 +195,7 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
     if refined is None:
         return choice
     chosen = [one for key, one in shown.items() if key in set(refined.chosen)]
-    return Choice(chosen, ambiguous=refined.unsure and len(chosen) > 1, ranked=choice.ranked)
+    return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)
 
 
 def _scaled(cosine: float) -> float:
@@ -202,11 +205,6 @@ def _scaled(cosine: float) -> float:
 
 def _texts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
     return [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)]
-
-
-def _facts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[Fact]:
-    divide = len(topics) <= MOST_DIVIDED
-    return facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divide))
 
 
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:

@@ -30,10 +30,14 @@ class Candidate:
     fact: Fact
     said: str
     stems: frozenset[str]
-    subject: frozenset[str] | None
     features: dict[str, float]
     confidence: float = 0.0
     by: str = "meaning"
+
+    @property
+    def subject(self) -> frozenset[str] | None:
+        """The stems of what the fact is about; None where that is unknown. About a millisecond, once a text."""
+        return subject(self.fact.text) or (subject(self.said) if self.fact.context else None)
 
     @property
     def exact(self) -> bool:
@@ -59,7 +63,6 @@ def candidates_weigh(
     for fact, (meaning, new_meaning) in zip(facts, near, strict=True):
         said = fact.said()
         there = frozenset(stems(said))
-        about = subject(fact.text) or (subject(said) if fact.context else None)
         mine = _pairs(said)
         features = {
             "exact": float(same_text(fact.text, request) or same_text(said.replace(":", ""), request)),
@@ -71,7 +74,7 @@ def candidates_weigh(
             "explained": rarity.share(there, known),
             "value_kind": _alike(value_kinds(fact.text), value_kinds(new_text)) if new_text else 0.0,
         }
-        found.append(Candidate(fact, said, there, about, features))
+        found.append(Candidate(fact, said, there, features))
     for name in ("meaning", "new_meaning", "words"):
         most = max(one.features[name] for one in found)
         for one in found:

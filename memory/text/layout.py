@@ -221,7 +221,7 @@ class _Layout:
         block = Block(kind, start, end, speaker=self.speaker)
         if kind == "item":
             block.under = self.lead_in or self.heading
-        elif kind == "prose" and not self.speaker:
+        elif kind in ("prose", "row") and not self.speaker:
             block.under = self.heading
         self._join(block, at, end)
         self.blocks.append(block)

@@ -82,7 +82,8 @@ def sentences_find(content: str) -> list[Sentence]:
     found: list[Sentence] = []
     for number, block in enumerate(blocks_find(content)):
         if block.kind in ("code", "row", "mark"):
-            found.append(Sentence(_whole(block), block.start, block.end, block.kind, block.speaker, number))
+            text = _whole(block)
+            found.append(Sentence(text, block.start, block.end, block.kind, block.speaker, number, block.under))
             continue
         at = block.start
         cuts = list(_bounded(block.text, sentence_ends(block.text) if block.kind != "heading" else [len(block.text)]))

@@ -39,6 +39,7 @@ _HEADER: Final = re.compile(
 _SENDER: Final = re.compile(
     r"from\s?:\s*\"?(?P<name>[^<\"\n@]{2,60}?)\"?\s*(?:<[^>\n]*>|\[[^\]\n]*\])?\s*$", re.IGNORECASE
 )
+_SUBJECT: Final = re.compile(r"subject\s?:\s*(?:(?:re|fwd?|aw|sv|tr|rv)\s?:\s*)*(?P<subject>\S.*)", re.IGNORECASE)
 _QUOTE: Final = re.compile(
     r"\s*>|\s*(?:On|Am|Le|El)\b.{5,200}(?:wrote|schrieb|écrit|escribió)\s?:\s*$|-+\s?Original Message"
 )
@@ -66,7 +67,7 @@ _SYSTEM: Final = re.compile(
 _EDITED: Final = re.compile(r"\u200e?<[Tt]his message was edited>|\(edited\)")
 _DISCLAIMER: Final = re.compile(
     r"\bconfidential\b.*\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
-    r"\breceived this (?:e-?mail|message) in error|"
+    r"\breceived (?:it|this (?:e-?mail|message)) in error|\bsubject to our general (?:terms|conditions)|"
     r"\b(?:think|consider the environment) before (?:you )?print|^disclaimer\b|"
     r"\bunauthori[sz]ed (?:copying|use|disclosure)|"
     r"\baccepts? no liability", re.IGNORECASE,
@@ -109,11 +110,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Sender:
-    """Who says what stands behind ``start``: in a chat (``spoken``) or in a mail."""
+    """Who says what stands behind ``start``: in a chat (``spoken``) or in a mail about ``subject``."""
 
     start: int
     name: str
     spoken: bool
+    subject: str = ""
 
 
 @dataclass(slots=True)
@@ -150,16 +152,17 @@ def facts_read(content: str) -> Reading:
             under = lead[1]
         sender = _sender_at(senders, first.start)
         speaker = first.speaker or (sender.name if sender else None)
+        under = under or (sender.subject if sender else "")
         spoken = first.speaker is not None or (sender is not None and sender.spoken)
         for run in _runs(block, reading.dropped, speaker=speaker, spoken=spoken):
             text = " ".join(piece.text.strip() for piece in run)
             if first.kind == "prose" and _tells_little(text, spoken=spoken):
                 reading.dropped["filler"] += len(run)
                 continue
-            if under:
-                text = f"{under.rstrip(':： ')}: {text}"
             if speaker and _said_by(text, speaker, spoken=spoken):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
+            if under:
+                text = f"{under.rstrip(':： ')}: {text}"
             key = fold(text).strip(" .!…。！")
             if key in seen:
                 reading.dropped["repeat"] += 1
@@ -264,6 +267,8 @@ def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
         why = ""
         if found := _SENDER.match(plain):
             senders.append(_Sender(at, found["name"].strip(), spoken=False))
+        elif senders and not senders[-1].spoken and (found := _SUBJECT.match(plain)):
+            senders[-1] = replace(senders[-1], subject=found["subject"])
         elif (found := _SPEAKER_LINE.match(plain)) and found["name"] in speaking:
             senders.append(_Sender(at, found["name"], spoken=True))
             why = "header"

@@ -52,7 +52,7 @@ def fill(agent: Caller, size: int) -> None:
 
 
 def asked(kind: str, number: int, size: int) -> str:
-    given, family = GIVEN.split()[number % 20], FAMILY.split()[number % 16]
+    given, family = GIVEN.split()[number % len(GIVEN.split())], FAMILY.split()[number % 16]
     return {
         "identifier": f"person.{(number * 37) % size}@x.io",
         "name": f"everything about {given} {family}",
@@ -92,7 +92,7 @@ def measured(operator: Caller, command: str, kind: str, size: int) -> list[Any]:
     times: list[float] = []
     for number in range(ROUNDS):
         words = asked(kind, number, size)
-        given, family = GIVEN.split()[number % 20], FAMILY.split()[number % 16]
+        given, family = GIVEN.split()[number % len(GIVEN.split())], FAMILY.split()[number % 16]
         path, body = {
             "query": ("/v1/query", {"q": words}),
             "release": ("/v1/forget", {"verb": "release", "query": words}),
