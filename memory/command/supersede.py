@@ -17,7 +17,9 @@ from memory.access.principal import Principal
 from memory.command.rest import rest_of
 from memory.command.values import value_given
 from memory.domain.errors import Conflict, ValueRefused
-from memory.domain.text import UNTITLED
+from memory.domain.text import UNTITLED, TopicText
+from memory.embedding import embedder_get, text_hash
+from memory.embedding.base import Vectors
 from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
@@ -122,7 +124,10 @@ def supersede(
         if len(text) > MAX_TEXT:
             raise ValueRefused(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.")
     place = principal.scope_chosen(scope)
-    choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, scope=place)
+    # As a topic of its own says it: where that is written in the end, it is not embedded again.
+    said = TopicText(new_text[:200], "", [new_text]).embedded()
+    vector = embedder_get().embed_passages([said])[0]
+    choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, new_vector=vector, scope=place)
     if choice.ambiguous:
         raise _asked_back(choice)
     with transaction.atomic():
@@ -131,7 +136,7 @@ def supersede(
         locked = topics_said(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
             raise Conflict("What was to be superseded changed a moment ago. Nothing was done; send the request again.")
-        writer = _Writer(new_text, place, reason, principal, now)
+        writer = _Writer(new_text, place, reason, principal, now, {text_hash(said): vector})
         return writer.replace(choice.candidates)
 
 
@@ -185,6 +190,8 @@ class _Writer:
     reason: str
     principal: Principal
     now: dt.datetime
+    # What is embedded already, by the hash of the text.
+    vectors: dict[str, Vectors]
 
     def replace(self, chosen: Sequence[Candidate]) -> Supersession:
         by_topic: dict[uuid.UUID, list[Candidate]] = {}
@@ -268,6 +275,7 @@ class _Writer:
         texts = [fact.element.text for fact in facts if fact.element.where != TITLE]
         if title is None and changed and title_cut(topic.title, texts):
             title = changed[:200]
+        edited = title is not None or summary is not None
         if fields:
             item = IngestItem(
                 placement="extend_topic", topic_id=str(topic.id),
@@ -279,10 +287,13 @@ class _Writer:
                     for name, value in fields.items()
                 ],
             )  # fmt: skip
-            self._ingest(item)
-        if title is not None or summary is not None:
+            self._ingest(item, edited=edited)
+        if edited:
             change = TopicChange(title=title, summary=summary)
-            topic_edit(topic.id, change, principal=self.principal, reason=self.reason or "superseded", now=self.now)
+            reason = self.reason or "superseded"
+            topic_edit(
+                topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors
+            )  # fmt: skip
 
     def _remember(self, source: TopicSaid | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
@@ -307,9 +318,12 @@ class _Writer:
             ignore_conflicts=True,
         )  # fmt: skip
 
-    def _ingest(self, item: IngestItem) -> Reply:
-        prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=False)
-        (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now)
+    def _ingest(self, item: IngestItem, *, edited: bool = False) -> Reply:
+        """Write one item. One that is ``edited`` right afterwards gets its vector then."""
+        prepared = ingest_prepare(
+            [item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors
+        )  # fmt: skip
+        (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
         if not isinstance(outcome, Reply):
             raise outcome
         return outcome

@@ -12,6 +12,7 @@ from memory.finding.evidence import (
     BEFORE,
     identifier_stems,
     identifiers_held,
+    name_held,
     names_find,
     names_held,
     numbers_held,
@@ -119,7 +120,8 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], nea
     pool = _said_alone(possible) if not exact else possible
     pool, identified = replaced_pool(request_text, new_text, pool)
     found = candidates_weigh(request.body, new_text, pool, near(pool))
-    found = [one for one in found if not forbidden(one, request, new_text)]
+    names = _about_whom(request, new_text, found)
+    found = [one for one in found if not forbidden(one, request, new_text, names)]
     if not found or (found[0].confidence < FLOOR and not found[0].exact):
         return Choice()
     if exact:
@@ -151,20 +153,26 @@ def relevance(one: Candidate) -> float:
     return one.features["meaning"] + one.features["words"] / 2
 
 
-def forbidden(one: Candidate, request: Request, new_text: str) -> str:
-    """Return why a fact cannot be meant, however near it is; empty if it can. No word has to occur in a fact: a guard
-    speaks where the fact says something else in the place of what was asked."""
+def _about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
+    """Return the names of whom the request is about, and the new text as well."""
+    names = names_find(request.text, [one.said for one in found])
+    about = subject(request.text) or frozenset()
+    # Of a statement, whom it is about: Anna, not Oslo.
+    names = [name for name in names if about & set(stems(name))] or names
+    return [name for name in names if fold(name) in fold(new_text)] if new_text else names
+
+
+def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
+    """Return why a fact cannot be meant, however near it is; empty if it can. ``names``: whom the request is about.
+
+    No word has to occur in a fact: a guard speaks where the fact says something else in the place of what was asked.
+    """
     if one.exact:
         return ""
     known = frozenset(stems(request.text)) | frozenset(stems(new_text))
     if _about_relative(one, known):
         return "It is about a relative."
-    names = names_find(request.text, [one.said])
-    about = subject(request.text) or frozenset()
-    # Of a statement, whom it is about: Anna, not Oslo.
-    names = [name for name in names if about & set(stems(name))] or names
-    names = [name for name in names if fold(name) in fold(new_text)] if new_text else names
-    if names and not names_held(" ".join(names), [one.fact]) and one.subject:
+    if names and not any(name_held(name, one.fact) for name in names) and one.subject:
         others = {part for name in names_find(one.said, [one.said]) for part in stems(name)}
         if others & (one.subject - known):
             return "It is about somebody else."
@@ -288,7 +296,9 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
 
 def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
     found = candidates_weigh(request.text, "", facts, near(facts))
-    found = [one for one in found if relevance(one) >= RELEVANT and not forbidden(one, request, "")]
+    found = [one for one in found if relevance(one) >= RELEVANT]
+    names = _about_whom(request, "", found)
+    found = [one for one in found if not forbidden(one, request, "", names)]
     if request.several and (answers := _answers(request, found)):
         return Choice(answers, ranked=found)
     if not found or found[0].confidence < FLOOR:

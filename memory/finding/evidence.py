@@ -131,6 +131,12 @@ def names_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     return Evidence(held, tuple(names), _stems_of(names), min(1.0, best))
 
 
+def name_held(name: str, fact: Fact) -> bool:
+    """Tell whether a fact mentions a name, or another that the fact itself says is the same."""
+    text = text_of(fact)
+    return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
+
+
 def names_find(request: str, texts: Sequence[str]) -> list[str]:
     """Return the names in a request: words with a capital, and words that ``texts`` write as names.
 

@@ -10,7 +10,7 @@ from django.db import connection
 from memory.domain.text import UNTITLED
 from memory.forgetting.judgement import Bound
 from memory.ingest.items import FieldType
-from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_replaced, subject_phrase
+from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_begins, pronoun_replaced, subject_phrase
 from memory.text.folding import fold
 from memory.text.grammar import FINITE, SURE, words_tag
 from memory.text.sentences import sentences_find
@@ -224,13 +224,15 @@ def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
             # It names what the other elements speak of.
             continue
         context = "" if element.where == TITLE else _context(title, element)
-        before = ""
+        before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
-            whose = before
-            if whose and text:
+            # Reading grammar takes a millisecond, so it is asked for a subject only where a pronoun stands for it.
+            leaning = before and any(map(pronoun_begins, (text, *(clause.text for clause in clauses))))
+            whose = next(filter(None, map(subject_phrase, reversed(before))), "") if leaning else ""
+            if whose:
                 text = pronoun_replaced(text, whose)
-            before = subject_phrase(text) or before if len(element.text) <= MOST_DIVIDED else ""
+            before.append(text)
             parts = tuple(clause for clause in clauses if not clause.item)
             if len(clauses) == 1 or not parts:
                 alone = clauses if len(clauses) == 1 else (Clause(text, 0, end - start),)

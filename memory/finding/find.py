@@ -107,27 +107,27 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     return _refined(choice, lambda texts: matches_refine(request.text, texts))
 
 
-def facts_replaced(old_query: str, new_text: str, *, scope: str) -> Choice:
+def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
     """Return the facts within ``scope`` that are in force and that ``new_text`` replaces. About ten statements.
+
+    ``new_vector`` is that of a topic that says the new text.
 
     Raises ``ValueRefused`` and ``EmbeddingFailed`` as ``facts_meant`` does.
     """
     mentions_complete()
-    embedder = embedder_get()
-    question = Question(
-        old_query, embedder.embed_query(old_query), new_text, embedder.embed_passages([new_text])[0]
-    )  # fmt: skip
-    assert question.new_vector is not None
+    question = Question(old_query, embedder_get().embed_query(old_query), new_text, new_vector)
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
     conditions = (
         "EXISTS (SELECT 1 FROM memory_topicvector lv WHERE lv.topic_id = t.id AND lv.live)"
         f" AND t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     )
-    ids = _ranked([(old_query, question.vector), (new_text, question.new_vector)], scope, None)
+    ids: list[uuid.UUID] = []
     if sought := identifiers_sought(old_query):
         wanted = f"m.identifiers && {bound.bind(sorted(sought))}::text[]"
-        ids += _ids(_MENTIONING, wanted, conditions, bound, most=2 * POOL)
+        ids = _ids(_MENTIONING, wanted, conditions, bound, most=2 * POOL)
+    if not ids:
+        ids = _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
     ids += _ids(_SAME_TITLE, bound.bind(new_text), conditions, bound)
     pool = topics_said(list(dict.fromkeys(ids)))
     names = names_find(old_query, _texts(pool))

@@ -38,8 +38,13 @@ class Prepared:
     plan: Plan | None = None
 
 
-def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool) -> Prepared:
+def ingest_prepare(
+    items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool,
+    vectors: dict[str, Vectors] | None = None,
+) -> Prepared:  # fmt: skip
     """Plan and embed what the items will most likely amount to, outside any transaction. At most four queries.
+
+    ``vectors`` are known already, by the hash of their text; those of the items are added.
 
     Embedding takes far longer than writing. Done under the locks of the write, it would make every other writer of the
     same topics wait; done here, the write only has to embed again what somebody else changed in between.
@@ -47,7 +52,7 @@ def ingest_prepare(items: Sequence[IngestItem], *, principal: Principal, now: dt
     known = _load(items, lock=False)
     policies = policies_current()
     plan = ingest_plan(items, known=known, policies=policies, principal=principal, now=now)
-    vectors: dict[str, Vectors] = {}
+    vectors = {} if vectors is None else vectors
     if not defer:
         _vectors_complete(vectors, _texts(plan))
     # New topics depend on nobody's lock: what they name is never taken away, and an id that somebody else used in the

@@ -33,18 +33,18 @@ class TopicChange:
 
 def topic_edit(
     topic_id: uuid.UUID, change: TopicChange, *, principal: Principal, reason: str, now: dt.datetime,
-    seen_at: dt.datetime | None = None,
+    seen_at: dt.datetime | None = None, vectors: dict[str, Vectors] | None = None,
 ) -> None:  # fmt: skip
     """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
 
     ``seen_at`` is the ``updated_at`` of what the editor was looking at; None stands for whatever it says by now.
-    The new text is embedded before the topic is locked. Raises ``NotVisible`` for a topic unknown to the caller,
-    ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a salience without an operator key,
+    The new text is embedded before the topic is locked, unless ``vectors`` has it by the hash of the text. Raises
+    ``NotVisible`` for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a salience without an operator key,
     ``EmbeddingFailed``, and ``Conflict`` for one that was written to since ``seen_at``.
     """
     if change.salience is not None:
         principal.require("operator")
-    vectors: dict[str, Vectors] = {}
+    vectors = {} if vectors is None else vectors
     known = known_load(changed=[topic_id], read=[], lock=False)
     if (change.title is not None or change.summary is not None) and topic_id in known.topics:
         topic = known.topics[topic_id]

