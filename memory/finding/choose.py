@@ -100,6 +100,9 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
             if request.everything and names and _DESCRIBED.search(request.body):
                 chosen = tuple(fact for fact in pool if not _described_else(fact, left))
             return Choice([_sure(fact, by, sure) for fact in chosen or _covering(left, pool) or _records(pool, facts)])
+        if held and not request.owned and not any(left & set(stems(text_of(fact))) for fact in pool):
+            # What is said beside the identifier is a remark: "RX-40, discontinued".
+            return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
         if held and not request.owned and (chosen := _covering(left, pool)):
             if negated(request.body):
                 chosen = tuple(fact for fact in chosen if negated(fact.text)) or chosen

@@ -38,9 +38,10 @@ def topic_edit(
     """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
 
     ``seen_at`` is the ``updated_at`` of what the editor was looking at; None stands for whatever it says by now.
-    The new text is embedded before the topic is locked, unless ``vectors`` has it by the hash of the text. Raises
-    ``NotVisible`` for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a salience without an operator key,
-    ``EmbeddingFailed``, and ``Conflict`` for one that was written to since ``seen_at``.
+    The new text is embedded before the topic is locked, unless ``vectors`` has it by its hash. Raises ``NotVisible``
+    for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a
+    salience without an operator key, ``EmbeddingFailed``, and ``Conflict`` for one that was written to since
+    ``seen_at``.
     """
     if change.salience is not None:
         principal.require("operator")
