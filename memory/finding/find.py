@@ -39,6 +39,8 @@ from memory.text.words import UNSPACED, stems
 POOL = 16
 # Of more topics than this every text is one fact: dividing sentences takes a millisecond each.
 MOST_DIVIDED = 60
+# Of those that mention a name, so many are looked at for one fact.
+MOST_NEAR = 40
 # So many facts are shown to a language model, none below this confidence.
 MOST_SHOWN = 12
 LEAST_SHOWN = 0.02
@@ -50,6 +52,12 @@ MOST_ALIAS_TEXTS = 200
 _MENTIONING = """
 SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
 WHERE ({wanted}) AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
+"""
+# The nearest of those, where one fact is asked for: what is far from the request is not it.
+_MENTIONING_NEAR = """
+SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
+LEFT JOIN memory_topicvector v ON v.topic_id = t.id AND v.model = {model}
+WHERE ({wanted}) AND {conditions} ORDER BY v.embedding <#> {near}::vector, t.id LIMIT {most}
 """
 _SAME_TITLE = """
 SELECT t.id FROM memory_topic t WHERE md5(lower(t.title)) = md5(lower({wanted})) AND {conditions}
@@ -96,7 +104,8 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
         pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
         ids = [*pool, *_ids(_SAME_TITLE, bound.bind(request.body), conditions, bound)]
         names = names_find(request.body, _texts(pool))
-        ids += _ids_named(names, scope, conditions, bound)
+        several = request.everything or request.several
+        ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
         if request.everything and not names:
             ids += _ids_worded(request.body, conditions, bound)
     topics = topics_said(list(dict.fromkeys(ids)), ever=history)
@@ -227,9 +236,10 @@ def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | Non
 
 def _ids_named(
     names: Sequence[str], scope: str, conditions: str, bound: Bound, *, follow: bool = True,
-    most: int = MOST_AT_ONCE + 1,
+    near: Vectors | None = None, most: int = MOST_AT_ONCE + 1,
 ) -> list[uuid.UUID]:  # fmt: skip
-    """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same."""
+    """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same; the
+    nearest ``MOST_NEAR`` to a vector, if one is given."""
     if len(names) > MOST_NAMED:
         raise ValueRefused(TOO_MANY)
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
@@ -238,7 +248,13 @@ def _ids_named(
         keys = [sorted(name_key(name)) for name in dict.fromkeys(wholes)]
         wanted = [f"m.words @> {bound.bind(key)}::text[]" for key in keys if key]
         # One word of a name is looked for only where nothing has the whole name: many share a given name.
-        if wanted and (ids := _ids(_MENTIONING, " OR ".join(wanted), conditions, bound, most=most)):
+        if not wanted:
+            continue
+        sql = _MENTIONING
+        if near is not None:
+            vector, model = bound.bind(vector_text(near)), bound.bind(embedder_get().model_name)
+            sql, most = _MENTIONING_NEAR.replace("{near}", vector).replace("{model}", model), MOST_NEAR
+        if ids := _ids(sql, " OR ".join(wanted), conditions, bound, most=most):
             return ids
     return []
 
