@@ -24,10 +24,10 @@ from memory.duplicates.plan import fields_read, saying_of, sides_read
 from memory.duplicates.verdict import Verdict, pair_judge
 from memory.duplicates.waiting import Waiting, waiting_read
 from memory.embedding import embedder_get
+from memory.ingest.near import Near, texts_near, topics_near
 from memory.models import DuplicatePair, Scope, Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
-from memory.recall.near import Near, texts_near, topics_near
 from memory.text.likeness import differences_that_matter
 
 logger = structlog.get_logger(__name__)

@@ -14,12 +14,12 @@ from memory.embedding.base import Vectors
 from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
+from memory.ingest.near import Near, topics_near
 from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.models import Topic
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
-from memory.recall.near import Near, topics_near
 
 # A plan can collide with a commit that came between reading and writing; the next try sees it. More than a few tries
 # would mean something else is wrong.
