@@ -24,9 +24,8 @@ from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
 from memory.forgetting.ground import path_q
 from memory.models import ErasureReceipt
+from memory.models.locks import Lock, lock_wait
 
-# One purge at a time. Any constant will do.
-_LOCK = 0x6D656D70
 # What the keys are made for; a hash of one sort is never that of another.
 _TEXT, _IDENTIFIER, _SEAL = "memory.erasure.text", "memory.erasure.identifier", "memory.erasure.seal"
 _REASON = "memory.erasure.reason"
@@ -56,7 +55,7 @@ def purges_wait() -> int:
     """Wait until no other purge is at work, keep it so until the transaction ends, and return the number of the next
     receipt. Two queries."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        lock_wait(Lock.PURGE)
         cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memory_erasurereceipt")
         return int(cursor.fetchone()[0])
 

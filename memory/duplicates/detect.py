@@ -26,6 +26,7 @@ from memory.duplicates.waiting import Waiting, waiting_read
 from memory.embedding import embedder_get
 from memory.ingest.near import Near, texts_near, topics_near
 from memory.models import DuplicatePair, Scope, Topic
+from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 from memory.text.likeness import differences_that_matter
@@ -38,8 +39,6 @@ PAIRS_A_RUN = 50
 TOPICS_A_STEP = 64
 # How long one look may take; the worker has other things to do.
 SECONDS = 20.0
-# One look at a time. Any constant will do.
-_LOCK = 0x6D656D64
 
 State = DuplicatePair.State
 
@@ -164,8 +163,7 @@ def _says(text: str, said: Sequence[str]) -> bool:
 def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:
     """Compare the next topics; return how many new pairs were stored, ``room`` at most, None if nothing waits."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
-        if not cursor.fetchone()[0]:
+        if not lock_try(Lock.FIND_DUPLICATES):
             return None
         waiting = waiting_read(scope_ids=scopes, model=embedder_get().model_name, limit=TOPICS_A_STEP)
         if not waiting:

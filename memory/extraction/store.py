@@ -25,6 +25,7 @@ from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import Reply
 from memory.models import AuditEvent, Revision, Topic
+from memory.models.locks import Lock, lock_wait
 from memory.text.statements import Statement as Fact
 from memory.text.statements import title_of
 
@@ -34,8 +35,6 @@ TEXT_FIELD = "text"
 SOURCE_FIELD = "source"
 EDGE = "extracted_from"
 RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every query."
-
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 @dataclass(slots=True)
@@ -91,8 +90,7 @@ def scope_wait(scope: str) -> None:
 
     Two requests with one text would otherwise both find that nothing of it is known.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [f"extraction:{scope}"])
+    lock_wait(Lock.STORE_EXTRACTION, scope)
 
 
 def facts_store(

@@ -20,10 +20,9 @@ from memory.forgetting.candidates import (
 from memory.forgetting.ground import grounds_of
 from memory.forgetting.state import COUNTED, STATE
 from memory.models import ForgetRun
+from memory.models.locks import Lock, lock_wait
 from memory.policy.snapshot import Policies
 
-# One planner at a time, for a moment: whether a scope is free depends on the runs of the others. Any constant will do.
-_LOCK = 0x6D656D72
 # The circuit breaker does not trip over fewer than this.
 ALWAYS_ALLOWED = 50
 
@@ -209,8 +208,7 @@ def _finish_empty(run: ForgetRun) -> None:
 
 def planner_wait() -> None:
     """Wait until nobody else plans or starts a run, and keep it so until the transaction ends. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+    lock_wait(Lock.PLAN_RUN)
 
 
 def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> None:

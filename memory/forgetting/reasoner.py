@@ -20,6 +20,7 @@ from memory.forgetting.plan import run_is_due, run_plan
 from memory.forgetting.runs import run_work, runs_open
 from memory.forgetting.tokens import pressure_due
 from memory.models import ForgetRun, Scope
+from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
@@ -28,8 +29,6 @@ logger = structlog.get_logger(__name__)
 # In this order: pressure first, since it is not gated.
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
-# One worker answers at a time. Any constant will do.
-_LOCK = 0x6D656D77
 
 # Without a lock on the rows: whoever writes in these scopes need not wait until the runs are planned.
 _HAPPENED = """
@@ -112,8 +111,7 @@ class _Happened(NamedTuple):
 def _ground_answer(ground: str, happened: list[_Happened], policies: Policies, now: dt.datetime) -> ForgetRun | None:
     """Plan the run that answers what happened on one ground, and take the wake-ups away. None if nothing is due."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
-        if not cursor.fetchone()[0]:
+        if not lock_try(Lock.ANSWER_WAKE_UPS):
             return None
         cursor.execute("SELECT id FROM memory_wakeup WHERE id = ANY(%s)", [[each.id for each in happened]])
         present = {row[0] for row in cursor.fetchall()}

@@ -16,6 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.ingest.bulk import array_text, rows_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import Plan
+from memory.models.locks import Lock, lock_wait
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
@@ -167,10 +168,6 @@ def mentions_index(cursor: CursorWrapper, scopes: Mapping[uuid.UUID, int]) -> No
     )  # fmt: skip
 
 
-# Among the advisory locks: the key of this work.
-_LOCK = 7_305_411
-
-
 class _Known:
     """Whether this process has seen that every topic has its row. All that write topics write it, so once is enough."""
 
@@ -187,7 +184,7 @@ def mentions_give(*, anew: bool = False) -> int:
         return 0
     with transaction.atomic(), connection.cursor() as cursor:
         # One after the other: whoever looked before another had committed would index the same topics once more.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        lock_wait(Lock.INDEX_MENTIONS)
         cursor.execute(_LACKING, [TOPICS_PER_STEP])
         lacking: dict[uuid.UUID, int] = dict(cursor.fetchall())
         if not lacking:

@@ -15,14 +15,13 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.scopes import ROOT, scope_within
 from memory.models import Rekeying
 from memory.models.expressions import fade_key_sql, scope_within_sql
+from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 TOPICS_PER_BATCH = 5000
 # Strays in more scopes than this are looked for in the whole store.
 MAX_STRAY_SCOPES = 20
-# One worker at a time. Any constant will do.
-_LOCK = 0x6D656D6B
 _FIRST = uuid.UUID(int=0)
 
 _WITHIN = scope_within_sql("v.scope_id")
@@ -145,8 +144,7 @@ def half_lives_stray_check(*, now: dt.datetime) -> int:
 def _step(now: dt.datetime) -> int | None:
     """Do one batch and return the number of its topics; None if there is nothing to do, or somebody else does it."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
-        if not cursor.fetchone()[0]:
+        if not lock_try(Lock.REKEY_HALF_LIVES):
             return None
         unfinished = list(Rekeying.objects.filter(finished_at=None).order_by("id"))
         if not unfinished:

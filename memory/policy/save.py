@@ -4,12 +4,13 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import Conflict, ValueRefused
 from memory.domain.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
+from memory.models.locks import Lock, lock_wait
 from memory.models.patterns import patterns_try
 from memory.policy.diff import diff_lines, line_words
 from memory.policy.draft import draft_check, draft_parse
@@ -18,8 +19,6 @@ from memory.policy.schedules import cron_schedules_sync, cron_wanted
 from memory.policy.snapshot import Policies, SetPolicy
 
 MAX_REASON = 1000
-# One saver at a time, so that versions commit in the order of their ids. Any constant will do.
-_LOCK = 0x6D656D70
 
 
 def policy_save(
@@ -68,8 +67,7 @@ def policy_rollback(
 
 def policy_lock() -> Policies:
     """Wait until nobody else saves a policy, keep it so until the transaction ends, and return what is in force."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+    lock_wait(Lock.POLICY_SAVE)
     return policies_current()
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from django.db import connection, transaction
 
+from memory.models.locks import Lock, lock_try, lock_wait
+
 DOCUMENTS_PER_TURN = 500
-_LOCK = 0x6D656D6C
 
 # What each document adds and what its last counted version takes away, summed per word before it touches the table.
 # Documents that are being written are left to the next turn: waiting for two writers could have them wait for us.
@@ -58,8 +59,7 @@ def documents_count() -> int:
     another process is counting.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
-        if not cursor.fetchone()[0]:
+        if not lock_try(Lock.COUNT_WORDS):
             return 0
         cursor.execute(_COUNT, {"limit": DOCUMENTS_PER_TURN})
         return int(cursor.rowcount)
@@ -72,7 +72,7 @@ def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
     how many words went.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+        lock_wait(Lock.COUNT_WORDS)
         cursor.execute(_UNCOUNT, {"ids": list(ids)})
         documents = int(cursor.fetchone()[0])
         cursor.execute(_UNUSED)

@@ -9,12 +9,11 @@ from django.db.backends.utils import CursorWrapper
 from memory.domain.repeats import Asked, repeats_dropped
 from memory.domain.scopes import ROOT
 from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
+from memory.models.locks import Lock, lock_try, lock_wait
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 ROWS_PER_FOLD = 1000
-# One folder at a time: whether an access counts depends on those before it. Any constant will do.
-_LOCK = 0x6D656D66
 
 _CLAIM = """
 SELECT id, at, actor, query_hash, scope FROM memory_accesslog
@@ -144,8 +143,7 @@ DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded
 
 def fold_wait() -> None:
     """Wait until no other process is folding, and keep it so until the running transaction ends. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+    lock_wait(Lock.FOLD_ACCESSES)
 
 
 def accesses_fold(*, now: dt.datetime) -> int:
@@ -156,8 +154,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
     another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
-        if not cursor.fetchone()[0]:
+        if not lock_try(Lock.FOLD_ACCESSES):
             return 0
         cursor.execute(_CLAIM, [ROWS_PER_FOLD])
         rows = cursor.fetchall()

@@ -8,22 +8,18 @@ import datetime as dt
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Q, QuerySet
 
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict
 from memory.models import StudyJob
+from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
 
 # A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
 STALLED_AFTER = dt.timedelta(minutes=3)
-
-_COUNTING = "SELECT pg_advisory_xact_lock(hashtextextended('studies', 0))"
-_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 
 
 def room_check(identity: str, *, counting: bool = False) -> None:
@@ -33,8 +29,7 @@ def room_check(identity: str, *, counting: bool = False) -> None:
     Raises ``Conflict``: each study asks the model hundreds of times, and many at once would all take for ever.
     """
     if counting:
-        with connection.cursor() as cursor:
-            cursor.execute(_COUNTING)
+        lock_wait(Lock.COUNT_STUDIES)
     found = _open().aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
     own, most = settings.MEMSTATE_STUDY_MOST_OPEN_PER_KEY, settings.MEMSTATE_STUDY_MOST_OPEN
     if found["own"] >= own:
@@ -103,17 +98,14 @@ def alone(name: str) -> Iterator[bool]:
 
     A killed process loses this with its connection.
     """
-    given: list[Any] = [name]
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, given)
-        taken = bool(cursor.fetchone()[0])
+    taken = session_lock_try(Lock.STUDY, name)
     try:
         yield taken
     finally:
         if taken:
             # A connection that broke has let go of it.
-            with suppress(DatabaseError), connection.cursor() as cursor:
-                cursor.execute(_UNLOCK, given)
+            with suppress(DatabaseError):
+                session_lock_release(Lock.STUDY, name)
 
 
 def _open() -> QuerySet[StudyJob]:
