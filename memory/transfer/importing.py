@@ -9,7 +9,7 @@ import os
 import uuid
 from pathlib import Path
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
@@ -18,6 +18,7 @@ from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefu
 from memory.domain.identifiers import uuid7
 from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
+from memory.models.locks import Lock, lock_wait
 from memory.models.newest import newest_page
 from memory.models.transfer import OPEN, UNFINISHED
 from memory.transfer.check import import_check, source_of
@@ -32,8 +33,6 @@ STALLED_AFTER = dt.timedelta(minutes=3)
 MOST_STALLED = 20
 
 Status = ImportJob.Status
-# One import begins at a time, so that each sees the numbers that those before it have reserved. Any constant will do.
-_LOCK = 0x6D656D69
 _AT_WORK = "This file is being imported already."
 
 
@@ -145,9 +144,14 @@ def imports_count(*, principal: Principal, at_most: int) -> int:
 
 
 def imports_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return the imports whose worker was lost. One query."""
-    rows = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
-    return list(rows.order_by("moved_at").values_list("id", flat=True)[:MOST_STALLED])
+    """Return the imports whose worker was lost, noted as given to the worker: however long the queue is, each is given
+    once in ``STALLED_AFTER``. Two queries."""
+    with transaction.atomic():
+        rows = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
+        rows = rows.select_for_update(skip_locked=True, no_key=True).order_by("moved_at")
+        found = list(rows.values_list("id", flat=True)[:MOST_STALLED])
+        ImportJob.objects.filter(pk__in=found).update(moved_at=now)
+    return found
 
 
 def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> ImportJob:
@@ -223,8 +227,7 @@ def _digest(path: Path) -> str:
 
 def _turn_take() -> None:
     """Wait until no other import begins, and keep it so until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(current_schema()))", [_LOCK])
+    lock_wait(Lock.BEGIN_IMPORT)
 
 
 def _at_work(job: ImportJob) -> ImportJob | None:

@@ -277,7 +277,11 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
     for _attempt in range(2):
         killed(job, monkeypatch, "import_check")
-        assert imports_stalled(now=timezone.now() + dt.timedelta(minutes=5)) == [job.pk]
+        late = timezone.now() + dt.timedelta(minutes=5)
+        assert imports_stalled(now=late) == [job.pk]
+        # It is given to the worker once, and not each minute that the queue is long.
+        assert imports_stalled(now=late + dt.timedelta(minutes=1)) == []
+        ImportJob.objects.filter(pk=job.pk).update(moved_at=timezone.now())
     job = import_work(job.pk, clock=timezone.now, seconds=60)
     assert job.status == "failed"
     assert "manage.py import" in job.failure
