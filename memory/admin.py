@@ -83,6 +83,12 @@ _register(models.Rekeying, "scope", "started_at", "finished_at", "done", "total"
 _register(models.ForgetRun, "created_at", "event", "scope", "status", "planned", "applied", filters=("status",))
 _register(models.ForgetAction, "run", "place", "action", "topic", "state", "at", filters=("action", "state"))
 _register(models.ExtractionJob, "created_at", "scope", "status", "done", "segments", "actor", filters=("status",))
+_register(
+    models.StudyJob, "created_at", "scope", "status", "phase", "done", "topics", "actor", filters=("status", "phase")
+)
+_register(models.Conversation, "moved_at", "scope", "channel", "turns", "actor", filters=("channel",))
+_register(models.ConversationTurn, "at", "conversation", "place", "intent", "ended", filters=("ended",))
+_register(models.ConversationWrite, "at", "conversation", "topic", "what", "undone_at", filters=("what",))
 _register(models.ImportJob, "created_at", "source", "status", "done", "lines", "actor", filters=("status", "source"))
 _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))

@@ -4,6 +4,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 from django.db import DatabaseError, connection
@@ -44,15 +46,33 @@ REVISE_SECONDS = 20.0
 # One transaction of the shadow search; at the usual share a handful of them are asked again.
 SHADOW_ROWS = 200
 
-SCHEDULES = {
-    # The safety net under the requests' own calls: picks up whatever a killed process left.
-    "memory.jobs.upkeep": 1,
-    # Regret is a matter of days, and asking questions again costs as much as asking them.
-    "memory.jobs.shadow": 10,
-    "memory.jobs.tidy": 60,
-}
+
+@dataclass(frozen=True, slots=True)
+class JobKind:
+    """What a job is called, what it does, and every how many minutes it is scheduled: 0 for a job that is queued."""
+
+    title: str
+    what: str
+    minutes: int = 0
 
 
+# Every job by the name under which the queue knows it. Pages, retry and schedules are made from this.
+JOBS: dict[str, JobKind] = {}
+Work = TypeVar("Work", bound=Callable[..., object])
+
+
+def job(title: str, what: str, *, minutes: int = 0) -> Callable[[Work], Work]:
+    """Register a function as a job."""
+
+    def register(work: Work) -> Work:
+        JOBS[f"{work.__module__}.{work.__name__}"] = JobKind(title, what, minutes)
+        return work
+
+    return register
+
+
+# The schedule is for what a killed process left; requests call for upkeep themselves.
+@job("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs.", minutes=1)
 def upkeep() -> dict[str, int]:
     """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
     bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
@@ -93,6 +113,7 @@ def upkeep() -> dict[str, int]:
     return done
 
 
+@job("Scheduled run", "Forgets what is due.")
 def forget_scheduled(scope: str) -> str | None:
     """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
@@ -105,6 +126,7 @@ def forget_scheduled(scope: str) -> str | None:
     return str(run.id)
 
 
+@job("Work on a run", "Goes on with a run that takes longer than a request.")
 def run_continue(run_id: str) -> str:
     """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
     run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, hand_over=run_hand_over)
@@ -116,6 +138,7 @@ def run_hand_over(run_id: uuid.UUID) -> None:
     async_task("memory.jobs.run_continue", str(run_id))
 
 
+@job("Search for duplicates", "Compares what was written with what is stored.")
 def duplicates_look(scope: str) -> int:
     """Compare what was written at ``scope`` since the last look, as long as one turn lasts, and return how many pairs
     were found."""
@@ -130,6 +153,7 @@ def duplicates_hand_over(scope: str) -> None:
     async_task("memory.jobs.duplicates_look", scope)
 
 
+@job("Extraction", "Extracts facts from a text that was left to the worker.")
 def extraction_continue(job_id: str) -> str:
     """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
     job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=extraction_hand_over)
@@ -141,6 +165,7 @@ def extraction_hand_over(job_id: uuid.UUID) -> None:
     async_task("memory.jobs.extraction_continue", str(job_id))
 
 
+@job("Study", "Studies a long text for the assistant.")
 def study_continue(job_id: str, turn: int | None = None) -> str:
     """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
     tells copies of an entry apart: the first counts."""
@@ -155,6 +180,7 @@ def study_hand_over(job_id: uuid.UUID) -> None:
     async_task("memory.jobs.study_continue", str(job_id), study_turn(job_id))
 
 
+@job("Import", "Checks a file, or brings what is left of it.")
 def import_continue(job_id: str) -> str:
     """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
     enough. What has come is embedded and counted by upkeep."""
@@ -175,6 +201,8 @@ def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
 
+# Regret is a matter of days, and asking questions again costs as much as asking them.
+@job("Shadow search", "Asks a sample of questions again, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
     """Ask a sample of the latest questions again, archived topics included, and return how many rows were looked at."""
     until = time.monotonic() + TURN_SECONDS
@@ -184,6 +212,7 @@ def shadow() -> int:
     return looked_at
 
 
+@job("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
 def tidy() -> int:
     """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
     for rows whose half-life no policy wants, left by writers that were at work when it changed, for files that no
@@ -200,11 +229,12 @@ def tidy() -> int:
 
 def schedules_ensure() -> None:
     """Create the schedules that are missing and leave those that an operator has changed. A query each."""
-    for function, minutes in SCHEDULES.items():
-        Schedule.objects.get_or_create(
-            func=function,
-            defaults={"name": function.rsplit(".", 1)[-1], "schedule_type": Schedule.MINUTES, "minutes": minutes},
-        )
+    for function, kind in JOBS.items():
+        if kind.minutes:
+            name = function.rsplit(".", 1)[-1]
+            Schedule.objects.get_or_create(
+                func=function, defaults={"name": name, "schedule_type": Schedule.MINUTES, "minutes": kind.minutes}
+            )
     cron_schedules_sync(now=timezone.now())
     # The environment may give another half-life than at the last start.
     half_lives_stray_check(now=timezone.now())

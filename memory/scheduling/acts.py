@@ -10,11 +10,11 @@ from django_q.tasks import async_task
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.scopes import ROOT
+from memory.jobs import JOBS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
 from memory.scheduling.rows import (
     FOR_EVER,
-    JOBS,
     NEVER,
     last_line,
     minutes_at_most,
@@ -98,14 +98,14 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
             at=now, actor=principal.actor, action="job_retried", scope=ROOT, reason=reason,
             before={"task": row.id, "error": last_line(row.result)}, after={"job": row.func, "task": task},
         )  # fmt: skip
-    return JOBS[row.func][0]
+    return JOBS[row.func].title
 
 
 def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
     # What is in hand has its lock in the future: it may have passed by what the second one is wanted for.
     for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ()) == args:
-            raise Conflict(f"{JOBS[func][0]} waits in the queue already, so it is not queued twice.")
+            raise Conflict(f"{JOBS[func].title} waits in the queue already, so it is not queued twice.")
 
 
 def _repeats_set(

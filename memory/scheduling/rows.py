@@ -6,6 +6,7 @@ from typing import Any
 from django_q.models import Schedule
 
 from memory.domain.errors import NotVisible
+from memory.jobs import JOBS
 from memory.policy.schedules import FUNCTION
 
 MOST_MINUTES = 24 * 60
@@ -14,14 +15,6 @@ MOST_MINUTES_UPKEEP = 2
 UPKEEP = "memory.jobs.upkeep"
 # How many times a schedule still fires.
 FOR_EVER, NEVER = -1, 0
-
-JOBS = {
-    UPKEEP: ("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs."),
-    "memory.jobs.shadow": ("Shadow search", "Asks a sample of questions again, to find what is missed in the archive."),
-    "memory.jobs.tidy": ("Tidying", "Removes receipts of requests that are older than a week."),
-    FUNCTION: ("Scheduled run", "Forgets what is due."),
-    "memory.jobs.run_continue": ("Work on a run", "Goes on with a run that takes longer than a request."),
-}
 
 
 def schedule_args(row: Schedule) -> tuple[Any, ...]:
@@ -38,7 +31,7 @@ def schedule_scope(row: Schedule) -> str:
 
 def schedule_title(row: Schedule) -> str:
     """Return what a schedule's job is called."""
-    return JOBS[row.func][0] if row.func in JOBS else str(row.name or row.func)
+    return JOBS[row.func].title if row.func in JOBS else str(row.name or row.func)
 
 
 def minutes_at_most(row: Schedule) -> int:

@@ -11,12 +11,12 @@ from memory.domain.cursors import cursor_make, cursor_parse
 from memory.forgetting.run_lookup import runs_scheduled_last
 from memory.forgetting.run_words import run_sentence
 from memory.health import Finding, worker_check
+from memory.jobs import JOBS, JobKind
 from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.schedules import FUNCTION
 from memory.scheduling.rows import (
-    JOBS,
     NEVER,
     last_line,
     minutes_at_most,
@@ -143,7 +143,7 @@ def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
 def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleTold:
     paused = row.repeats == NEVER
     return ScheduleTold(
-        id=row.pk, title=schedule_title(row), what=JOBS.get(row.func, ("", ""))[1], often=_often(row),
+        id=row.pk, title=schedule_title(row), what=JOBS[row.func].what if row.func in JOBS else "", often=_often(row),
         scope=schedule_scope(row) or None, minutes=row.minutes, paused=paused,
         overdue=not paused and row.next_run is not None and row.next_run < now - dt.timedelta(minutes=1),
         times=[] if paused else _times(row, now), last=last, most_minutes=minutes_at_most(row),
@@ -188,9 +188,9 @@ def _took(seconds: float) -> str:
 
 def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
     func, args = str(task.get("func", "")), task.get("args") or ()
-    title, what = JOBS.get(func, (func or "A job that cannot be read", ""))
+    kind = JOBS.get(func) or JobKind(func or "A job that cannot be read", "")
     return {
-        "title": title, "what": what, "since": since,
+        "title": kind.title, "what": kind.what, "since": since,
         "scope": args[0] if func == FUNCTION and args else None,
         "run_id": args[0] if func == "memory.jobs.run_continue" and args else None,
     }  # fmt: skip
