@@ -37,11 +37,11 @@ def matches_of(choice: Choice) -> list[Matched]:
 def _matched(topic_id: uuid.UUID, group: Sequence[Candidate], *, divide: bool) -> Matched:
     first = group[0]
     said = excerpt(first.fact.text, 0)
-    why = "It says exactly this." if first.exact else f"It says {said!r}."
+    why = "It says exactly this." if first.exact else f"It says “{said}”"
     if first.by == "identifier":
-        why = f"It holds the identifier: {said!r}."
+        why = f"It holds the identifier: “{said}”"
     elif first.by == "name":
-        why = f"It mentions the name: {said!r}." if first.confidence == 1 else f"It may mention the name: {said!r}."
+        why = f"It {'mentions' if first.confidence == 1 else 'may mention'} the name: “{said}”"
     facts = [fact for one in group for fact in facts_repeated(one.fact, divide=divide)]
     rest = rest_left(first.fact.topic, facts)
     return Matched(topic_id, why, round(first.confidence, 3), said, rest, first.by)
