@@ -128,7 +128,7 @@ def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, Top
 
 
 def _similar_add(plan: Plan, policies: Policies) -> None:
-    """Tell the replies that asked for it which topics of the same scope and kind are near, nearest first."""
+    """Tell the replies that asked for it which topics of the same scope are near, nearest first."""
     replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], Reply)]
     by_scope: dict[tuple[int, str], list[uuid.UUID]] = {}
     scopes = Topic.objects.filter(pk__in=[reply.topic_id for reply in replies])
@@ -138,8 +138,9 @@ def _similar_add(plan: Plan, policies: Policies) -> None:
     for (scope_id, path), ids in by_scope.items():
         knobs = policies.knobs(path)
         pairs += topics_near(
-            ids, scope_id=scope_id, exact_below=knobs.recall_exact_below, above=knobs.suggest_similar_above
-        )
+            ids, scope_id=scope_id, exact_below=knobs.recall_exact_below, above=knobs.suggest_similar_above,
+            any_kind=True,
+        )  # fmt: skip
     pairs.sort(key=lambda pair: (not pair.same_title, -(pair.cosine or 0)))
     for reply in replies:
         found = [pair.other if pair.one == reply.topic_id else pair.one for pair in pairs if reply.topic_id in pair[:2]]

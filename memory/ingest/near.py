@@ -36,7 +36,9 @@ CROSS JOIN LATERAL (
     FROM memory_topicvector other
     WHERE other.live AND other.model = own.model AND other.scope_id = %(scope)s AND other.embedding IS NOT NULL
       AND other.topic_id <> own.topic_id
-      AND EXISTS (SELECT 1 FROM memory_vitality v WHERE v.topic_id = other.topic_id AND v.kind = ov.kind)
+      AND (%(any_kind)s OR EXISTS (
+          SELECT 1 FROM memory_vitality v WHERE v.topic_id = other.topic_id AND v.kind = ov.kind
+      ))
     ORDER BY (other.embedding <#> own.embedding){exact}
     LIMIT %(nearest)s
 ) near
@@ -68,7 +70,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
         WHERE t.scope_id = own.scope_id AND md5(lower(t.title)) = md5(lower(own.title)) AND t.id <> own.id
-          AND v.live AND v.kind = own.kind
+          AND v.live AND (%(any_kind)s OR v.kind = own.kind)
         LIMIT %(most)s + 1
     ) t
 ) other
@@ -86,18 +88,21 @@ class Near(NamedTuple):
     same_title: bool
 
 
-def topics_near(ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float) -> list[Near]:
+def topics_near(
+    ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float, any_kind: bool = False
+) -> list[Near]:
     """Return the pairs that topics of one scope make with their nearest of the same kind, from a cosine of ``above``,
     and with those of the same title. Four queries, in a transaction for the settings of the search."""
     found: dict[tuple[uuid.UUID, uuid.UUID], Near] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
         wanted: dict[str, Any] = {"ids": list(ids), "scope": scope_id, "nearest": NEAREST, "above": above}
+        wanted["any_kind"] = any_kind
         cursor.execute(_NEAR.format(exact=exact), wanted)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = Near(one, two, float(cosine), same_title=False)
-        cursor.execute(_TITLES, {"ids": list(ids), "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
+        cursor.execute(_TITLES, {**wanted, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = Near(one, two, None if cosine is None else float(cosine), same_title=True)
