@@ -25,7 +25,7 @@ _DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNO
 _NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
 _NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
-_HYPHENED: Final = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
 BEFORE: Final = re.compile(
     r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?P<date>(?:[a-z]+\s+)?(?:19|20)\d\d)\b", re.IGNORECASE
 )
@@ -92,7 +92,9 @@ def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     of them if none does."""
     if limit := BEFORE.search(request):
         (until, *_rest) = _dates(limit["date"])
-        earlier = tuple(fact for fact in facts if any(date[: len(until)] < until for date in _dates(text_of(fact))))
+        earlier = tuple(
+            fact for fact in facts if any("" < date[: len(until)] < until for date in _dates(text_of(fact)))
+        )
         if earlier:
             return earlier
     wanted = numbers(request)

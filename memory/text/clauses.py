@@ -183,7 +183,9 @@ def _cuts(words: Sequence[Word], verb: int) -> list[_Cut]:
         while start < len(words) and (
             words[start].text.casefold() in _JOINING or words[start].text == "," or words[start].tag in _ADVERBS
         ):
-            if words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING:
+            joint = words[start].tag not in _ADVERBS or words[start].text.casefold() in _JOINING
+            # An adverb between two joining words is not lost.
+            if joint and said == start:
                 said = start + 1
             joins = joins or words[start].text.casefold() in _JOINING
             start += 1

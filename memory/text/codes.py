@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(r"[^\W_]+(?:[-_/.:#+][^\W_]+)*")
 # "maxRetries" and "OrderSyncWorker" are several words; "JavaScript" is one.
 HUMPED: Final = re.compile(r"(?<!\w)(?:[a-z]+(?:[A-Z][a-z]+)+|[A-Z][a-z]+(?:[A-Z][a-z]+){2,})(?!\w)")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_VERSION: Final = re.compile(r"(?:version|release|ver|v)?\s?(\d+(?:\.\d+){2,}|(?<=[vV])\d+\.\d+)")
+_VERSION: Final = re.compile(r"(?:version|release|ver|v)?\s?((?<!\d)\d+(?:\.\d+){2,}|(?<=[vV])\d+\.\d+)")
 _RUN: Final = re.compile(r"\d+|[^\W\d_]+")
 # What stands between two words of one code.
 _GAP: Final = re.compile(r"\s{0,2}(?:(?:no|nr|num|number|nummer|id)\b\.?\s?)?(?:[#:(]\s?)?")

@@ -125,6 +125,8 @@ class _Layout:
         self.blocks: list[Block] = []
         self.speakers = speakers_find(content)
         self.width = _width(content)
+        # How long the line above is.
+        self.above = 0
         self.speaker: str | None = None
         self.heading = self.lead_in = ""
         self.header: tuple[str, ...] = ()
@@ -135,6 +137,7 @@ class _Layout:
         lines = [*_lines(self.content), (len(self.content),) * 2]
         for (start, end), following in pairwise(lines):
             self._line(start, end, self.content[slice(*following)])
+            self.above = len(self.content[start:end].rstrip())
         return self.blocks
 
     def _line(self, start: int, end: int, following: str) -> None:
@@ -179,7 +182,7 @@ class _Layout:
             self.lead_in = ""
         elif item:
             self.open = self._new("item", start, end, item.end())
-        elif self.open is not None and self._goes_on(self.open, start, at, end):
+        elif self.open is not None and self._goes_on(self.open, at, end):
             self._join(self.open, at, end, marked=start)
         else:
             self._paragraph(start, end, at)
@@ -197,7 +200,7 @@ class _Layout:
         block.kind = "heading"
         self.heading = block.text.strip().rstrip("#").strip()
 
-    def _goes_on(self, block: Block, start: int, at: int, end: int) -> bool:
+    def _goes_on(self, block: Block, at: int, end: int) -> bool:
         """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
         before, line = block.text[-200:].rstrip(), self.content[at:end].strip()
         if not before or line[0].islower():
@@ -207,8 +210,7 @@ class _Layout:
         if before[-1] in ",;，、":
             return True
         # A line was ended on purpose if the next word would easily have fitted in.
-        above = self.content[self.content.rfind("\n", 0, start - 1) + 1 : start].rstrip()
-        if len(above) + 1 + len(line.split(maxsplit=1)[0]) <= self.width - RAGGED:
+        if self.above + 1 + len(line.split(maxsplit=1)[0]) <= self.width - RAGGED:
             return False
         return block.kind == "prose" or before[-1] not in '.!?…。！？"”»)'
 

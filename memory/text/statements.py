@@ -24,6 +24,8 @@ from memory.text.words import numbers, stems
 MAX_FACT: Final = 500
 # Sentences beside each other are one fact as long as they are no longer than this together.
 MOST_JOINED: Final = 300
+# So much of a heading stands in front of what is under it.
+MOST_HEADING: Final = 120
 # What is said in a conversation with fewer words is an answer to something.
 LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
@@ -37,7 +39,7 @@ _HEADER: Final = re.compile(
     r"apologies|absent|notes|minutes|minute taker|note taker|scribe|chair|facilitator|host)\s?:\s", re.IGNORECASE,
 )  # fmt: skip
 _SENDER: Final = re.compile(
-    r"from\s?:\s*\"?(?P<name>[^<\"\n@]{2,60}?)\"?\s*(?:<[^>\n]*>|\[[^\]\n]*\])?\s*$", re.IGNORECASE
+    r"from\s?:\s{0,8}\"?(?P<name>[^\s<\"@][^<\"\n@]{1,60}?)\"?\s{0,8}(?:<[^>\n]*>|\[[^\]\n]*\])?\s*$", re.IGNORECASE
 )
 _SUBJECT: Final = re.compile(r"subject\s?:\s*(?:(?:re|fwd?|aw|sv|tr|rv)\s?:\s*)*(?P<subject>\S.*)", re.IGNORECASE)
 _QUOTE: Final = re.compile(
@@ -59,14 +61,15 @@ _RULE: Final = re.compile(r"\s*[-_=*]{5,}\s*$|\s*[-_=*]{3,}[^-_=*\n]{1,60}[-_=*]
 _SYSTEM: Final = re.compile(
     # What a chat program says has a moment and nobody who says it.
     r"(?:\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?(?: - | )[^:]*$|"
-    r"sent from my|get outlook for|(?::\w[\w+-]*:\s*\d*\s*)+$|#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
+    r"sent from my|get outlook for|(?::\w[\w+-]*:(?:[ \t]*\d+)?[ \t]*(?=:|$))+$|"
+    r"#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
     r".*\bmessages? (?:was|were) deleted\b|"
     r".{1,60}\b(?:joined|left|was added|changed the)\b.{0,20}\b(?:chat|group|channel|room|meeting|subject)\b)",
     re.IGNORECASE,
 )
 _EDITED: Final = re.compile(r"\u200e?<[Tt]his message was edited>|\(edited\)")
 _DISCLAIMER: Final = re.compile(
-    r"\bconfidential\b.*\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
+    r"\bconfidential\b.{0,400}\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
     r"\breceived (?:it|this (?:e-?mail|message)) in error|\bsubject to our general (?:terms|conditions)|"
     r"\b(?:think|consider the environment) before (?:you )?print|^disclaimer\b|"
     r"\bunauthori[sz]ed (?:copying|use|disclosure)|"
@@ -162,7 +165,7 @@ def facts_read(content: str) -> Reading:
             if speaker and _said_by(text, speaker, spoken=spoken):
                 text = f"{speaker[0].upper()}{speaker[1:]}: {text}"
             if under:
-                text = f"{under.rstrip(':： ')}: {text}"
+                text = f"{under[:MOST_HEADING].rstrip(':： ')}: {text}"
             key = fold(text).strip(" .!…。！")
             if key in seen:
                 reading.dropped["repeat"] += 1

@@ -83,6 +83,15 @@ def test_a_new_truth_is_remembered_even_if_nothing_said_the_old(agent: Caller) -
     assert found(agent, "Maria lives") == {"Maria lives in Lugo.", "Pedro lives in Madrid."}
 
 
+@pytest.mark.parametrize("old_query", ["Anna lives in Oslo", "my shoe size is 43", "he prefers tabs"])
+def test_what_speaks_of_something_else_is_never_replaced(agent: Caller, old_query: str) -> None:
+    texts = ["The van needs new tyres.", "The kettle is in the kitchen cupboard.", "The printer is out of toner."]
+    ids = [remember(agent, text) for text in texts]
+    done = agent.post("/v1/supersede", {"old_query": old_query, "new_text": f"{old_query}, no more"}).ok()
+    assert done["superseded"] == []
+    assert [agent.topic(topic_id)["title"] for topic_id in ids] == texts
+
+
 def test_there_and_back_again_ends_where_it_began(agent: Caller) -> None:
     remember(agent, "Maria lives in Madrid.")
     for old, new in (("Madrid", "Lugo"), ("Lugo", "Madrid"), ("Madrid", "Lugo"), ("Lugo", "Madrid")):

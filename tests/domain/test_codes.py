@@ -5,12 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.text.codes import codes_find
+from memory.text.lists import CALENDAR, FUNCTION
 from memory.text.words import numbers, same_text, stems, subject
 
+# "but 437" is no code: a word of grammar is none.
+WORDS = st.text("abcdefghkpqrstuvwxz", min_size=3, max_size=6).filter(lambda word: word not in FUNCTION | CALENDAR)
 SEPARATORS = st.sampled_from(["-", "_", " ", ""])
 
 
-@given(st.text("abcdefghkpqrstuvwxz", min_size=3, max_size=6), st.integers(1, 9_999), SEPARATORS, SEPARATORS)
+@given(WORDS, st.integers(1, 9_999), SEPARATORS, SEPARATORS)
 def test_a_code_is_one_in_any_spelling_and_no_other(word: str, number: int, one: str, other: str) -> None:
     mine, theirs = codes_find(f"{word}{one}{number}"), codes_find(f"{word.upper()}{other}{number}")
     assert mine.keys() & theirs.keys()
