@@ -1,6 +1,6 @@
 """What a purge erases, in a form in which it can be looked for elsewhere: passages, identifiers and ids.
 
-Three questions decide what is looked for. Does it say anything (``domain.redaction``)? Does anybody else still say it?
+Three questions decide what is looked for. Does it say anything (``redaction``)? Does anybody else still say it?
 Then it is not erased, and whoever reads of it in a journal may read of the others. And is it whole or only a name?
 """
 

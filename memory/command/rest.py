@@ -9,7 +9,6 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
-from memory.domain.text import UNTITLED
 from memory.finding.facts import (
     FIELD,
     HISTORY,
@@ -64,9 +63,7 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
             summary = text
         elif text.strip():
             fields[element.name] = text
-    states = bool(summary.strip() or fields) or (
-        bool(title) and topic.title.casefold() != UNTITLED and not is_label(title)
-    )
+    states = bool(summary.strip() or fields) or (bool(title and topic.name) and not is_label(title))
     if not states:
         return None
     if title_cut(topic.title, [fact.element.text for fact in facts if fact.element.where == FIELD]):

@@ -108,7 +108,8 @@ def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> 
 
 
 def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], *, near: bool) -> bool:
-    """Tell whether two texts speak of the same of the same: by their words, or by a subject that somebody names."""
+    """Tell whether two texts say something of one subject: they share enough words, or their grammatical subject and
+    a name in it."""
     if _firm(differences) > MOST_FIRM:
         return False
     shared = words_shared(_text(one), _text(other))

@@ -20,6 +20,7 @@ from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
 from memory.models import AuditEvent, ExtractionJob
+from memory.models.stalled import stalled_take
 
 logger = structlog.get_logger(__name__)
 
@@ -102,12 +103,8 @@ def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
 def extractions_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
     """Return the jobs whose worker was lost, noted as given to the worker: however long the queue stands, each is given
     once in ``STALLED_AFTER``. Two queries."""
-    with transaction.atomic():
-        rows = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
-        rows = rows.select_for_update(skip_locked=True, no_key=True).order_by("moved_at")
-        found = list(rows.values_list("id", flat=True)[:20])
-        ExtractionJob.objects.filter(pk__in=found).update(moved_at=now)
-    return found
+    jobs = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
+    return stalled_take(jobs, most=20, moved_at=now)
 
 
 def method_of(job: ExtractionJob) -> str:

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from memory.finding.evidence import (
-    BEFORE,
     identifier_stems,
     identifiers_held,
-    name_held,
     names_find,
     names_held,
     numbers_held,
@@ -20,12 +18,12 @@ from memory.finding.evidence import (
     text_of,
 )
 from memory.finding.facts import Fact
+from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
 from memory.text.codes import codes_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_sought
-from memory.text.lists import RELATIVES
 from memory.text.negation import negated
 from memory.text.words import Rarity, numbers, same_text, stem, stems, subject, things, verbs
 
@@ -36,13 +34,10 @@ _ENDED: Final = re.compile(
 )
 
 _REMARK: Final = re.compile(r"[,;(–—]|\s-\s")
-_QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
 # "Ada the physicist" says who is meant, and not which of the facts about her.
 _DESCRIBED: Final = re.compile(
     r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
 )
-RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
-
 Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # Below this nothing is replaced, or nothing is listed.
@@ -51,7 +46,7 @@ FLOOR: Final = 0.04
 SAME_VALUE: Final = 0.3
 SAME_MATTER: Final = 0.5
 SEVERAL: Final = 0.1
-# All about somebody is found by the whole name: "everything about Anna Berg" is not all about each Anna.
+# "Everything about" a person needs the whole name: what is about Anna Berg is not about each Anna.
 WHOLE_NAME: Final = 0.5
 # What is released has to be at least so near in meaning and words: unrelated texts have 0.
 RELEVANT: Final = 0.3
@@ -65,8 +60,8 @@ EQUAL: Final = 0.35
 
 @dataclass(slots=True)
 class Choice:
-    """The facts that are meant, best first. ``ambiguous``: they are about different subjects and equally near, and
-    somebody has to say which."""
+    """The facts that are meant, best first. ``ambiguous``: they are about different subjects and equally near, so the
+    caller has to choose."""
 
     candidates: list[Candidate] = field(default_factory=list)
     ambiguous: bool = False
@@ -79,12 +74,11 @@ class Choice:
 def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice:
     """Return the facts that a request to release or purge means."""
     request = request_read(request_text)
-    alone = _said_alone(facts)
     exact = [fact for fact in facts if same_text(fact.text, request.body)]
     if exact:
         return Choice([_sure(fact, "meaning", 1.0) for fact in exact])
     facts = _without(request, facts)
-    alone = tuple(_without(request, alone))
+    alone = _said_alone(facts)
     held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
     # Of a remark behind an identifier, nobody is meant: "locker B2, Freya has left".
@@ -100,18 +94,19 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
         return Choice()
     by, sure = ("identifier", 1.0) if held else ("name", names.sure) if names else ("meaning", 0.0)
     if (held or names) and not request.states:
+        covering = _covering(left, pool)
         if request.everything or not left:
             chosen = phrase_held(request.body, names.words, pool) if names and request.everything else ()
             if request.everything and names and _DESCRIBED.search(request.body):
                 chosen = tuple(fact for fact in pool if not _described_else(fact, left))
-            return Choice([_sure(fact, by, sure) for fact in chosen or _covering(left, pool) or _records(pool, facts)])
+            return Choice([_sure(fact, by, sure) for fact in chosen or covering or _records(pool, facts)])
         if held and not request.owned and not any(left & set(stems(text_of(fact))) for fact in pool):
             # What is said beside the identifier is a remark: "RX-40, discontinued".
             return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
-        if held and not request.owned and (chosen := _covering(left, pool)):
+        if held and not request.owned and covering:
             if negated(request.body):
-                chosen = tuple(fact for fact in chosen if negated(fact.text)) or chosen
-            return Choice([_sure(fact, by, sure) for fact in chosen])
+                covering = tuple(fact for fact in covering if negated(fact.text)) or covering
+            return Choice([_sure(fact, by, sure) for fact in covering])
     if request.everything and (about := _about(request, pool)):
         return Choice([_sure(fact, "meaning", share) for fact, share in about])
     choice = _ranked(request, pool, near)
@@ -130,7 +125,7 @@ def replaced_choose(request_text: str, new_text: str, facts: Sequence[Fact], nea
     found = candidates_weigh(request.body, new_text, pool, near(pool))
     # A request asserts that an old fact exists; what is near neither to it nor to the new text is not that fact.
     found = [one for one in found if one.exact or _replaceable(one)]
-    names = _about_whom(request, new_text, found)
+    names = about_whom(request, new_text, found)
     found = [one for one in found if not forbidden(one, request, new_text, names)]
     if not found or (found[0].confidence < FLOOR and not found[0].exact):
         return Choice()
@@ -168,62 +163,17 @@ def relevance(one: Candidate) -> float:
     return one.features["meaning"] + one.features["words"] / 2
 
 
-def _about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
-    """Return the names of whom the request is about, and the new text as well."""
-    names = names_find(request.text, [one.said for one in found])
-    about = subject(request.text) or frozenset()
-    # Of a statement, whom it is about: Anna, not Oslo.
-    names = [name for name in names if about & set(stems(name))] or names
-    return [name for name in names if fold(name) in fold(new_text)] if new_text else names
-
-
-def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
-    """Return why a fact cannot be meant, however near it is; empty if it can. ``names``: whom the request is about.
-
-    No word has to occur in a fact: a guard speaks where the fact says something else in the place of what was asked.
-    """
-    if one.exact:
-        return ""
-    known = frozenset(stems(request.text)) | frozenset(stems(new_text))
-    if _about_relative(one, known):
-        return "It is about a relative."
-    if names and not any(name_held(name, one.fact) for name in names) and one.subject:
-        others = {part for name in names_find(one.said, [one.said]) for part in stems(name)}
-        if others & (one.subject - known):
-            return "It is about somebody else."
-    if any(fold(quoted) not in fold(one.said) for quoted in _QUOTED.findall(request.text)):
-        return "It does not hold the quoted words."
-    if new_text:
-        return ""
-    asked, there = numbers(request.body), numbers(one.said)
-    if asked and BEFORE.search(request.body):
-        return ""
-    if asked and there and not asked & there:
-        return "It says another number."
-    opposite = request.states and one.features["denial"] and one.stems <= known
-    return "It says the opposite." if opposite else ""
-
-
-def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
-    """Tell whether a fact is about a relative of somebody who was asked for: "Anna's sister", not "her brother Urs"."""
-    relatives = (one.stems - known) & RELATIVE_STEMS
-    if not relatives or one.subject is None:
-        return bool(relatives)
-    order = stems(one.said)
-    first = next((at for at, word in enumerate(order) if word in known), len(order))
-    after = frozenset(order[first:]) if one.subject & known else one.subject
-    return bool(relatives & after & one.subject)
-
-
 def _items_divided(chosen: list[Candidate], facts: Sequence[Fact], words: frozenset[str]) -> list[Candidate]:
     """Put the items of a list in place of the sentence that lists them, where ``words`` name some of them alone."""
     found: list[Candidate] = []
     for one in chosen:
         mine = [
-            fact for fact in facts
-            if fact.item and fact.topic is one.fact.topic
+            fact
+            for fact in facts
+            if fact.item
+            and fact.topic is one.fact.topic
             and (fact.element, fact.sentence) == (one.fact.element, one.fact.sentence)
-        ]  # fmt: skip
+        ]
         common = frozenset.intersection(*(frozenset(stems(fact.text)) for fact in mine)) if mine else frozenset()
         named = [fact for fact in mine if words & (set(stems(fact.text)) - common)]
         if one.exact or not named or len(named) == len(mine):
@@ -312,7 +262,7 @@ def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
 def _ranked(request: Request, facts: Sequence[Fact], near: Near) -> Choice:
     found = candidates_weigh(request.text, "", facts, near(facts))
     found = [one for one in found if relevance(one) >= RELEVANT]
-    names = _about_whom(request, "", found)
+    names = about_whom(request, "", found)
     found = [one for one in found if not forbidden(one, request, "", names)]
     if request.several and (answers := _answers(request, found)):
         return Choice(answers, ranked=found)
@@ -340,10 +290,14 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
     wanted = frozenset(one for one in things(request.body) if one not in GENERIC and one in there)
     best = max((one.confidence for one in found), default=0.0)
     return [
-        one for one in found
-        if wanted and wanted <= one.stems and one.confidence >= min(SEVERAL, best)
-        and not (one.subject and one.subject & wanted) and one.features["denial"] == 0
-    ]  # fmt: skip
+        one
+        for one in found
+        if wanted
+        and wanted <= one.stems
+        and one.confidence >= min(SEVERAL, best)
+        and not (one.subject and one.subject & wanted)
+        and one.features["denial"] == 0
+    ]
 
 
 def _codes_of_subject(new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:

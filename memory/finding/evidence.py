@@ -110,7 +110,7 @@ def _dates(text: str) -> list[str]:
 
 
 def names_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
-    """Return the facts that mention most names of ``request``; None if it names nobody, or nobody who is mentioned."""
+    """Return the facts that mention most names of ``request``; None if no fact mentions one."""
     texts = [text_of(fact) for fact in facts]
     names = names_find(request, texts)
     if not names:
@@ -189,10 +189,10 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     if not found:
         # "eve" is a word as well; it is meant where it is written as a name.
         found = [
-            match.group().title() for match in _NAME_WORD.finditer(request)
-            if fold(match.group()) in names & common - FUNCTION
-            and not _DEFINITE.search(request[: match.start()])
-        ]  # fmt: skip
+            match.group().title()
+            for match in _NAME_WORD.finditer(request)
+            if fold(match.group()) in names & common - FUNCTION and not _DEFINITE.search(request[: match.start()])
+        ]
     if UNSPACED.search(request):
         found += filter(None, (_prefix_shared(text, request) for text in texts))
     return list(dict.fromkeys(found))

@@ -21,10 +21,24 @@ MOST_DIVIDED = 4_000
 # Names of fields that say nothing of what is in them.
 _NAMELESS = frozenset(
     {
-        "fact", "facts", "content", "text", "value", "note", "notes", "memory", "description", "body", "detail",
-        "details", "info", "statement", "observation", "message",
+        "fact",
+        "facts",
+        "content",
+        "text",
+        "value",
+        "note",
+        "notes",
+        "memory",
+        "description",
+        "body",
+        "detail",
+        "details",
+        "info",
+        "statement",
+        "observation",
+        "message",
     }
-)  # fmt: skip
+)
 
 _LOCK = "SELECT id FROM memory_topic WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _TOPICS = """
@@ -74,9 +88,14 @@ class TopicSaid:
     fields: list[Element] = field(default_factory=list)
     ever: list[str] = field(default_factory=list)
 
+    @property
+    def name(self) -> str:
+        """The title; empty for a topic that was given none."""
+        return "" if self.title.casefold() == UNTITLED else self.title
+
     def elements(self) -> list[Element]:
         """Return its texts, title first, without empty ones."""
-        found = [] if self.title.casefold() == UNTITLED else [Element(TITLE, self.title)]
+        found = [Element(TITLE, self.title)] if self.name else []
         if self.summary.strip():
             found.append(Element(SUMMARY, self.summary))
         return [*found, *(element for element in self.fields if element.text.strip())]
@@ -160,16 +179,17 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
         return [fact]
     key = text_key(fact.said())
     others = [
-        other for other in facts_of(fact.topic, divide=divide)
+        other
+        for other in facts_of(fact.topic, divide=divide)
         if other != fact and other.item == fact.item and text_key(other.said()) == key
-    ]  # fmt: skip
+    ]
     return [fact, *others]
 
 
 def _whole(topic: TopicSaid, element: Element) -> Fact:
-    text, title = element.text, "" if topic.title.casefold() == UNTITLED else topic.title
+    text = element.text
     # Whether a title names or states something is not looked at: that alone would take a millisecond.
-    named = "" if fold(text).startswith(fold(title)[:40]) else title
+    named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
     context = "" if element.where in (TITLE, HISTORY) else " ".join(filter(None, (named, _called(element))))
     return Fact(topic, element, text, (0, len(text)), (Clause(text, 0, len(text)),), 0, context)
 
@@ -217,13 +237,12 @@ def is_label(text: str) -> bool:
 
 
 def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
-    title = "" if topic.title.casefold() == UNTITLED else topic.title
     elements = topic.elements()
     for element in elements:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):
             # It names what the other elements speak of.
             continue
-        context = "" if element.where == TITLE else _context(title, element)
+        context = "" if element.where == TITLE else _context(topic.name, element)
         before: list[str] = []
         for start, end, clauses in _divided(element.text):
             text = element.text[start:end].strip()
@@ -256,11 +275,12 @@ def _called(element: Element) -> str:
 
 @lru_cache(maxsize=2048)
 def _divided(text: str) -> tuple[tuple[int, int, tuple[Clause, ...]], ...]:
+    whole = ((0, len(text), (Clause(text, 0, len(text)),)),)
     if len(text) > MOST_DIVIDED:
-        return ((0, len(text), (Clause(text, 0, len(text)),)),)
+        return whole
     found = []
     for sentence in sentences_find(text):
         said = text[sentence.start : sentence.end]
         if said.strip():
             found.append((sentence.start, sentence.end, clauses_split(said)))
-    return tuple(found) or ((0, len(text), (Clause(text, 0, len(text)),)),)
+    return tuple(found) or whole

@@ -48,16 +48,13 @@ LEAST_SHOWN = 0.02
 MOST_NAMED = 20
 TOO_MANY = f"One request names at most {MOST_NAMED} persons or things. Send several, or use a filter."
 MOST_ALIAS_TEXTS = 200
+# One more than a command takes, so that too many are noticed.
+MOST_IDS = MOST_AT_ONCE + 1
 
+# The oldest first; where one fact is asked for, the nearest: what is far from the request is not it.
 _MENTIONING = """
-SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
-WHERE ({wanted}) AND {conditions} ORDER BY t.created_at, t.id LIMIT {most}
-"""
-# The nearest of those, where one fact is asked for: what is far from the request is not it.
-_MENTIONING_NEAR = """
-SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id
-LEFT JOIN memory_topicvector v ON v.topic_id = t.id AND v.model = {model}
-WHERE ({wanted}) AND {conditions} ORDER BY v.embedding <#> {near}::vector, t.id LIMIT {most}
+SELECT m.topic_id FROM memory_topicmention m JOIN memory_topic t ON t.id = m.topic_id {vectors}
+WHERE ({wanted}) AND {conditions} ORDER BY {first}, t.id LIMIT {most}
 """
 _SAME_TITLE = """
 SELECT t.id FROM memory_topic t WHERE md5(lower(t.title)) = md5(lower({wanted})) AND {conditions}
@@ -92,17 +89,14 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     """
     mentions_complete()
     request = request_read(query)
-    sought = identifiers_sought(request.body)
     if sum(one.kind in STRONG for one in identifiers_find(request.body)) > MOST_NAMED:
         raise ValueRefused(TOO_MANY)
-    ids: list[uuid.UUID] = []
-    if sought:
-        ids = _ids(_MENTIONING, f"m.identifiers && {bound.bind(sorted(sought))}::text[]", conditions, bound)
+    ids = _ids_identified(request.body, conditions, bound)
     question = Question(request.text, embedder_get().embed_query(request.text))
     if not ids:
         extra = Extra(conditions, bound.values)
         pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
-        ids = [*pool, *_ids(_SAME_TITLE, bound.bind(request.body), conditions, bound)]
+        ids = [*pool, *_ids_titled(request.body, conditions, bound)]
         names = names_find(request.body, _texts(pool))
         several = request.everything or request.several
         ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
@@ -119,9 +113,8 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
 def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope: str) -> Choice:
     """Return the facts within ``scope`` that are in force and that ``new_text`` replaces. About ten statements.
 
-    ``new_vector`` is that of a topic that says the new text.
-
-    Raises ``ValueRefused`` and ``EmbeddingFailed`` as ``facts_meant`` does.
+    ``new_vector`` is that of a topic that says the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
+    ``facts_meant`` does.
     """
     mentions_complete()
     question = Question(old_query, embedder_get().embed_query(old_query), new_text, new_vector)
@@ -131,13 +124,10 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
         "EXISTS (SELECT 1 FROM memory_topicvector lv WHERE lv.topic_id = t.id AND lv.live)"
         f" AND t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     )
-    ids: list[uuid.UUID] = []
-    if sought := identifiers_sought(old_query):
-        wanted = f"m.identifiers && {bound.bind(sorted(sought))}::text[]"
-        ids = _ids(_MENTIONING, wanted, conditions, bound, most=2 * POOL)
+    ids = _ids_identified(old_query, conditions, bound, most=2 * POOL)
     if not ids:
         ids = _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
-    ids += _ids(_SAME_TITLE, bound.bind(new_text), conditions, bound)
+    ids += _ids_titled(new_text, conditions, bound)
     pool = topics_said(list(dict.fromkeys(ids)))
     names = names_find(old_query, _texts(pool))
     others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
@@ -177,9 +167,11 @@ def _near(question: Question, facts: Sequence[Fact]) -> list[tuple[float, float]
     asked, new = vector_text(question.vector), question.new_vector
     bound = Bound()
     sql = _VECTORS.format(
-        asked=bound.bind(asked), new=bound.bind(asked if new is None else vector_text(new)),
-        ids=bound.bind(list({fact.topic.id for fact in facts})), model=bound.bind(embedder_get().model_name),
-    )  # fmt: skip
+        asked=bound.bind(asked),
+        new=bound.bind(asked if new is None else vector_text(new)),
+        ids=bound.bind(list({fact.topic.id for fact in facts})),
+        model=bound.bind(embedder_get().model_name),
+    )
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
         near = {
@@ -219,7 +211,7 @@ def _texts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:
     """Return the best topics for each text, by the ranking of recall. Three statements, and two for each text more."""
     found: list[uuid.UUID] = []
-    # A transaction of its own: what the probe sets for it must not hold for whatever is written later.
+    # A transaction of its own: what the probe sets for it must not hold for what is written later.
     with transaction.atomic():
         knobs = knobs_effective(scope)
         wanted = CandidateFilter(scope=scope, extra=extra)
@@ -235,9 +227,15 @@ def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | Non
 
 
 def _ids_named(
-    names: Sequence[str], scope: str, conditions: str, bound: Bound, *, follow: bool = True,
-    near: Vectors | None = None, most: int = MOST_AT_ONCE + 1,
-) -> list[uuid.UUID]:  # fmt: skip
+    names: Sequence[str],
+    scope: str,
+    conditions: str,
+    bound: Bound,
+    *,
+    follow: bool = True,
+    near: Vectors | None = None,
+    most: int = MOST_IDS,
+) -> list[uuid.UUID]:
     """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same; the
     nearest ``MOST_NEAR`` to a vector, if one is given."""
     if len(names) > MOST_NAMED:
@@ -248,13 +246,7 @@ def _ids_named(
         keys = [sorted(name_key(name)) for name in dict.fromkeys(wholes)]
         wanted = [f"m.words @> {bound.bind(key)}::text[]" for key in keys if key]
         # One word of a name is looked for only where nothing has the whole name: many share a given name.
-        if not wanted:
-            continue
-        sql = _MENTIONING
-        if near is not None:
-            vector, model = bound.bind(vector_text(near)), bound.bind(embedder_get().model_name)
-            sql, most = _MENTIONING_NEAR.replace("{near}", vector).replace("{model}", model), MOST_NEAR
-        if ids := _ids(sql, " OR ".join(wanted), conditions, bound, most=most):
+        if wanted and (ids := _ids_mentioning(" OR ".join(wanted), conditions, bound, near=near, most=most)):
             return ids
     return []
 
@@ -263,8 +255,27 @@ def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
     """Return the topics with all words of ``text`` that carry meaning, for "everything about the van"."""
     words = [word for word in fold(text).split() if stems(word) and not UNSPACED.search(word)]
     keys = sorted({key for word in words for key in name_key(word.strip(".,;:!?\"'()"))})
-    return _ids(_MENTIONING, f"m.words @> {bound.bind(keys)}::text[]", conditions, bound) if keys else []
+    return _ids_mentioning(f"m.words @> {bound.bind(keys)}::text[]", conditions, bound) if keys else []
 
 
-def _ids(sql: str, wanted: str, conditions: str, bound: Bound, *, most: int = MOST_AT_ONCE + 1) -> list[uuid.UUID]:
-    return ids_read(sql.format(wanted=wanted, conditions=conditions, most=most), bound)
+def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MOST_IDS) -> list[uuid.UUID]:
+    """Return the topics that hold an identifier of ``text``, in any spelling. One query, none without an identifier."""
+    sought = sorted(identifiers_sought(text))
+    wanted = f"m.identifiers && {bound.bind(sought)}::text[]"
+    return _ids_mentioning(wanted, conditions, bound, most=most) if sought else []
+
+
+def _ids_titled(title: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
+    return ids_read(_SAME_TITLE.format(wanted=bound.bind(title), conditions=conditions, most=MOST_IDS), bound)
+
+
+def _ids_mentioning(
+    wanted: str, conditions: str, bound: Bound, *, near: Vectors | None = None, most: int = MOST_IDS
+) -> list[uuid.UUID]:
+    vectors, first = "", "t.created_at"
+    if near is not None:
+        model = bound.bind(embedder_get().model_name)
+        vectors = f"LEFT JOIN memory_topicvector v ON v.topic_id = t.id AND v.model = {model}"
+        first, most = f"v.embedding <#> {bound.bind(vector_text(near))}::vector", MOST_NEAR
+    sql = _MENTIONING.format(wanted=wanted, conditions=conditions, vectors=vectors, first=first, most=most)
+    return ids_read(sql, bound)

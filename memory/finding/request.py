@@ -25,8 +25,9 @@ _THAT: Final = re.compile(
 )
 _EXCEPT: Final = re.compile(
     r"[,\s–-]+(?:except(?:\s+for)?|but\s+(?:not|do\s+not|don['’]t|leave|keep)(?:\s+touch)?|apart\s+from|other\s+than)\s+"
-    r"|\(not\s+", re.IGNORECASE,
-)  # fmt: skip
+    r"|\(not\s+",
+    re.IGNORECASE,
+)
 _OWNS: Final = re.compile(
     r"(?:['’]s|s['’])\s+(?!(?:data|notes|records?|entries|info\w*|details|file|profile)\b)\w", re.IGNORECASE
 )

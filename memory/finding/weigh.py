@@ -102,9 +102,20 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
 # Which fact a request means, and which fact a new text replaces: fitted by ``python -m tests.command.fitting``. "bias"
 # is the constant term.
 MEANT: dict[str, float] = {
-    "bias": 0.07, "meaning": -0.76, "meaning_gap": 7.8, "words": 1.37, "words_gap": 4.03, "explained": 1.38,
-}  # fmt: skip
+    "bias": 0.07,
+    "meaning": -0.76,
+    "meaning_gap": 7.8,
+    "words": 1.37,
+    "words_gap": 4.03,
+    "explained": 1.38,
+}
 REPLACED: dict[str, float] = {
-    "bias": -2.13, "meaning": 2.39, "meaning_gap": 8.83, "new_meaning_gap": 6.93, "words": -0.44, "words_gap": 5.71,
-    "explained": 3.44, "value_kind": 0.82,
-}  # fmt: skip
+    "bias": -2.13,
+    "meaning": 2.39,
+    "meaning_gap": 8.83,
+    "new_meaning_gap": 6.93,
+    "words": -0.44,
+    "words_gap": 5.71,
+    "explained": 3.44,
+    "value_kind": 0.82,
+}

@@ -96,8 +96,13 @@ def topics_near(
     found: dict[tuple[uuid.UUID, uuid.UUID], Near] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
-        wanted: dict[str, Any] = {"ids": list(ids), "scope": scope_id, "nearest": NEAREST, "above": above}
-        wanted["any_kind"] = any_kind
+        wanted: dict[str, Any] = {
+            "ids": list(ids),
+            "scope": scope_id,
+            "nearest": NEAREST,
+            "above": above,
+            "any_kind": any_kind,
+        }
         cursor.execute(_NEAR.format(exact=exact), wanted)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
@@ -112,7 +117,10 @@ def topics_near(
 def texts_near(
     vectors: Vectors, *, scope_id: int, kind: str, model: str, exact_below: int, above: float
 ) -> dict[int, list[tuple[uuid.UUID, float]]]:
-    """Return for each row of ``vectors``, by its place from 0, the nearest live topics, nearest first. Two queries."""
+    """Return for each row of ``vectors``, by its place from 0, the nearest live topics, nearest first.
+
+    Two queries, three in a large scope.
+    """
     found: dict[int, list[tuple[uuid.UUID, float]]] = {}
     with connection.cursor() as cursor:
         cursor.execute(

@@ -17,6 +17,7 @@ from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict
 from memory.models import StudyJob
 from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
+from memory.models.stalled import stalled_take
 
 # A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
 STALLED_AFTER = dt.timedelta(minutes=3)
@@ -117,9 +118,4 @@ def _due(now: dt.datetime) -> Q:
 
 
 def _given(which: Q, *, most: int, now: dt.datetime) -> list[uuid.UUID]:
-    with transaction.atomic():
-        rows = _open().filter(which).select_for_update(skip_locked=True, no_key=True).order_by("moved_at")
-        found = list(rows.values_list("pk", flat=True)[:most])
-        if found:
-            StudyJob.objects.filter(pk__in=found).update(handed_at=now)
-    return found
+    return stalled_take(_open().filter(which), most=most, handed_at=now)

@@ -164,9 +164,10 @@ def _whole(block: Block) -> str:
     names = block.header + ("",) * (len(block.cells) - len(block.header))
     # "#" numbers the rows.
     told = [
-        f"{name}: {cell}" if name else cell for name, cell in zip(names, block.cells, strict=False)
+        f"{name}: {cell}" if name else cell
+        for name, cell in zip(names, block.cells, strict=False)
         if cell and name != "#"
-    ]  # fmt: skip
+    ]
     return plain("; ".join(told))
 
 

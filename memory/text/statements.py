@@ -1,13 +1,12 @@
-"""What a text states, sentence by sentence and in its own words. No model takes part.
+"""What a text states, in its own words. No model takes part.
 
-Sentences and list items are kept as they stand. Greetings, headers and signatures of mails, quoted replies, questions,
-headings and small talk are left out. In front of a sentence in the first person stands who says it, where the text
-names them; in front of a list item its heading. What a text means, or what follows from two of its sentences, is beyond
-this.
+Sentences, list items, turns and rows are kept as they stand. Greetings, headers and signatures of mails, quotations,
+questions, headings and small talk are left out. In front stands the heading, and who says it: of each turn, and of a
+sentence in the first person where the text names its author. What follows from two sentences is not found.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from typing import Final
 
 from memory.text.folding import fold
 from memory.text.grammar import has_verb
+from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
 from memory.text.words import numbers, stems
 
@@ -29,52 +29,11 @@ MOST_HEADING: Final = 120
 # What is said in a conversation with fewer words is an answer to something.
 LEAST_SPOKEN: Final = 4
 LONGEST_HEADING: Final = 8
-# What has fewer words that carry meaning, and no name, tells nothing to somebody who was not there; in prose a number
-# tells as well, in a conversation it may be an answer to anything.
+# A text with fewer words that carry meaning and without a name is too thin to understand later. In prose a number is
+# enough; in a conversation it may be an answer to anything.
 LEAST_TELLING: Final = 4
 LEAST_TOLD: Final = 5
 _NAMED: Final = re.compile(r"\S\s+\W*[A-ZÀ-Þ][^\W\d_]+")
-_HEADER: Final = re.compile(
-    r"(?:from|to|cc|bcc|sent|date|time|when|where|location|place|subject|re|reply-to|attendees|present|participants|"
-    r"apologies|absent|notes|minutes|minute taker|note taker|scribe|chair|facilitator|host)\s?:\s", re.IGNORECASE,
-)  # fmt: skip
-_SENDER: Final = re.compile(
-    r"from\s?:\s{0,8}\"?(?P<name>[^\s<\"@][^<\"\n@]{1,60}?)\"?\s{0,8}(?:<[^>\n]*>|\[[^\]\n]*\])?\s*$", re.IGNORECASE
-)
-_SUBJECT: Final = re.compile(r"subject\s?:\s*(?:(?:re|fwd?|aw|sv|tr|rv)\s?:\s*)*(?P<subject>\S.*)", re.IGNORECASE)
-_QUOTE: Final = re.compile(
-    r"\s*>|\s*(?:On|Am|Le|El)\b.{5,200}(?:wrote|schrieb|écrit|escribió)\s?:\s*$|-+\s?Original Message"
-)
-_SIGN_OFF: Final = re.compile(
-    r"(?:(?:best|kind|warm|many|with|all the|yours|cheers|regards|thanks|thank you|sincerely|take care|greetings|"
-    r"viele grüße|mit freundlichen|cordialement|(?:un )?saludos?|atentamente|cordiali saluti|met vriendelijke|"
-    r"med vennlig|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
-    re.IGNORECASE,
-)  # fmt: skip
-# A line with a name and a time alone, as some chats put above what somebody says.
-_SPEAKER_LINE: Final = re.compile(
-    r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,3})(?: ?\([^)\n]{1,30}\))?\s+\[?\d{1,2}:\d{2}(?::\d{2})?"
-    r"(?:\s?[AaPp]\.?[Mm]\.?)?\]?$"
-)
-_DASHES: Final = re.compile(r"\s*--\s*$")
-_RULE: Final = re.compile(r"\s*[-_=*]{5,}\s*$|\s*[-_=*]{3,}[^-_=*\n]{1,60}[-_=*]{3,}\s*$")
-_SYSTEM: Final = re.compile(
-    # What a chat program says has a moment and nobody who says it.
-    r"(?:\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?(?: - | )[^:]*$|"
-    r"sent from my|get outlook for|(?::\w[\w+-]*:(?:[ \t]*\d+)?[ \t]*(?=:|$))+$|"
-    r"#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
-    r".*\bmessages? (?:was|were) deleted\b|"
-    r".{1,60}\b(?:joined|left|was added|changed the)\b.{0,20}\b(?:chat|group|channel|room|meeting|subject)\b)",
-    re.IGNORECASE,
-)
-_EDITED: Final = re.compile(r"\u200e?<[Tt]his message was edited>|\(edited\)")
-_DISCLAIMER: Final = re.compile(
-    r"\bconfidential\b.{0,400}\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
-    r"\breceived (?:it|this (?:e-?mail|message)) in error|\bsubject to our general (?:terms|conditions)|"
-    r"\b(?:think|consider the environment) before (?:you )?print|^disclaimer\b|"
-    r"\bunauthori[sz]ed (?:copying|use|disclosure)|"
-    r"\baccepts? no liability", re.IGNORECASE,
-)  # fmt: skip
 _COURTESY: Final = re.compile(
     r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|luck)|hallo|bonjour|hola|morning|evening|welcome|bye|ciao|"
     r"thanks|thank you|thx|cheers|great|perfect|awesome|sure|ok(?:ay)?|yes|no|yep|nope|lol|haha\w*|sorry|congrat\w*|"
@@ -82,8 +41,9 @@ _COURTESY: Final = re.compile(
     r"(?:i|we) hope (?:you|this)\b|i(?:['’]m| am) happy to help|"
     r"(?:please )?(?:let me know|feel free|don['’]t hesitate)\b|looking forward|"
     r"here(?:['’]s| is| are)\b.{0,60}:?$|that(?:['’]s| is) (?:everything|all|it)\b|thanks (?:for|again)\b|"
-    r"thank you\b.{0,80}$", re.IGNORECASE,
-)  # fmt: skip
+    r"thank you\b.{0,80}$",
+    re.IGNORECASE,
+)
 _QUESTION: Final = re.compile(r"[?？؟]+[\"'”’)\s\W]*$")
 _ASKS: Final = re.compile(
     r"(?:and |but |so )?(?:because|who|what|when|where|why|how|which|would you|could you|can you|do you)\b",
@@ -103,22 +63,12 @@ _LABEL: Final = re.compile(r"[^:：]{1,40}[:：]\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One fact, and where in the text the sentence stands that it is."""
+    """One fact, and where in the text it stands."""
 
     text: str
     start: int
     end: int
     speaker: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Sender:
-    """Who says what stands behind ``start``: in a chat (``spoken``) or in a mail about ``subject``."""
-
-    start: int
-    name: str
-    spoken: bool
-    subject: str = ""
 
 
 @dataclass(slots=True)
@@ -132,7 +82,7 @@ class Reading:
 
 def facts_read(content: str) -> Reading:
     """Return the facts of ``content`` in their order, each of at most ``MAX_FACT`` characters, none twice. Linear."""
-    masked, senders, left_out = _masked(content)
+    masked, senders, left_out = messages_masked(content)
     blocks = [list(block) for _number, block in groupby(sentences_find(masked), key=attrgetter("block"))]
     named = {block[0].speaker for block in blocks if block[0].speaker} | {sender.name for sender in senders}
     reading, seen = Reading(dropped=left_out, speakers=frozenset(named)), set[str]()
@@ -153,11 +103,13 @@ def facts_read(content: str) -> Reading:
             lead = None
         elif lead and _indent(masked, first.start) > lead[0]:
             under = lead[1]
-        sender = _sender_at(senders, first.start)
+        sender = sender_at(senders, first.start)
         speaker = first.speaker or (sender.name if sender else None)
         under = under or (sender.subject if sender else "")
         spoken = first.speaker is not None or (sender is not None and sender.spoken)
-        for run in _runs(block, reading.dropped, speaker=speaker, spoken=spoken):
+        pieces = _pieces(block, speaker)
+        reasons = [_left_out(piece, spoken=spoken) for piece in pieces]
+        for run in _runs(pieces, reasons, reading.dropped, speaker=speaker, spoken=spoken):
             text = " ".join(piece.text.strip() for piece in run)
             if first.kind == "prose" and _tells_little(text, spoken=spoken):
                 reading.dropped["filler"] += len(run)
@@ -173,27 +125,34 @@ def facts_read(content: str) -> Reading:
             seen.add(key)
             for part in cut_to(text, MAX_FACT):
                 reading.facts.append(Statement(part, run[0].start, run[-1].end, speaker))
-        if first.kind != "item" and all(_left_out(piece, spoken=spoken) == "heading" for piece in block):
+        if first.kind != "item" and set(reasons) == {"heading"}:
             section = ""
     reading.dropped = +reading.dropped
     return reading
 
 
+def _pieces(block: Sequence[Sentence], speaker: str | None) -> list[Sentence]:
+    """Return the sentences of a paragraph or turn. An item is one piece, unless it is long, or says "I" while
+    its author is unknown: then only that sentence is left out."""
+    first = block[0]
+    whole = " ".join(piece.text.strip() for piece in block)
+    if first.kind == "item" and len(whole) <= MAX_FACT and (speaker or not _OWN.search(whole)):
+        return [replace(first, text=whole, end=block[-1].end)]
+    return list(block)
+
+
 def _runs(
-    block: Sequence[Sentence], dropped: Counter[str], *, speaker: str | None, spoken: bool
+    pieces: Sequence[Sentence], reasons: Sequence[str], dropped: Counter[str], *, speaker: str | None, spoken: bool
 ) -> list[list[Sentence]]:
-    """Return the sentences of a paragraph, turn or item that state something. A turn and an item stay whole; in
-    prose what leans on the sentence before stays with that: "He starts in May." Counts the others in ``dropped``."""
-    first, pieces = block[0], list(block)
-    if first.kind == "item":
-        whole = " ".join(piece.text.strip() for piece in block)
-        if len(whole) <= MAX_FACT and (speaker or not _OWN.search(whole)):
-            pieces = [replace(first, text=whole, end=block[-1].end)]
+    """Return the pieces that state something, those together that belong together: of a turn, those beside each other
+    up to ``MOST_JOINED``; of prose, a sentence and what leans on it ("He starts in May.").
+
+    ``reasons`` has for each piece why it is left out, or nothing. Counts those that are in ``dropped``.
+    """
     runs: list[list[Sentence]] = []
     size = 0
-    for piece in pieces:
+    for piece, why in zip(pieces, reasons, strict=True):
         text = piece.text.strip()
-        why = _left_out(piece, spoken=spoken)
         if not why and piece.kind != "row":
             why = "leaning" if not size and _LEANS.match(text) else ""
             why = "speaker" if speaker is None and _OWN.search(text) else why
@@ -252,70 +211,6 @@ def _last(pattern: re.Pattern[str], text: str, most: int) -> int:
     return max((found.end() for found in pattern.finditer(text, most // 2, most) if found.end() <= most), default=0)
 
 
-def _masked(content: str) -> tuple[str, list[_Sender], Counter[str]]:
-    """Return ``content`` with blanks for headers, signatures and quotes of mails and for what a chat program says, who
-    sends what from which place on, and how many lines were left out."""
-    lines = content.splitlines(keepends=True)
-    disclaimed = _disclaimed(lines)
-    parts: list[str] = []
-    senders: list[_Sender] = []
-    dropped: Counter[str] = Counter()
-    mail = any(_SENDER.match(line.strip()) for line in lines)
-    headed = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
-    speaking = set(headed) if len(headed) > 1 else set()
-    at, signing = 0, ""
-    for number, line in enumerate(lines):
-        plain = line.strip().lstrip("*_")
-        header, quote, rule = _HEADER.match(plain), _QUOTE.match(line), _RULE.match(line)
-        why = ""
-        if found := _SENDER.match(plain):
-            senders.append(_Sender(at, found["name"].strip(), spoken=False))
-        elif senders and not senders[-1].spoken and (found := _SUBJECT.match(plain)):
-            senders[-1] = replace(senders[-1], subject=found["subject"])
-        elif (found := _SPEAKER_LINE.match(plain)) and found["name"] in speaking:
-            senders.append(_Sender(at, found["name"], spoken=True))
-            why = "header"
-        if header or quote or rule:
-            signing = ""
-        if why:
-            pass
-        elif quote:
-            why = "quote"
-        elif header and len(plain) < 300:
-            why = "header"
-        elif rule or _SYSTEM.match(plain) or number in disclaimed:
-            why = "filler"
-        elif _DASHES.match(line):
-            why, signing = "signature", "dashes"
-        elif len(plain) < 60 and _SIGN_OFF.match(plain):
-            why, signing = "signature", "name" if mail else ""
-        elif signing == "dashes" or (signing == "name" and plain and len(plain) < 60):
-            why = "signature"
-        elif signing == "name" and plain:
-            signing = ""
-        gone = re.compile(r"[^\r\n]") if why else _EDITED
-        parts.append(gone.sub(lambda found: " " * len(found.group()), line))
-        dropped[why] += bool(why and plain)
-        at += len(line)
-    del dropped[""]
-    return "".join(parts), senders, dropped
-
-
-def _disclaimed(lines: Sequence[str]) -> set[int]:
-    """Return the numbers of the lines of paragraphs that are a disclaimer."""
-    found: set[int] = set()
-    for blank, group in groupby(range(len(lines)), key=lambda number: not lines[number].strip()):
-        numbers = list(group)
-        if not blank and _DISCLAIMER.search(" ".join(lines[number].strip() for number in numbers)):
-            found.update(numbers)
-    return found
-
-
-def _sender_at(senders: list[_Sender], at: int) -> _Sender | None:
-    place = bisect_right(senders, at, key=lambda sender: sender.start)
-    return senders[place - 1] if place else None
-
-
 def _left_out(sentence: Sentence, *, spoken: bool) -> str:
     """Return what a sentence is that states nothing; empty if it may state something."""
     text = sentence.text.strip()
@@ -361,12 +256,13 @@ def _heads_list(sentence: Sentence, following: Sequence[Sentence] | None, conten
 
 
 def _indent(content: str, at: int) -> int:
-    line = content[content.rfind("\n", 0, at) + 1 :][:80]
+    start = content.rfind("\n", 0, at) + 1
+    line = content[start : start + 80]
     return len(line) - len(line.lstrip(" \t"))
 
 
 def _tells_little(text: str, *, spoken: bool) -> bool:
-    """Tell whether a run of sentences says nothing that somebody who was not there could use."""
+    """Tell whether a run of sentences is too thin to be understood later."""
     if spoken and _small_talk(text):
         return True
     if _NAMED.search(text) or (not spoken and numbers(text)):

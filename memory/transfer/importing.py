@@ -20,6 +20,7 @@ from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
 from memory.models.newest import newest_page
+from memory.models.stalled import stalled_take
 from memory.models.transfer import OPEN, UNFINISHED
 from memory.transfer.check import import_check, source_of
 from memory.transfer.digest import file_digest
@@ -146,12 +147,8 @@ def imports_count(*, principal: Principal, at_most: int) -> int:
 def imports_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
     """Return the imports whose worker was lost, noted as given to the worker: however long the queue is, each is given
     once in ``STALLED_AFTER``. Two queries."""
-    with transaction.atomic():
-        rows = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
-        rows = rows.select_for_update(skip_locked=True, no_key=True).order_by("moved_at")
-        found = list(rows.values_list("id", flat=True)[:MOST_STALLED])
-        ImportJob.objects.filter(pk__in=found).update(moved_at=now)
-    return found
+    jobs = ImportJob.objects.filter(OPEN, moved_at__lt=now - STALLED_AFTER)
+    return stalled_take(jobs, most=MOST_STALLED, moved_at=now)
 
 
 def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime) -> ImportJob:

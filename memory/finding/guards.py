@@ -1,0 +1,62 @@
+"""Guards: why a fact cannot be what a request means, however near it is. They forbid, and never choose. Pure."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from memory.finding.evidence import BEFORE, name_held, names_find
+from memory.finding.request import Request
+from memory.finding.weigh import Candidate
+from memory.text.folding import fold
+from memory.text.lists import RELATIVES
+from memory.text.words import numbers, stem, stems, subject
+
+_QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
+RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
+
+
+def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
+    """Return the names of whom the request is about; for a supersede, those that the new text mentions too."""
+    names = names_find(request.text, [one.said for one in found])
+    about = subject(request.text) or frozenset()
+    # Of a statement, whom it is about: Anna, not Oslo.
+    names = [name for name in names if about & set(stems(name))] or names
+    return [name for name in names if fold(name) in fold(new_text)] if new_text else names
+
+
+def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
+    """Return why a fact cannot be meant, however near it is; empty if it can. ``names``: whom the request is about.
+
+    A word that is missing forbids nothing. What contradicts the request does: another subject, number or quotation.
+    """
+    if one.exact:
+        return ""
+    known = frozenset(stems(request.text)) | frozenset(stems(new_text))
+    if _about_relative(one, known):
+        return "It is about a relative."
+    if names and not any(name_held(name, one.fact) for name in names) and one.subject:
+        others = {part for name in names_find(one.said, [one.said]) for part in stems(name)}
+        if others & (one.subject - known):
+            return "It is about somebody else."
+    if any(fold(quoted) not in fold(one.said) for quoted in _QUOTED.findall(request.text)):
+        return "It does not hold the quoted words."
+    if new_text:
+        return ""
+    asked, there = numbers(request.body), numbers(one.said)
+    if asked and BEFORE.search(request.body):
+        return ""
+    if asked and there and not asked & there:
+        return "It says another number."
+    opposite = request.states and one.features["denial"] and one.stems <= known
+    return "It says the opposite." if opposite else ""
+
+
+def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
+    """Tell whether a fact is about a relative of somebody who was asked for: "Anna's sister", not "her brother Urs"."""
+    relatives = (one.stems - known) & RELATIVE_STEMS
+    if not relatives or one.subject is None:
+        return bool(relatives)
+    order = stems(one.said)
+    first = next((at for at, word in enumerate(order) if word in known), len(order))
+    after = frozenset(order[first:]) if one.subject & known else one.subject
+    return bool(relatives & after & one.subject)

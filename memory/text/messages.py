@@ -1,0 +1,129 @@
+"""Mails and chats: who says what, and the lines that are layout: headers, signatures, quotations, notices."""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final
+
+_HEADER: Final = re.compile(
+    r"(?:from|to|cc|bcc|sent|date|time|when|where|location|place|subject|re|reply-to|attendees|present|participants|"
+    r"apologies|absent|notes|minutes|minute taker|note taker|scribe|chair|facilitator|host)\s?:\s",
+    re.IGNORECASE,
+)
+_SENDER: Final = re.compile(
+    r"from\s?:\s{0,8}\"?(?P<name>[^\s<\"@][^<\"\n@]{1,60}?)\"?\s{0,8}(?:<[^>\n]*>|\[[^\]\n]*\])?\s*$", re.IGNORECASE
+)
+_SUBJECT: Final = re.compile(r"subject\s?:\s*(?:(?:re|fwd?|aw|sv|tr|rv)\s?:\s*)*(?P<subject>\S.*)", re.IGNORECASE)
+_QUOTE: Final = re.compile(
+    r"\s*>|\s*(?:On|Am|Le|El)\b.{5,200}(?:wrote|schrieb|écrit|escribió)\s?:\s*$|-+\s?Original Message"
+)
+_SIGN_OFF: Final = re.compile(
+    r"(?:(?:best|kind|warm|many|with|all the|yours|cheers|regards|thanks|thank you|sincerely|take care|greetings|"
+    r"viele grüße|mit freundlichen|cordialement|(?:un )?saludos?|atentamente|cordiali saluti|met vriendelijke|"
+    r"med vennlig|groetjes|groeten)\b[\w\s/]{0,40}|bw|br|vg|lg)[,.!]?\s*$",
+    re.IGNORECASE,
+)
+# A line with a name and a time alone, as some chats put above what somebody says.
+_SPEAKER_LINE: Final = re.compile(
+    r"(?P<name>[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,3})(?: ?\([^)\n]{1,30}\))?\s+\[?\d{1,2}:\d{2}(?::\d{2})?"
+    r"(?:\s?[AaPp]\.?[Mm]\.?)?\]?$"
+)
+_DASHES: Final = re.compile(r"\s*--\s*$")
+_RULE: Final = re.compile(r"\s*[-_=*]{5,}\s*$|\s*[-_=*]{3,}[^-_=*\n]{1,60}[-_=*]{3,}\s*$")
+_SYSTEM: Final = re.compile(
+    # What a chat program says has a moment and nobody who says it.
+    r"(?:\[?\d{1,2}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?\]?(?: - | )[^:]*$|"
+    r"sent from my|get outlook for|(?::\w[\w+-]*:(?:[ \t]*\d+)?[ \t]*(?=:|$))+$|"
+    r"#[\w-]+$|.*_{4,}|<[^<>]{2,40}(?:omitted|deleted)>|"
+    r".*\bmessages? (?:was|were) deleted\b|"
+    r".{1,60}\b(?:joined|left|was added|changed the)\b.{0,20}\b(?:chat|group|channel|room|meeting|subject)\b)",
+    re.IGNORECASE,
+)
+_EDITED: Final = re.compile(r"\u200e?<[Tt]his message was edited>|\(edited\)")
+_DISCLAIMER: Final = re.compile(
+    r"\bconfidential\b.{0,400}\b(?:intended|addressee|recipient)|\bnot the intended recipient|"
+    r"\breceived (?:it|this (?:e-?mail|message)) in error|\bsubject to our general (?:terms|conditions)|"
+    r"\b(?:think|consider the environment) before (?:you )?print|^disclaimer\b|"
+    r"\bunauthori[sz]ed (?:copying|use|disclosure)|"
+    r"\baccepts? no liability",
+    re.IGNORECASE,
+)
+_ANYTHING: Final = re.compile(r"[^\r\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who says the text from ``start`` on: in a chat (``spoken``) or in a mail about ``subject``."""
+
+    start: int
+    name: str
+    spoken: bool
+    subject: str = ""
+
+
+def messages_masked(content: str) -> tuple[str, list[Sender], Counter[str]]:
+    """Return ``content`` with blanks for headers, signatures and quotes of mails and for what a chat program says, who
+    sends what from which place on, and how many lines were left out."""
+    lines = content.splitlines(keepends=True)
+    disclaimed = _disclaimed(lines)
+    parts: list[str] = []
+    senders: list[Sender] = []
+    dropped: Counter[str] = Counter()
+    mail = any(_SENDER.match(line.strip()) for line in lines)
+    headed = [found["name"] for line in lines if (found := _SPEAKER_LINE.match(line.strip()))]
+    speaking = set(headed) if len(headed) > 1 else set()
+    at, signing = 0, ""
+    for number, line in enumerate(lines):
+        plain = line.strip().lstrip("*_")
+        header, quote, rule = _HEADER.match(plain), _QUOTE.match(line), _RULE.match(line)
+        why = ""
+        if found := _SENDER.match(plain):
+            senders.append(Sender(at, found["name"].strip(), spoken=False))
+        elif senders and not senders[-1].spoken and (found := _SUBJECT.match(plain)):
+            senders[-1] = replace(senders[-1], subject=found["subject"])
+        elif (found := _SPEAKER_LINE.match(plain)) and found["name"] in speaking:
+            senders.append(Sender(at, found["name"], spoken=True))
+            why = "header"
+        if header or quote or rule:
+            signing = ""
+        if why:
+            pass
+        elif quote:
+            why = "quote"
+        elif header and len(plain) < 300:
+            why = "header"
+        elif rule or _SYSTEM.match(plain) or number in disclaimed:
+            why = "filler"
+        elif _DASHES.match(line):
+            why, signing = "signature", "dashes"
+        elif len(plain) < 60 and _SIGN_OFF.match(plain):
+            why, signing = "signature", "name" if mail else ""
+        elif signing == "dashes" or (signing == "name" and plain and len(plain) < 60):
+            why = "signature"
+        elif signing == "name" and plain:
+            signing = ""
+        gone = _ANYTHING if why else _EDITED
+        parts.append(gone.sub(lambda found: " " * len(found.group()), line))
+        dropped[why] += bool(why and plain)
+        at += len(line)
+    del dropped[""]
+    return "".join(parts), senders, dropped
+
+
+def _disclaimed(lines: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines of paragraphs that are a disclaimer."""
+    found: set[int] = set()
+    for blank, group in groupby(range(len(lines)), key=lambda number: not lines[number].strip()):
+        numbers = list(group)
+        if not blank and _DISCLAIMER.search(" ".join(lines[number].strip() for number in numbers)):
+            found.update(numbers)
+    return found
+
+
+def sender_at(senders: Sequence[Sender], at: int) -> Sender | None:
+    """Return who says what stands at a place of the text; None in front of the first sender."""
+    place = bisect_right(senders, at, key=lambda sender: sender.start)
+    return senders[place - 1] if place else None
