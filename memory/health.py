@@ -72,8 +72,7 @@ def pgvector_check(_now: dt.datetime) -> Finding:
         return Finding(False, "The extension pgvector is missing; run `python manage.py migrate`.")
     if tuple(int(part) for part in row[0].split(".")[:3]) < PGVECTOR_AT_LEAST:
         return Finding(
-            False,
-            f"pgvector is {row[0]}, but {wanted} is needed: install it and run `ALTER EXTENSION vector UPDATE`.",
+            False, f"pgvector is {row[0]}, but {wanted} is needed: install it and run `ALTER EXTENSION vector UPDATE`."
         )
     return Finding(True, f"pgvector {row[0]} is at least {wanted}.")
 
@@ -100,8 +99,7 @@ def worker_check(now: dt.datetime) -> Finding:
     age = now - heartbeat.seen_at
     if age > HEARTBEAT_WITHIN:
         return Finding(
-            False,
-            f"The worker last reported {_ago(age)}; start `python manage.py up` or `python manage.py qcluster`.",
+            False, f"The worker last reported {_ago(age)}; start `python manage.py up` or `python manage.py qcluster`."
         )
     return Finding(True, f"The worker reported {_ago(age)}.")
 

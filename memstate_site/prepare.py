@@ -102,10 +102,7 @@ def credentials_ensure(path: Path) -> None:
     from memory.access.keys import key_ensure, secret_generate
 
     given_password = envsecret("MEMSTATE_ADMIN_PASSWORD", minimum_length=8)
-    given_keys = {
-        "agent": envsecret("MEMSTATE_API_KEY"),
-        "operator": envsecret("MEMSTATE_ADMIN_KEY"),
-    }
+    given_keys = {"agent": envsecret("MEMSTATE_API_KEY"), "operator": envsecret("MEMSTATE_ADMIN_KEY")}
     if given_keys["agent"] is not None and given_keys["agent"] == given_keys["operator"]:
         raise SettingError("MEMSTATE_API_KEY and MEMSTATE_ADMIN_KEY are the same, but a key has one role only.")
     for role, given in given_keys.items():

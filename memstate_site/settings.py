@@ -146,9 +146,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
-    },
+    }
 ]
 
 LANGUAGE_CODE = "en-us"
@@ -292,7 +292,7 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
         "object-src": [NONE],
-    },
+    }
 }
 
 # --- Static files ----------------------------------------------------------------------------------------------------

@@ -107,9 +107,14 @@ class Caller:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def request(
-        self, method: str, path: str, json: Any = _NOTHING, *, body: bytes | None = None,
+        self,
+        method: str,
+        path: str,
+        json: Any = _NOTHING,
+        *,
+        body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """Send ``json`` as it is encoded by default, or ``body`` as it is."""
         if json is not _NOTHING:
             body = json_module.dumps(json).encode()
@@ -178,18 +183,26 @@ def cast_make(send: Send) -> Cast:
     # As `key_create` does, for all at once: most tests begin with this.
     ApiKey.objects.bulk_create(
         ApiKey(
-            id=key_id_new(now), name=name, role=role, scope=scope, prefix=secret_of(name)[:PREFIX_LENGTH],
-            secret_hash=secret_hash(secret_of(name)), created_at=now,
+            id=key_id_new(now),
+            name=name,
+            role=role,
+            scope=scope,
+            prefix=secret_of(name)[:PREFIX_LENGTH],
+            secret_hash=secret_hash(secret_of(name)),
+            created_at=now,
         )
         for name, (role, scope) in PARTS.items()
-    )  # fmt: skip
+    )
     AuditEvent.objects.bulk_create(
         AuditEvent(
-            at=now, actor="system", action="key_created", scope=scope,
+            at=now,
+            actor="system",
+            action="key_created",
+            scope=scope,
             after={"name": name, "role": role, "prefix": secret_of(name)[:PREFIX_LENGTH]},
         )
         for name, (role, scope) in PARTS.items()
-    )  # fmt: skip
+    )
     return Cast(**callers, nobody=Caller(send))
 
 

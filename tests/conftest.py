@@ -86,9 +86,12 @@ def _static_files_are_found_once() -> Iterator[None]:
 
     def once(self: Any) -> None:
         asked = (
-            self.static_prefix, self.max_age, self.allow_all_origins, *site_settings.STATICFILES_DIRS,
+            self.static_prefix,
+            self.max_age,
+            self.allow_all_origins,
+            *site_settings.STATICFILES_DIRS,
             *site_settings.STATICFILES_FINDERS,
-        )  # fmt: skip
+        )
         if asked not in found:
             real(self)
             found[asked] = dict(self.files)
@@ -153,9 +156,11 @@ def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """A transaction around all tests of a file. What fixtures of the file store in it is there for each test, and what
     a test does is taken back. Not for files in which a test empties the tables, or is about commits."""
     with (
-        django_db_blocker.unblock(), override_settings(MEMSTATE_EMBEDDER="instant"),
-        pytest.MonkeyPatch.context() as patch, transaction.atomic(),
-    ):  # fmt: skip
+        django_db_blocker.unblock(),
+        override_settings(MEMSTATE_EMBEDDER="instant"),
+        pytest.MonkeyPatch.context() as patch,
+        transaction.atomic(),
+    ):
         patch.setattr(jobs, "upkeep_nudge", lambda: None)
         _embedder_take("instant")
         yield

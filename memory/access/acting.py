@@ -27,10 +27,13 @@ def keys_acting(now: dt.datetime) -> list[Acting]:
     """Return the keys that are valid at ``now``, by name. One query."""
     valid = ApiKey.objects.filter(_valid(now))
     return [
-        Acting(key.pk, f"{key.name} ({key.prefix}…), {key.role} in {key.scope}",
-               Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope))
+        Acting(
+            key.pk,
+            f"{key.name} ({key.prefix}…), {key.role} in {key.scope}",
+            Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope),
+        )
         for key in valid.order_by("name", "created_at")
-    ]  # fmt: skip
+    ]
 
 
 def principal_still(principal: Principal, *, now: dt.datetime) -> Principal | None:

@@ -127,9 +127,7 @@ def key_id_new(now: dt.datetime) -> uuid.UUID:
     return uuid7(now_ms=int(now.timestamp() * 1000))
 
 
-def keys_list(
-    *, valid_at: dt.datetime | None, cursor: str | None, limit: int
-) -> tuple[list[ApiKey], str | None]:  # fmt: skip
+def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:
     """Return keys, the latest first, and the cursor of the next page. ``valid_at`` leaves out those that are revoked
     or have expired by then. One query. Raises ``ValueRefused`` for a foreign cursor."""
     return newest_page(_keys(valid_at), cursor=cursor, limit=limit)
@@ -144,10 +142,18 @@ def key_told(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
     """Return a key as lists tell of it: never its secret, nor the hash of it. No query."""
     state = "revoked" if key.revoked_at else "expired" if key.is_expired(now) else "valid"
     return {
-        "key_id": key.pk, "name": key.name, "prefix": key.prefix, "role": key.role, "scope": key.scope,
-        "state": state, "created_at": key.created_at, "expires_at": key.expires_at, "revoked_at": key.revoked_at,
-        "last_used_at": key.last_used_at, "actor": f"key:{key.name}",
-    }  # fmt: skip
+        "key_id": key.pk,
+        "name": key.name,
+        "prefix": key.prefix,
+        "role": key.role,
+        "scope": key.scope,
+        "state": state,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
+        "actor": f"key:{key.name}",
+    }
 
 
 def key_get(key_id: uuid.UUID) -> ApiKey:
@@ -217,9 +223,13 @@ def _revoke(key: ApiKey, *, actor: str, reason: str, now: dt.datetime) -> ApiKey
     key.revoked_at = now
     key.save(update_fields=["revoked_at"])
     AuditEvent.objects.create(
-        at=now, actor=actor, action="key_revoked", scope=key.scope, reason=reason,
+        at=now,
+        actor=actor,
+        action="key_revoked",
+        scope=key.scope,
+        reason=reason,
         before={"name": key.name, "role": key.role, "prefix": key.prefix},
-    )  # fmt: skip
+    )
     return key
 
 

@@ -48,9 +48,7 @@ _STREAM = {
     response={200: ChatReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
-def chat(
-    request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None
-) -> HttpResponseBase:  # fmt: skip
+def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None) -> HttpResponseBase:
     """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
 
     The language model reads and writes by the same functions as these routes, within the scope of the key; it can
@@ -81,11 +79,7 @@ def chat(
 
 
 @router.get("/chat", summary="List conversations", response={200: ConversationPage, **problems(401, 422, 429, 503)})
-def conversation_list(
-    request: HttpRequest,
-    cursor: Cursor = None,
-    limit: Limit = 50,
-) -> HttpResponse:
+def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """List the conversations that the caller began, the one that moved last first; those of everybody in its scope with
     an operator's key."""
     principal = principal_of(request, "reader")
@@ -109,10 +103,11 @@ _LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
 
 def _stream(events: Iterator[str]) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        events, content_type=EVENT_STREAM,
+        events,
+        content_type=EVENT_STREAM,
         # A proxy that gathers before it passes on would make it no stream.
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )  # fmt: skip
+    )
 
 
 def _events(running: Running) -> Iterator[str]:

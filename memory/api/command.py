@@ -42,9 +42,14 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
         return json_reply(_reply(done.listing, done.listing.matches))
     wanted = None if payload.filter is None else ForgetFilter.of(payload.filter.model_dump())
     listing = forget_list(
-        payload.verb, query=payload.query, wanted=wanted, scope=payload.scope, reason=payload.reason,
-        principal=principal, now=now,
-    )  # fmt: skip
+        payload.verb,
+        query=payload.query,
+        wanted=wanted,
+        scope=payload.scope,
+        reason=payload.reason,
+        principal=principal,
+        now=now,
+    )
     if payload.dry_run or listing.token is None:
         return json_reply(_reply(listing, listing.matches))
     done = forget_execute(listing.token, verb=payload.verb, principal=principal, now=now)
@@ -66,9 +71,14 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
     principal = principal_of(request, "agent")
     try:
         done = supersede(
-            payload.old_query, payload.new_text, scope=payload.scope, reason=payload.reason, token=payload.token,
-            principal=principal, now=timezone.now(),
-        )  # fmt: skip
+            payload.old_query,
+            payload.new_text,
+            scope=payload.scope,
+            reason=payload.reason,
+            token=payload.token,
+            principal=principal,
+            now=timezone.now(),
+        )
     except Ambiguous as problem:
         candidates = [asdict(one) | {"topic_id": str(one.topic_id)} for one in problem.candidates]
         return problem_response(409, problem.sentence, members={"candidates": candidates})
@@ -82,16 +92,30 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
 
 def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:
     return {
-        "token": listing.token, "expires_at": listing.expires_at, "verb": listing.verb, "count": listing.count,
-        "ambiguous": listing.ambiguous, "question": listing.question, "executed": listing.executed_at is not None,
+        "token": listing.token,
+        "expires_at": listing.expires_at,
+        "verb": listing.verb,
+        "count": listing.count,
+        "ambiguous": listing.ambiguous,
+        "question": listing.question,
+        "executed": listing.executed_at is not None,
         "run_id": str(listing.run_id) if listing.run_id else None,
         "receipt_id": str(listing.receipt_id) if listing.receipt_id else None,
         "matches": [
             {
-                "topic_id": str(match.topic_id), "title": match.title, "summary": match.summary, "scope": match.scope,
-                "topic_kind": match.kind, "standing": match.standing, "pinned": match.pinned, "why": match.why,
-                "confidence": match.confidence, "by": match.by, "excerpt": match.excerpt, "keeps": match.keeps,
+                "topic_id": str(match.topic_id),
+                "title": match.title,
+                "summary": match.summary,
+                "scope": match.scope,
+                "topic_kind": match.kind,
+                "standing": match.standing,
+                "pinned": match.pinned,
+                "why": match.why,
+                "confidence": match.confidence,
+                "by": match.by,
+                "excerpt": match.excerpt,
+                "keeps": match.keeps,
             }
             for match in matches
         ],
-    }  # fmt: skip
+    }

@@ -44,10 +44,12 @@ def conversation_read(
     turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
     return json_reply(
         {
-            **conversation_told(found), "wrote": wrote_told(conversation_wrote(found, most=MOST_TOLD)),
-            "items": [turn_told(turn) for turn in turns], "next": following,
+            **conversation_told(found),
+            "wrote": wrote_told(conversation_wrote(found, most=MOST_TOLD)),
+            "items": [turn_told(turn) for turn in turns],
+            "next": following,
         }
-    )  # fmt: skip
+    )
 
 
 @router.post(
@@ -73,15 +75,18 @@ def conversation_take_back(
         jobs.upkeep_nudge()
     return json_reply(
         {
-            "conversation_id": conversation_id, "dry_run": asked.dry_run,
+            "conversation_id": conversation_id,
+            "dry_run": asked.dry_run,
             "sentence": undone_words(undone, done=not asked.dry_run),
             "taken_back": {f"{what}s": number for what, number in undone.counts.items()},
             "items": [_told(part) for part in undone.taken_back[:MOST_TOLD]],
             "left": [{**_told(part), "why": part.why} for part in undone.left[:MOST_TOLD]],
-            "left_count": len(undone.left), "studies_cancelled": undone.cancelled, "run_id": undone.run_id,
+            "left_count": len(undone.left),
+            "studies_cancelled": undone.cancelled,
+            "run_id": undone.run_id,
             "digest": undone.digest if asked.dry_run else None,
         }
-    )  # fmt: skip
+    )
 
 
 def _told(part: Part) -> dict[str, object]:

@@ -62,9 +62,7 @@ def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | 
 
 
 @router.post(
-    "/duplicates/{topicid:pair_id}/keep",
-    summary="Keep both of a pair",
-    response={200: PairDecided, **_CHANGE},
+    "/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **_CHANGE}
 )
 def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Note that both stay. The pair is not offered again unless one of the texts changes. Operator keys."""
@@ -86,9 +84,7 @@ def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reaso
 
 
 @router.post(
-    "/duplicates/{topicid:pair_id}/undo",
-    summary="Take a decision back",
-    response={200: PairDecided, **_CHANGE},
+    "/duplicates/{topicid:pair_id}/undo", summary="Take a decision back", response={200: PairDecided, **_CHANGE}
 )
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Make both topics what they were before. If one has changed since, nothing is touched and `conflicts` says how.
@@ -105,7 +101,10 @@ def _reason(payload: Reason | None) -> str:
 
 def _decided(pair_id: uuid.UUID, principal: Principal, run: ForgetRun | None, **more: Any) -> HttpResponse:
     body = {
-        "pair": pair_told(pair_id, principal=principal), "run_id": run.pk if run else None,
-        "results": run_results(run) if run else [], "restored": None, "conflicts": [],
-    }  # fmt: skip
+        "pair": pair_told(pair_id, principal=principal),
+        "run_id": run.pk if run else None,
+        "results": run_results(run) if run else [],
+        "restored": None,
+        "conflicts": [],
+    }
     return json_reply(body | more)

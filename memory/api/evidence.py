@@ -54,9 +54,14 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
             policies, scope, preset=payload.preset, values=payload.values or {}, rules=payload.rules
         )
     found = backtest(
-        policies, scope, start=payload.start, end=payload.end, now=timezone.now(),
-        step=dt.timedelta(days=payload.step_days), seed=payload.seed,
-    )  # fmt: skip
+        policies,
+        scope,
+        start=payload.start,
+        end=payload.end,
+        now=timezone.now(),
+        step=dt.timedelta(days=payload.step_days),
+        seed=payload.seed,
+    )
     return json_reply({**dataclasses.asdict(found), "sentence": found.sentence})
 
 
@@ -69,7 +74,11 @@ def regret(
     """Archived topics that were looked up, restored or missed afterwards, per policy version and per rung."""
     principal = principal_of(request, "reader")
     report = regret_report(
-        scope=principal.scope_chosen(scope), principal=principal, now=timezone.now(), since=since, until=until,
+        scope=principal.scope_chosen(scope),
+        principal=principal,
+        now=timezone.now(),
+        since=since,
+        until=until,
         limit=limit_checked(limit),
-    )  # fmt: skip
+    )
     return json_reply(report)

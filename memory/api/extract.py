@@ -107,14 +107,22 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
         if not payload.store:
             raise RequestRefused("In the background facts are stored; send store: true, or leave background out.")
         job = extraction_start(
-            payload.content, scope=payload.scope, kind=payload.kind, principal=principal, now=now,
+            payload.content,
+            scope=payload.scope,
+            kind=payload.kind,
+            principal=principal,
+            now=now,
             hand_over=jobs.extraction_hand_over,
-        )  # fmt: skip
+        )
         return json_reply(
-            {"job_id": str(job.id), "status": job.status, "segments": job.segments,
-             "source_topic_id": str(job.source_id) if job.source_id else None},
+            {
+                "job_id": str(job.id),
+                "status": job.status,
+                "segments": job.segments,
+                "source_topic_id": str(job.source_id) if job.source_id else None,
+            },
             status=202,
-        )  # fmt: skip
+        )
     done = extract(
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )

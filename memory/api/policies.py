@@ -61,9 +61,15 @@ def _shown(request: HttpRequest, scope: str) -> HttpResponse:
 def _saved(request: HttpRequest, scope: str, payload: PolicyDraft) -> HttpResponse:
     principal = principal_of(request, "operator")
     policy_save(
-        principal.scope_chosen(scope), preset=payload.preset, values=payload.values or {}, rules=payload.rules,
-        author=principal.actor, reason=payload.reason, now=timezone.now(), base_version=payload.base_version,
-    )  # fmt: skip
+        principal.scope_chosen(scope),
+        preset=payload.preset,
+        values=payload.values or {},
+        rules=payload.rules,
+        author=principal.actor,
+        reason=payload.reason,
+        now=timezone.now(),
+        base_version=payload.base_version,
+    )
     return _shown(request, scope)
 
 

@@ -59,9 +59,13 @@ def problem_status(problem: MemoryProblem) -> int:
 
 
 def problem_response(
-    status: int, sentence: str, headers: Mapping[str, str] | None = None, *, kind: str = ABOUT_BLANK,
+    status: int,
+    sentence: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    kind: str = ABOUT_BLANK,
     members: Mapping[str, object] | None = None,
-) -> HttpResponse:  # fmt: skip
+) -> HttpResponse:
     """Return a problem document with ``sentence`` as its detail, ``kind`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
     body = {"type": kind, "title": title, "status": status, "detail": sentence, **(members or {})}
@@ -97,11 +101,13 @@ def _wait(problem: MemoryProblem) -> float | None:
 # What the database says no to, by the cause: the status, the word for the log, the sentence.
 _DATABASE_TOLD = {
     (LockNotAvailable, DeadlockDetected): (
-        503, "database_busy", "Others are writing to the same topics; try again in a moment.",
+        503,
+        "database_busy",
+        "Others are writing to the same topics; try again in a moment.",
     ),
     (ProgramLimitExceeded,): (422, "text_too_large", "A text is too large for the database to index."),
     (QueryCanceled,): (503, "database_slow", "The database took longer than a request may take."),
-}  # fmt: skip
+}
 
 
 def failure_told(problem: Exception) -> tuple[int, str]:

@@ -20,11 +20,7 @@ _READ = problems(401, 404, 422, 429, 503)
 
 
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
-def receipt_list(
-    request: HttpRequest,
-    cursor: Cursor = None,
-    limit: Limit = 50,
-) -> HttpResponse:
+def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """List what was purged within the scope of the key, newest first."""
     principal = principal_of(request, "reader")
     found, following = receipts_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
@@ -39,9 +35,17 @@ def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
 
 def _told(receipt: ErasureReceipt) -> dict[str, Any]:
     return {
-        "receipt_id": str(receipt.pk), "number": receipt.number, "at": receipt.at, "actor": receipt.actor,
-        "reason": receipt.reason, "scope": receipt.scope, "topic_ids": receipt.topic_ids,
-        "content_hashes": receipt.content_hashes, "identifier_hashes": receipt.identifier_hashes,
-        "counts": receipt.counts, "previous_hash": receipt.previous_hash, "reason_hash": receipt.reason_hash,
+        "receipt_id": str(receipt.pk),
+        "number": receipt.number,
+        "at": receipt.at,
+        "actor": receipt.actor,
+        "reason": receipt.reason,
+        "scope": receipt.scope,
+        "topic_ids": receipt.topic_ids,
+        "content_hashes": receipt.content_hashes,
+        "identifier_hashes": receipt.identifier_hashes,
+        "counts": receipt.counts,
+        "previous_hash": receipt.previous_hash,
+        "reason_hash": receipt.reason_hash,
         "hash": receipt.hash,
-    }  # fmt: skip
+    }

@@ -15,9 +15,7 @@ Moment = Annotated[
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
 # What a run may be for: an event, a change by hand, or a merge of duplicates.
-RunEventName = Literal[
-    "ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"
-]  # fmt: skip
+RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 

@@ -48,15 +48,31 @@ _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 def _run(run: ForgetRun, *, results: bool = True) -> dict[str, Any]:
     taken = run.applied + run.skipped
     body: dict[str, Any] = {
-        "run_id": str(run.id), "scope": run.scope, "event": run.event, "status": run.status, "dry_run": run.dry_run,
-        "policy_version": run.policy_version, "policy_versions": run.policy_versions, "counts": run.counts,
-        "held_because": run.held_because or None, "gate": run.gate or None, "failure": run.failure or None,
-        "planned": run.planned, "applied": run.applied, "skipped": run.skipped, "left_over": run.left_over,
-        "progress": 1.0 if not run.planned else taken / run.planned, "actor": run.actor,
-        "approved_by": run.approved_by or None, "undone_by": run.undone_by or None, "judged_at": run.judged_at,
-        "created_at": run.created_at, "started_at": run.started_at, "finished_at": run.finished_at,
+        "run_id": str(run.id),
+        "scope": run.scope,
+        "event": run.event,
+        "status": run.status,
+        "dry_run": run.dry_run,
+        "policy_version": run.policy_version,
+        "policy_versions": run.policy_versions,
+        "counts": run.counts,
+        "held_because": run.held_because or None,
+        "gate": run.gate or None,
+        "failure": run.failure or None,
+        "planned": run.planned,
+        "applied": run.applied,
+        "skipped": run.skipped,
+        "left_over": run.left_over,
+        "progress": 1.0 if not run.planned else taken / run.planned,
+        "actor": run.actor,
+        "approved_by": run.approved_by or None,
+        "undone_by": run.undone_by or None,
+        "judged_at": run.judged_at,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
         "undone_at": run.undone_at,
-    }  # fmt: skip
+    }
     return body | ({"results": run_results(run)} if results else {})
 
 
@@ -87,9 +103,14 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
     """
     principal = principal_of(request, "operator")
     run = run_start(
-        principal.scope_chosen(payload.scope), event=payload.event, dry_run=payload.dry_run, principal=principal,
-        now=timezone.now(), judged_at=payload.now, hand_over=jobs.run_hand_over,
-    )  # fmt: skip
+        principal.scope_chosen(payload.scope),
+        event=payload.event,
+        dry_run=payload.dry_run,
+        principal=principal,
+        now=timezone.now(),
+        judged_at=payload.now,
+        hand_over=jobs.run_hand_over,
+    )
     return json_reply(_run(run))
 
 
@@ -101,11 +122,7 @@ def run_read(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @router.get("/runs/{topicid:run_id}/actions", summary="Read the actions of a run", response={200: ActionPage, **_READ})
 def run_action_list(
-    request: HttpRequest,
-    run_id: uuid.UUID,
-    state: StateName | None = None,
-    cursor: Cursor = None,
-    limit: Limit = 50,
+    request: HttpRequest, run_id: uuid.UUID, state: StateName | None = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:
     """Read what a run did or would do to each topic, and why."""
     principal = principal_of(request, "reader")
@@ -117,9 +134,12 @@ def run_action_list(
 def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Do exactly what a dry run has planned; 409 if the policy or one of its topics has changed since."""
     run = run_apply(
-        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
-        now=timezone.now(), hand_over=jobs.run_hand_over,
-    )  # fmt: skip
+        run_id,
+        principal=principal_of(request, "operator"),
+        reason=payload.reason if payload else "",
+        now=timezone.now(),
+        hand_over=jobs.run_hand_over,
+    )
     return json_reply(_run(run))
 
 
@@ -127,9 +147,12 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
 def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped."""
     run = run_approve(
-        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
-        now=timezone.now(), hand_over=jobs.run_hand_over,
-    )  # fmt: skip
+        run_id,
+        principal=principal_of(request, "operator"),
+        reason=payload.reason if payload else "",
+        now=timezone.now(),
+        hand_over=jobs.run_hand_over,
+    )
     return json_reply(_run(run))
 
 
@@ -137,16 +160,20 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
 def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Put every topic back that is still as the run left it, byte for byte; the others are listed with the reason."""
     undone = run_take_back(
-        run_id, principal=principal_of(request, "operator"), reason=payload.reason if payload else "",
+        run_id,
+        principal=principal_of(request, "operator"),
+        reason=payload.reason if payload else "",
         now=timezone.now(),
-    )  # fmt: skip
+    )
     conflicts = [{"topic_id": str(topic_id), "why": why} for topic_id, why in undone.conflicts]
     return json_reply(
         {
-            "run_id": str(run_id), "restored": undone.restored, "conflicts": conflicts,
+            "run_id": str(run_id),
+            "restored": undone.restored,
+            "conflicts": conflicts,
             "conflict_count": undone.conflict_count,
         }
-    )  # fmt: skip
+    )
 
 
 @router.post("/events", summary="Raise memory pressure", response={202: EventReply, **_CHANGE})
@@ -172,9 +199,15 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
         scope, present=present, draft=draft, now=now, at=payload.at, event=payload.event, scale=payload.scale
     )
     affected, following = affected_page(
-        scope, present=present, draft=draft, now=now, event=payload.event, cursor=payload.cursor, limit=limit,
+        scope,
+        present=present,
+        draft=draft,
+        now=now,
+        event=payload.event,
+        cursor=payload.cursor,
+        limit=limit,
         only_new=payload.only_new,
-    )  # fmt: skip
+    )
     return json_reply(
         {
             "scope": scope,
@@ -190,7 +223,14 @@ def policy_preview(request: HttpRequest, payload: PreviewRequest) -> HttpRespons
 
 def _affected(topic: Affected) -> dict[str, Any]:
     return {
-        "topic_id": str(topic.topic_id), "title": topic.title, "topic_kind": topic.kind, "scope": topic.scope,
-        "action": topic.action, "from_rung": Rung(topic.from_rung).label, "to_rung": Rung(topic.to_rung).label,
-        "score": topic.score, "why": topic.why, "new": topic.new,
-    }  # fmt: skip
+        "topic_id": str(topic.topic_id),
+        "title": topic.title,
+        "topic_kind": topic.kind,
+        "scope": topic.scope,
+        "action": topic.action,
+        "from_rung": Rung(topic.from_rung).label,
+        "to_rung": Rung(topic.to_rung).label,
+        "score": topic.score,
+        "why": topic.why,
+        "new": topic.new,
+    }

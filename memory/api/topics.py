@@ -196,7 +196,10 @@ def topic_purge(
     receipt = topics_purge([topic_id], principal=principal, reason=why, now=timezone.now())
     return json_reply(
         {
-            "receipt_id": str(receipt.pk), "number": receipt.number, "topic_ids": receipt.topic_ids,
-            "counts": receipt.counts, "hash": receipt.hash,
+            "receipt_id": str(receipt.pk),
+            "number": receipt.number,
+            "topic_ids": receipt.topic_ids,
+            "counts": receipt.counts,
+            "hash": receipt.hash,
         }
-    )  # fmt: skip
+    )

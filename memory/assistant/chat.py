@@ -69,9 +69,14 @@ class Chat:
 
 
 def chat_begin(
-    request: ChatRequest, *, channel: str, principal: Principal, now: dt.datetime, recalls: bool = False,
+    request: ChatRequest,
+    *,
+    channel: str,
+    principal: Principal,
+    now: dt.datetime,
+    recalls: bool = False,
     idempotency_key: str | None = None,
-) -> Chat:  # fmt: skip
+) -> Chat:
     """Check a request and write down that its message has come. Eight queries, and three with an ``idempotency_key``,
     which is asked about before (``reply_again``).
 
@@ -105,9 +110,13 @@ def chat_begin(
 
 
 def chat_run(
-    chat: Chat, *, clock: Clock, hand_over: HandOver, tell: Tell = lambda _event, _told: None,
+    chat: Chat,
+    *,
+    clock: Clock,
+    hand_over: HandOver,
+    tell: Tell = lambda _event, _told: None,
     go_on: Callable[[], bool] = lambda: True,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
 
     Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
@@ -158,18 +167,29 @@ def _run(
     intent = _intent(chat)
     turn_intend(chat.turn, intent=intent.intent, source=intent.source)
     body: dict[str, Any] = {
-        "reply": "", "intent": intent.intent, "intent_source": intent.source, "tool_log": [],
-        "model": model_named(request.model), "rounds": 0, "conversation_id": str(chat.conversation.id),
-        "ended": "done", "study": None,
-    }  # fmt: skip
+        "reply": "",
+        "intent": intent.intent,
+        "intent_source": intent.source,
+        "tool_log": [],
+        "model": model_named(request.model),
+        "rounds": 0,
+        "conversation_id": str(chat.conversation.id),
+        "ended": "done",
+        "study": None,
+    }
     tell("intent", {name: body[name] for name in _FIRST_TOLD})
     study_id, stays = None, True
     if intent.writes and request.study and request.is_long:
         now = clock()
         job = study_start(
-            request.last, conversation_id=chat.conversation.id, scope=chat.conversation.scope,
-            model=request.model or "", principal=chat.principal, now=now, hand_over=hand_over,
-        )  # fmt: skip
+            request.last,
+            conversation_id=chat.conversation.id,
+            scope=chat.conversation.scope,
+            model=request.model or "",
+            principal=chat.principal,
+            now=now,
+            hand_over=hand_over,
+        )
         study_id, body["study"] = job.id, study_told(job)
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
     else:
@@ -181,9 +201,14 @@ def _run(
         body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
         body["tool_log"] = [called.as_json() for called in end.log]
     _close(
-        notes, reply=body["reply"], ended=ended, rounds=body["rounds"], now=clock(), study_id=study_id,
+        notes,
+        reply=body["reply"],
+        ended=ended,
+        rounds=body["rounds"],
+        now=clock(),
+        study_id=study_id,
         at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and stays else None,
-    )  # fmt: skip
+    )
     tell("reply", {"reply": body["reply"]})
     tell("done", body)
     return body
@@ -210,9 +235,8 @@ def _intent(chat: Chat) -> Intent:
 
 
 def _talk(
-    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell,
-    go_on: Callable[[], bool],
-) -> LoopEnd:  # fmt: skip
+    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell, go_on: Callable[[], bool]
+) -> LoopEnd:
     """Let the model use tools until it has its answer. Raises ``ModelProblem`` if it was of no help at all."""
     request, mark = chat.request, mark_make()
 
@@ -228,9 +252,16 @@ def _talk(
         tools += writing_tools(writer)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
     end = tools_loop(
-        dialogue_begin(instructions, messages_said(request), mark=mark), Toolbox(tools), mark=mark,
-        most_rounds=request.rounds, seconds=seconds, purpose="chat", model=request.model, tick=tick, go_on=go_on,
-    )  # fmt: skip
+        dialogue_begin(instructions, messages_said(request), mark=mark),
+        Toolbox(tools),
+        mark=mark,
+        most_rounds=request.rounds,
+        seconds=seconds,
+        purpose="chat",
+        model=request.model,
+        tick=tick,
+        go_on=go_on,
+    )
     if end.problem is not None and end.problem.kind == "absent" and request.model and not end.log:
         raise ValueRefused(end.problem.sentence)
     if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _SAID_NOTHING:

@@ -25,9 +25,14 @@ _NAME = 120
 def conversation_begin(*, scope: str, channel: str, principal: Principal, now: dt.datetime) -> Conversation:
     """Begin a conversation at ``scope``, which must be one that ``principal`` may work in. One query."""
     return Conversation.objects.create(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)), scope=scope, channel=channel, actor=principal.actor,
-        identity=principal.identity, created_at=now, moved_at=now,
-    )  # fmt: skip
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        scope=scope,
+        channel=channel,
+        actor=principal.actor,
+        identity=principal.identity,
+        created_at=now,
+        moved_at=now,
+    )
 
 
 def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:

@@ -15,13 +15,7 @@ from memory.access.principal import Principal
 from memory.assistant.request import ChatRequest
 from memory.assistant.turns import turn_ended, turns_lost_close
 from memory.domain.errors import Conflict
-from memory.ingest.idempotency import (
-    PURGED,
-    StillInProgress,
-    idempotency_claim,
-    idempotency_replay,
-    request_hash,
-)
+from memory.ingest.idempotency import PURGED, StillInProgress, idempotency_claim, idempotency_replay, request_hash
 from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord, StudyJob
 
 # In place of the status, while there is no reply.
@@ -55,8 +49,9 @@ def reply_again(request: ChatRequest, *, key: str, principal: Principal, now: dt
     digest = _digest(request)
     record = (
         IdempotencyRecord.objects.filter(actor=principal.identity, key=key, status=_OPEN, request_hash=digest)
-        .select_related("turn").first()
-    )  # fmt: skip
+        .select_related("turn")
+        .first()
+    )
     if record is not None and record.turn is not None:
         _came_to_nothing(record.turn, now=now)
         # Only as it was seen: somebody else may have freed it and begun anew.

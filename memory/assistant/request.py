@@ -36,9 +36,10 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     messages: list[ChatMessage] = Field(
-        min_length=1, max_length=MOST_MESSAGES,
+        min_length=1,
+        max_length=MOST_MESSAGES,
         description=f"Oldest first. Of those before the last, the newest {MOST_BEFORE:,} characters are read.",
-    )  # fmt: skip
+    )
     model: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         default=None, description="Another model at the same endpoint than MEMSTATE_LLM_MODEL."
     )
@@ -46,13 +47,17 @@ class ChatRequest(BaseModel):
         default=None, description="What the last message wants, if it is not to be found out."
     )
     intent_turns: int | None = Field(
-        default=None, ge=1, le=64,
+        default=None,
+        ge=1,
+        le=64,
         description="From how many of the last messages the intent is told; MEMSTATE_CHAT_INTENT_TURNS if left out.",
-    )  # fmt: skip
+    )
     max_tool_rounds: int | None = Field(
-        default=None, ge=1, le=256,
+        default=None,
+        ge=1,
+        le=256,
         description="How often tools may be used. No more than MEMSTATE_CHAT_MAX_TOOL_ROUNDS, whatever is asked for.",
-    )  # fmt: skip
+    )
     study: bool = Field(
         default=True, description="A long message that is to be remembered becomes a job in the background."
     )

@@ -57,9 +57,11 @@ class Running:
     when nobody listens any more. What it raises is told as the event ``failed``, with the exception."""
 
     def __init__(
-        self, work: Callable[[Callable[[str, Any], None], Callable[[], bool]], object], *,
+        self,
+        work: Callable[[Callable[[str, Any], None], Callable[[], bool]], object],
+        *,
         at_end: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Begin; ``at_end`` is called when the work is done, such as to leave a place that was taken for it."""
         self._told: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()

@@ -14,11 +14,14 @@ _MOST_SAID = 300
 def call_noted(called: ToolCalled) -> dict[str, Any]:
     """Return a call as a turn holds it: without what the tool returned, and what it was given cut where it is long."""
     return {
-        "tool": called.tool[:100], "arguments": _shortened(called.arguments), "ok": called.ok,
-        "ms": round(called.ms, 1), "topic_ids": [str(each) for each in called.topic_ids],
+        "tool": called.tool[:100],
+        "arguments": _shortened(called.arguments),
+        "ok": called.ok,
+        "ms": round(called.ms, 1),
+        "topic_ids": [str(each) for each in called.topic_ids],
         "seen": [str(each) for each in called.seen],
         "said": call_said(called)[:_MOST_SAID],
-    }  # fmt: skip
+    }
 
 
 def call_said(called: ToolCalled) -> str:

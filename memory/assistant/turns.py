@@ -59,9 +59,14 @@ def turn_begin(conversation: Conversation, *, message: str, model: str, now: dt.
     with transaction.atomic():
         held = turns_hold(conversation.pk, now=now)
         turn = ConversationTurn.objects.create(
-            conversation=held, place=held.turns + 1, scope=held.scope, at=now, message=message, model=model,
+            conversation=held,
+            place=held.turns + 1,
+            scope=held.scope,
+            at=now,
+            message=message,
+            model=model,
             ended=Ended.WORKING,
-        )  # fmt: skip
+        )
         Conversation.objects.filter(pk=held.pk).update(turns=F("turns") + 1, moved_at=now)
     return turn
 
@@ -150,9 +155,15 @@ class Notes:
             self._waiting.clear()
 
     def end(
-        self, *, reply: str, ended: str, rounds: int, now: dt.datetime, study_id: uuid.UUID | None = None,
+        self,
+        *,
+        reply: str,
+        ended: str,
+        rounds: int,
+        now: dt.datetime,
+        study_id: uuid.UUID | None = None,
         at_end: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Close the turn, once, with the reply. Two queries in a transaction, four with calls to note.
 
         If a topic that it had to do with was erased, the reply is not kept: it may repeat it. ``at_end`` is called in

@@ -19,16 +19,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import SYSTEM, Principal
 from memory.assistant.conversations import conversation_get
 from memory.assistant.turns import turn_at_work, turns_hold
-from memory.assistant.undoable import (
-    AGAIN,
-    Part,
-    Step,
-    Undoable,
-    Write,
-    merges_of,
-    rest_judge,
-    writes_read,
-)
+from memory.assistant.undoable import AGAIN, Part, Step, Undoable, Write, merges_of, rest_judge, writes_read
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_release
@@ -56,7 +47,7 @@ SELECT f.id FROM memory_field f WHERE f.topic_id = ANY(%(topics)s::uuid[])
    OR f.topic_id IN (SELECT a.topic_id FROM memory_forgetaction a WHERE a.run_id = ANY(%(runs)s::uuid[]))
 ORDER BY f.id FOR NO KEY UPDATE
 """,
-)  # fmt: skip
+)
 
 _UNLINK = """
 WITH gone AS (
@@ -206,9 +197,14 @@ def _lock(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write]:
 
 
 def _taken_apart(
-    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, principal: Principal, reason: str,
+    cursor: CursorWrapper,
+    conversation: Conversation,
+    writes: Sequence[Write],
+    *,
+    principal: Principal,
+    reason: str,
     now: dt.datetime,
-) -> Undoable:  # fmt: skip
+) -> Undoable:
     """Take merges apart, and return that with what is to be done about everything else afterwards."""
     found = _merges_undo(cursor, writes, principal=principal, reason=reason, now=now)
     if found.steps:
@@ -247,16 +243,27 @@ def _topics_release(found: Undoable, *, principal: Principal, reason: str, now: 
 
 
 def _links_remove(
-    cursor: CursorWrapper, conversation_id: uuid.UUID, found: Undoable, *, principal: Principal, reason: str,
+    cursor: CursorWrapper,
+    conversation_id: uuid.UUID,
+    found: Undoable,
+    *,
+    principal: Principal,
+    reason: str,
     now: dt.datetime,
-) -> None:  # fmt: skip
+) -> None:
     links = [step.link for step in found.of("link")]
     if links:
         cursor.execute(
             _UNLINK,
-            {"links": links, "now": now, "actor": principal.actor, "action": UNLINKED, "reason": reason,
-             "conversation": conversation_id},
-        )  # fmt: skip
+            {
+                "links": links,
+                "now": now,
+                "actor": principal.actor,
+                "action": UNLINKED,
+                "reason": reason,
+                "conversation": conversation_id,
+            },
+        )
 
 
 def _values_restore(found: Undoable, prepared: Prepared, told: str, *, principal: Principal, now: dt.datetime) -> None:
@@ -275,9 +282,15 @@ def _item(step: Step, told: str) -> IngestItem:
     assert step.former is not None
     former = step.former
     value = IngestField.model_validate(
-        {"name": former.name, "value": former.value, "field_type": former.field_type,
-         "ref_topic_id": former.ref_topic_id, "why_changed": told, "provenance": PROVENANCE}
-    )  # fmt: skip
+        {
+            "name": former.name,
+            "value": former.value,
+            "field_type": former.field_type,
+            "ref_topic_id": former.ref_topic_id,
+            "why_changed": told,
+            "provenance": PROVENANCE,
+        }
+    )
     return IngestItem(
         placement="version_field", topic_id=str(step.part.topic_id), fields=[value], valid_from=former.valid_from
     )
@@ -300,9 +313,10 @@ def _journal(
 ) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(undone_at=now, undone_by=principal.actor)
     told = {
-        "conversation": str(conversation.pk), "taken_back": {k: v for k, v in undone.counts.items() if v},
+        "conversation": str(conversation.pk),
+        "taken_back": {k: v for k, v in undone.counts.items() if v},
         "left": len(undone.left),
-    }  # fmt: skip
+    }
     if undone.run_id:
         told["run"] = str(undone.run_id)
     if undone.cancelled:

@@ -63,9 +63,12 @@ SELECT m.id,
 FROM made m
 """
 _TOUCHED_WORDS = (
-    "Somebody else has written to it since.", "It was edited since.", "Somebody else has linked it since.",
-    "Another topic was merged into it since.", "A field of another topic refers to it since.",
-)  # fmt: skip
+    "Somebody else has written to it since.",
+    "It was edited since.",
+    "Somebody else has linked it since.",
+    "Another topic was merged into it since.",
+    "A field of another topic refers to it since.",
+)
 
 # The fields that hold revisions of the conversation, what each says now, and what it said before any of them.
 _VALUES = """
@@ -208,10 +211,11 @@ def rest_judge(
     found = Undoable()
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
     wanted: dict[str, Any] = {
-        "made": list(made), "since": conversation.created_at,
+        "made": list(made),
+        "since": conversation.created_at,
         "revisions": [write.revision_id for write in writes if write.revision_id],
         "links": [write.link_id for write in writes if write.link_id],
-    }  # fmt: skip
+    }
     moved = {topic_id for topic_id, write in made.items() if write.merged and topic_id in joined}
     of_made: dict[uuid.UUID, list[int]] = {}
     for write in writes:
@@ -220,8 +224,10 @@ def rest_judge(
             of_made.setdefault(write.topic_id, []).append(write.id)
     if any(not write.released for write in made.values()):
         cursor.execute(_TOUCHED, wanted)
-        touched = {row[0]: [words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so]
-                   for row in cursor.fetchall()}  # fmt: skip
+        touched = {
+            row[0]: [words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so]
+            for row in cursor.fetchall()
+        }
         _topics_judge(found, made, touched, of_made)
     rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
     _values_judge(cursor, found, rest, wanted, moved)
@@ -230,9 +236,11 @@ def rest_judge(
 
 
 def _topics_judge(
-    found: Undoable, made: Mapping[uuid.UUID, Write], touched: Mapping[uuid.UUID, list[str]],
+    found: Undoable,
+    made: Mapping[uuid.UUID, Write],
+    touched: Mapping[uuid.UUID, list[str]],
     of_made: Mapping[uuid.UUID, list[int]],
-) -> None:  # fmt: skip
+) -> None:
     for topic_id, write in made.items():
         rows = of_made[topic_id]
         if write.released:
@@ -250,9 +258,8 @@ def _topics_judge(
 
 
 def _values_judge(
-    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any],
-    moved: Collection[uuid.UUID],
-) -> None:  # fmt: skip
+    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any], moved: Collection[uuid.UUID]
+) -> None:
     by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
     if not by_revision:
         return
@@ -286,9 +293,8 @@ def _values_judge(
 
 
 def _links_judge(
-    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any],
-    made: Collection[uuid.UUID],
-) -> None:  # fmt: skip
+    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any], made: Collection[uuid.UUID]
+) -> None:
     by_link = {write.link_id: write.id for write in rest if write.link_id}
     if not by_link:
         return

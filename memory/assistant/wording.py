@@ -36,8 +36,10 @@ def instructions_of(*, writes: bool, scope: str, wishes: str, now: dt.datetime) 
     at = now.astimezone(dt.UTC)
     parts = [
         _WHO.format(day=f"{at:%A}, {at.day} {at:%B %Y}", time=f"{at:%H:%M}", scope=scope),
-        _READING, _WRITING if writes else _NOT_WRITING, _NOT_FORGETTING,
-    ]  # fmt: skip
+        _READING,
+        _WRITING if writes else _NOT_WRITING,
+        _NOT_FORGETTING,
+    ]
     return "\n\n".join([*parts, f"{_WISHES}\n{wishes}"] if wishes.strip() else parts)
 
 

@@ -81,5 +81,6 @@ def conversation_wrote(conversation: Conversation, *, most: int = MOST_NAMED) ->
     return Wrote(
         {what: count for what, count, _undone in counted},
         sum(undone for _what, _count, undone in counted),
-        [TopicWritten(*row[:5]) for row in rows], rows[0][5] if rows else 0,
-    )  # fmt: skip
+        [TopicWritten(*row[:5]) for row in rows],
+        rows[0][5] if rows else 0,
+    )

@@ -28,10 +28,19 @@ REFERENCES = {
 # Tables that say what topics say: those of other topics are their own text, and never touched.
 TEXT_OF_TOPICS = frozenset(
     {
-        "memory_topic", "memory_topicedit", "memory_field", "memory_revision", "memory_fieldsummary", "memory_link",
-        "memory_topicvector", "memory_topicdocument", "memory_topicmention", "memory_lexeme", "memory_duplicatelook",
+        "memory_topic",
+        "memory_topicedit",
+        "memory_field",
+        "memory_revision",
+        "memory_fieldsummary",
+        "memory_link",
+        "memory_topicvector",
+        "memory_topicdocument",
+        "memory_topicmention",
+        "memory_lexeme",
+        "memory_duplicatelook",
     }
-)  # fmt: skip
+)
 
 # Tables, and columns of tables, in which nothing is replaced. Names and addresses of things are not what anybody
 # remembered; a program reads them, and would no longer find what they name.
@@ -81,10 +90,12 @@ KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
 # it was executed on.
 IDS_KEPT = frozenset(
     {
-        "memory_auditevent.topic_id", "memory_erasurereceipt.topic_ids", "memory_forgetlisting.entries",
+        "memory_auditevent.topic_id",
+        "memory_erasurereceipt.topic_ids",
+        "memory_forgetlisting.entries",
         "memory_forgetlisting.filter",
     }
-)  # fmt: skip
+)
 
 _COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, NULL), format_type(a.atttypid, a.atttypmod),

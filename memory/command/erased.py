@@ -43,11 +43,8 @@ _PAUSES = re.compile(r"[:;]\s+|\s+[-\u2013\u2014]+\s+")
 
 # Of these tables not every text is one that somebody had remembered.
 _NOT_REMEMBERED = frozenset(
-    {
-        "memory_conversationwrite", "memory_forgetaction", "memory_shadowhit", "memory_topicmention",
-        "memory_topicvector",
-    }
-)  # fmt: skip
+    {"memory_conversationwrite", "memory_forgetaction", "memory_shadowhit", "memory_topicmention", "memory_topicvector"}
+)
 
 _STILL_NAMED = """
 SELECT DISTINCT each FROM memory_topicmention m CROSS JOIN LATERAL unnest(m.identifiers) each

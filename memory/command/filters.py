@@ -31,9 +31,11 @@ class ForgetFilter:
         lists = {name: None if said.get(name) is None else tuple(said[name]) for name in ("categories", "kinds", "ids")}
         ids = lists.pop("ids")
         return cls(
-            scope=said.get("scope"), older_than=said.get("older_than"), **lists,
+            scope=said.get("scope"),
+            older_than=said.get("older_than"),
+            **lists,
             ids=None if ids is None else tuple(uuid.UUID(str(topic_id)) for topic_id in ids),
-        )  # fmt: skip
+        )
 
     def told(self) -> dict[str, Any]:
         """Return the filter as JSON, without what it leaves open."""

@@ -132,11 +132,24 @@ def listing_state(row: ForgetListing, now: dt.datetime) -> str:
 def listing_told(row: ForgetListing, *, now: dt.datetime, matches: list[Match] | None = None) -> Listing:
     """Return a stored list as it is shown. No query."""
     return Listing(
-        id=row.id, verb=row.verb, query=row.query, filter=row.filter, scope=row.scope, reason=row.reason,
-        actor=row.actor, created_at=row.created_at, expires_at=row.expires_at, count=row.count,
-        ambiguous=row.ambiguous, question=row.question, state=listing_state(row, now), executed_at=row.executed_at,
-        run_id=row.run_id, receipt_id=row.receipt_id, matches=matches or [],
-    )  # fmt: skip
+        id=row.id,
+        verb=row.verb,
+        query=row.query,
+        filter=row.filter,
+        scope=row.scope,
+        reason=row.reason,
+        actor=row.actor,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        count=row.count,
+        ambiguous=row.ambiguous,
+        question=row.question,
+        state=listing_state(row, now),
+        executed_at=row.executed_at,
+        run_id=row.run_id,
+        receipt_id=row.receipt_id,
+        matches=matches or [],
+    )
 
 
 def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
@@ -148,16 +161,32 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
     for entry in entries:
         topic_id = uuid.UUID(entry["id"])
         _id, title, summary, path, kind, rung, released, pinned = known.get(topic_id) or (
-            topic_id, "", "", "", "", 0, False, False,
-        )  # fmt: skip
+            topic_id,
+            "",
+            "",
+            "",
+            "",
+            0,
+            False,
+            False,
+        )
         standing = "purged" if topic_id not in known else "released" if released else Rung(rung).label
         found.append(
             Match(
-                topic_id, title, summary, path, kind, standing, pinned, entry["why"], entry["confidence"],
-                entry.get("excerpt", ""), rest_words(entry["keeps"]) if entry.get("keeps") else "",
+                topic_id,
+                title,
+                summary,
+                path,
+                kind,
+                standing,
+                pinned,
+                entry["why"],
+                entry["confidence"],
+                entry.get("excerpt", ""),
+                rest_words(entry["keeps"]) if entry.get("keeps") else "",
                 entry.get("by", "filter"),
             )
-        )  # fmt: skip
+        )
     return found
 
 

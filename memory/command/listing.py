@@ -64,9 +64,15 @@ class Executed:
 
 
 def forget_list(
-    verb: str, *, query: str | None = None, wanted: ForgetFilter | None = None, scope: str | None = None,
-    reason: str = "", principal: Principal, now: dt.datetime,
-) -> Listing:  # fmt: skip
+    verb: str,
+    *,
+    query: str | None = None,
+    wanted: ForgetFilter | None = None,
+    scope: str | None = None,
+    reason: str = "",
+    principal: Principal,
+    now: dt.datetime,
+) -> Listing:
     """Find what ``verb`` (``release`` or ``purge``) would forget, store the list, and change nothing else.
 
     Either ``query`` or ``wanted`` or both: then what the query finds is narrowed by the filter. A query that matches
@@ -87,20 +93,34 @@ def forget_list(
     if len(found) > MOST_AT_ONCE:
         raise ValueRefused(f"More than {MOST_AT_ONCE:,} topics match; that is the most at once. Narrow it.")
     row = ForgetListing(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)), verb=verb, scope=place, query=query, filter=wanted.told(),
-        reason=reason, actor=principal.actor, identity=principal.identity, created_at=now,
-        expires_at=now + LISTED_FOR, ambiguous=ambiguous, question=question, count=len(found),
-    )  # fmt: skip
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        verb=verb,
+        scope=place,
+        query=query,
+        filter=wanted.told(),
+        reason=reason,
+        actor=principal.actor,
+        identity=principal.identity,
+        created_at=now,
+        expires_at=now + LISTED_FOR,
+        ambiguous=ambiguous,
+        question=question,
+        count=len(found),
+    )
     states = _states([match.topic_id for match in found])
     rests = {match.topic_id: match.rest for match in found if match.rest}
     row.entries = [
         {
-            "id": str(match.topic_id), "why": match.why, "confidence": round(match.confidence, 3),
-            "excerpt": match.excerpt, "by": match.by, "state": states.get(match.topic_id),
+            "id": str(match.topic_id),
+            "why": match.why,
+            "confidence": round(match.confidence, 3),
+            "excerpt": match.excerpt,
+            "by": match.by,
+            "state": states.get(match.topic_id),
             "keeps": rests.get(match.topic_id),
         }
         for match in found
-    ]  # fmt: skip
+    ]
     row.save(force_insert=True)
     return listing_told(row, now=now, matches=matches_told(row.entries[:MATCHES_SHOWN]))
 

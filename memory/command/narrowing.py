@@ -19,9 +19,14 @@ def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Pri
     wanted = ForgetFilter(ids=tuple(ids))
     if listing.query:
         made = forget_list(
-            listing.verb, query=listing.query, wanted=wanted, scope=listing.scope, reason=listing.reason,
-            principal=principal, now=now,
-        )  # fmt: skip
+            listing.verb,
+            query=listing.query,
+            wanted=wanted,
+            scope=listing.scope,
+            reason=listing.reason,
+            principal=principal,
+            now=now,
+        )
         if made.state == "open" and made.count == len(ids):
             return made
     return forget_list(
@@ -33,6 +38,11 @@ def listing_repeat(listing: Listing, *, principal: Principal, now: dt.datetime) 
     """Return a new list for the same request, of the store as it is at ``now``. As ``forget_list``."""
     wanted = ForgetFilter.of(listing.filter)
     return forget_list(
-        listing.verb, query=listing.query or None, wanted=wanted, scope=listing.scope, reason=listing.reason,
-        principal=principal, now=now,
-    )  # fmt: skip
+        listing.verb,
+        query=listing.query or None,
+        wanted=wanted,
+        scope=listing.scope,
+        reason=listing.reason,
+        principal=principal,
+        now=now,
+    )

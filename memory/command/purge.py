@@ -101,9 +101,16 @@ def topics_purge(
             counts["memory_erasurereceipt"] = reworded
         statistics_renew(cursor, erased.eraser)
         receipt = receipt_write(
-            number, wanted, passages=erased.passages, identifiers=erased.identifiers, counts=counts,
-            scope=scope_common(list(scopes.values())), reason=masked, actor=principal.actor, now=now,
-        )  # fmt: skip
+            number,
+            wanted,
+            passages=erased.passages,
+            identifiers=erased.identifiers,
+            counts=counts,
+            scope=scope_common(list(scopes.values())),
+            reason=masked,
+            actor=principal.actor,
+            now=now,
+        )
         _journal(receipt, scopes)
         return receipt
 
@@ -202,8 +209,13 @@ def _journal(receipt: ErasureReceipt, scopes: dict[uuid.UUID, str]) -> None:
     told = anchor_of(receipt)
     AuditEvent.objects.bulk_create(
         AuditEvent(
-            at=receipt.at, actor=receipt.actor, action=PURGED, topic_id=topic_id, scope=scope, reason=receipt.reason,
+            at=receipt.at,
+            actor=receipt.actor,
+            action=PURGED,
+            topic_id=topic_id,
+            scope=scope,
+            reason=receipt.reason,
             after=told,
         )
         for topic_id, scope in scopes.items()
-    )  # fmt: skip
+    )

@@ -61,18 +61,33 @@ def purges_wait() -> int:
 
 
 def receipt_write(
-    number: int, ids: Sequence[uuid.UUID], *, passages: Iterable[Passage], identifiers: Iterable[str],
-    counts: dict[str, int], scope: str, reason: str, actor: str, now: dt.datetime,
-) -> ErasureReceipt:  # fmt: skip
+    number: int,
+    ids: Sequence[uuid.UUID],
+    *,
+    passages: Iterable[Passage],
+    identifiers: Iterable[str],
+    counts: dict[str, int],
+    scope: str,
+    reason: str,
+    actor: str,
+    now: dt.datetime,
+) -> ErasureReceipt:
     """Add a receipt to the chain. Two queries. Call ``purges_wait`` first, in the same transaction."""
     text, identifier = text_hasher(), identifier_hasher()
     last = ErasureReceipt.objects.order_by("-number").values_list("hash", flat=True).first()
     receipt = ErasureReceipt(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)), number=number, at=now, actor=actor, reason=reason, scope=scope,
-        topic_ids=sorted(map(str, ids)), content_hashes=sorted(map(text, passages)),
-        identifier_hashes=sorted(map(identifier, identifiers)), counts=dict(sorted(counts.items())),
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        number=number,
+        at=now,
+        actor=actor,
+        reason=reason,
+        scope=scope,
+        topic_ids=sorted(map(str, ids)),
+        content_hashes=sorted(map(text, passages)),
+        identifier_hashes=sorted(map(identifier, identifiers)),
+        counts=dict(sorted(counts.items())),
         previous_hash=last or "",
-    )  # fmt: skip
+    )
     receipt.reason_hash = _reason_hash(receipt)
     receipt.hash = receipt_hash(receipt)
     receipt.save(force_insert=True)
@@ -98,9 +113,7 @@ def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
 
 def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
     """Return what the audit keeps of a receipt."""
-    return {
-        "receipt": str(receipt.pk), "number": receipt.number, "hash": receipt.hash, "seal": _seal(receipt.hash),
-    }  # fmt: skip
+    return {"receipt": str(receipt.pk), "number": receipt.number, "hash": receipt.hash, "seal": _seal(receipt.hash)}
 
 
 def is_anchor(value: Any) -> bool:
@@ -112,12 +125,18 @@ def receipt_hash(receipt: ErasureReceipt) -> str:
     """Return the SHA-256 over the other columns, as canonical JSON: sorted members, no spaces, moments in UTC. Of the
     reason it takes the keyed hash, as the reason itself may have to be masked."""
     told = {
-        "id": str(receipt.pk), "number": receipt.number, "at": receipt.at.astimezone(dt.UTC).isoformat(),
-        "actor": receipt.actor, "reason_hash": receipt.reason_hash, "scope": receipt.scope,
+        "id": str(receipt.pk),
+        "number": receipt.number,
+        "at": receipt.at.astimezone(dt.UTC).isoformat(),
+        "actor": receipt.actor,
+        "reason_hash": receipt.reason_hash,
+        "scope": receipt.scope,
         "topic_ids": receipt.topic_ids,
-        "content_hashes": receipt.content_hashes, "identifier_hashes": receipt.identifier_hashes,
-        "counts": receipt.counts, "previous_hash": receipt.previous_hash,
-    }  # fmt: skip
+        "content_hashes": receipt.content_hashes,
+        "identifier_hashes": receipt.identifier_hashes,
+        "counts": receipt.counts,
+        "previous_hash": receipt.previous_hash,
+    }
     return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -138,9 +157,7 @@ def text_hash(text: str) -> str:
     return text_hasher()(passage_of(text))
 
 
-def receipts_list(
-    *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[ErasureReceipt], str | None]:  # fmt: skip
+def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ErasureReceipt], str | None]:
     """Return receipts, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
     cursor."""
     rows = ErasureReceipt.objects.filter(path_q(principal.scope)).order_by("-number")
@@ -224,9 +241,7 @@ def seals_are_ours() -> bool:
 def _seals_check(anchors: Sequence[tuple[int, str, str, str]]) -> list[tuple[int, str]]:
     broken = [number for number, _id, digest, made in anchors if not _is_sealed(digest, made)]
     if broken and len(broken) == len(anchors):
-        return [
-            (broken[0], "Every seal was made with another secret key than the present one; was it changed since?")
-        ]  # fmt: skip
+        return [(broken[0], "Every seal was made with another secret key than the present one; was it changed since?")]
     return [(number, f"What the audit tells of receipt {number} is not as it was written.") for number in broken]
 
 

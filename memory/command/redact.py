@@ -121,9 +121,14 @@ def turns_unnoted(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
 
 
 def logs_redact(
-    cursor: CursorWrapper, eraser: Eraser, ids: Sequence[uuid.UUID], columns: Sequence[Column], *, within: str = ROOT,
+    cursor: CursorWrapper,
+    eraser: Eraser,
+    ids: Sequence[uuid.UUID],
+    columns: Sequence[Column],
+    *,
+    within: str = ROOT,
     turns: Sequence[int] = (),
-) -> dict[str, int]:  # fmt: skip
+) -> dict[str, int]:
     """Take what was erased out of every table but those that say what topics say; return the rows changed by table.
 
     ``turns`` of conversations are emptied beside those that say what they had to do with. Rows outside the scope

@@ -120,18 +120,23 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
         created_at, salience = ages[topic_id]
         items.append(
             IngestItem(
-                created_at=created_at, salience=min(10.0, salience),
-                placement="new_topic", title=rest["title"][:1000], summary=rest["summary"] or None,
-                topic_kind=topic.kind or None, scope=topic.scope, categories=topic.categories, pinned=topic.pinned,
-                edges=[edge for edge in edges if edge.to_topic_id not in rests or verb == "release"], fields=fields,
+                created_at=created_at,
+                salience=min(10.0, salience),
+                placement="new_topic",
+                title=rest["title"][:1000],
+                summary=rest["summary"] or None,
+                topic_kind=topic.kind or None,
+                scope=topic.scope,
+                categories=topic.categories,
+                pinned=topic.pinned,
+                edges=[edge for edge in edges if edge.to_topic_id not in rests or verb == "release"],
+                fields=fields,
             )
-        )  # fmt: skip
+        )
     return items
 
 
-def rests_keep(
-    prepared: Prepared, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
-) -> None:  # fmt: skip
+def rests_keep(prepared: Prepared, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> None:
     """Remember what stays of the topics ``parts_of``, in the caller's transaction, and let what led to these lead there
     too. As many statements as an ingest, and one."""
     kept = []

@@ -59,9 +59,13 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
     an edge to it. Two statements.
     """
     told: dict[str, Any] = {
-        "ids": list(ids), "kind": SOURCE_KIND, "edge": EDGE, "reference": SOURCE_FIELD, "text": TEXT_FIELD,
+        "ids": list(ids),
+        "kind": SOURCE_KIND,
+        "edge": EDGE,
+        "reference": SOURCE_FIELD,
+        "text": TEXT_FIELD,
         "most": MOST_SAYING,
-    }  # fmt: skip
+    }
     cursor.execute(_SAID, told)
     said = _long(row[0] for row in cursor.fetchall())
     words = [sorted(words_index(" ".join(passage))) for passage in said]

@@ -104,9 +104,15 @@ class Ambiguous(Conflict):
 
 
 def supersede(
-    old_query: str, new_text: str, *, scope: str | None = None, reason: str = "", token: str | None = None,
-    principal: Principal, now: dt.datetime,
-) -> Supersession:  # fmt: skip
+    old_query: str,
+    new_text: str,
+    *,
+    scope: str | None = None,
+    reason: str = "",
+    token: str | None = None,
+    principal: Principal,
+    now: dt.datetime,
+) -> Supersession:
     """Replace the fact that ``old_query`` means by ``new_text``, in one transaction.
 
     A topic that says nothing else keeps its id, and the field that held the fact gets a new revision; of one that says
@@ -143,11 +149,14 @@ def supersede(
 def _asked_back(choice: Choice) -> Ambiguous:
     asked = [
         AskedBack(
-            one.fact.topic.id, one.fact.text, round(one.confidence, 3), one.by,
+            one.fact.topic.id,
+            one.fact.text,
+            round(one.confidence, 3),
+            one.by,
             signing.dumps([str(one.fact.topic.id), _digest(one.fact)], salt=_SALT),
         )
         for one in choice.candidates
-    ]  # fmt: skip
+    ]
     named = "; ".join(repr(one.text[:200]) for one in asked)
     return Ambiguous(f"{len(asked)} facts are equally near: {named}. Send the token of the one that is meant.", asked)
 
@@ -227,12 +236,17 @@ class _Writer:
             topics_release(released, principal=self.principal, reason=self.reason or "superseded", now=self.now)
         AuditEvent.objects.bulk_create(
             AuditEvent(
-                at=self.now, actor=self.principal.actor, action="superseded", topic_id=entry.topic_id,
-                scope=self.scope, reason=self.reason, before={"text": entry.before, "mode": entry.mode},
+                at=self.now,
+                actor=self.principal.actor,
+                action="superseded",
+                topic_id=entry.topic_id,
+                scope=self.scope,
+                reason=self.reason,
+                before={"text": entry.before, "mode": entry.mode},
                 after={"text": entry.after, "by": str(stands)},
             )
             for entry in done
-        )  # fmt: skip
+        )
         return Supersession(stands, done)
 
     def _stored(self, replaced: set[uuid.UUID]) -> uuid.UUID | None:
@@ -278,51 +292,57 @@ class _Writer:
         edited = title is not None or summary is not None
         if fields:
             item = IngestItem(
-                placement="extend_topic", topic_id=str(topic.id),
+                placement="extend_topic",
+                topic_id=str(topic.id),
                 fields=[
                     IngestField(
-                        name=name, value=value, why_changed=self.reason or "superseded", provenance="supersede",
+                        name=name,
+                        value=value,
+                        why_changed=self.reason or "superseded",
+                        provenance="supersede",
                         field_type=kinds[name] if value == new else "string",
                     )
                     for name, value in fields.items()
                 ],
-            )  # fmt: skip
+            )
             self._ingest(item, edited=edited)
         if edited:
             change = TopicChange(title=title, summary=summary)
             reason = self.reason or "superseded"
-            topic_edit(
-                topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors
-            )  # fmt: skip
+            topic_edit(topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors)
 
     def _remember(self, source: TopicSaid | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
-            placement="new_topic", title=self.new_text[:200], scope=source.scope if source else self.scope,
-            topic_kind=source.kind or None if source else None, categories=source.categories if source else [],
+            placement="new_topic",
+            title=self.new_text[:200],
+            scope=source.scope if source else self.scope,
+            topic_kind=source.kind or None if source else None,
+            categories=source.categories if source else [],
             fields=[
                 IngestField(name="fact", value=self.new_text, why_changed=self.reason or None, provenance="supersede")
             ],
             edges=[IngestEdge(to_topic_id=topic_id, kind=SUPERSEDES) for topic_id in replaced],
-        )  # fmt: skip
+        )
         return self._ingest(item).topic_id
 
     def _link(self, stands: uuid.UUID, replaced: Sequence[uuid.UUID]) -> None:
         Link.objects.bulk_create(
             (
                 Link(
-                    source_id=stands, target_id=topic_id, kind=SUPERSEDES, created_at=self.now,
+                    source_id=stands,
+                    target_id=topic_id,
+                    kind=SUPERSEDES,
+                    created_at=self.now,
                     actor=self.principal.actor,
                 )
                 for topic_id in replaced
             ),
             ignore_conflicts=True,
-        )  # fmt: skip
+        )
 
     def _ingest(self, item: IngestItem, *, edited: bool = False) -> Reply:
         """Write one item. One that is ``edited`` right afterwards gets its vector then."""
-        prepared = ingest_prepare(
-            [item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors
-        )  # fmt: skip
+        prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors)
         (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
         if not isinstance(outcome, Reply):
             raise outcome

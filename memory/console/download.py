@@ -22,7 +22,7 @@ _slots = threading.BoundedSemaphore(AT_ONCE)
 
 def download(
     request: HttpRequest, parts: Iterable[bytes], *, name: str, content_type: str, folder: Path
-) -> FileResponse:  # fmt: skip
+) -> FileResponse:
     """Return ``parts`` as a file called ``name``. It waits on disk in ``folder``, without a name there, so that nothing
     is left of it once it was given out, or if the process ends before.
 

@@ -33,9 +33,12 @@ class WhereForm(forms.Form):
     """Which topics are looked at, and on which scale. What makes no sense filters nothing and is told at its field."""
 
     scope = ScopeField(required=False)
-    kind = forms.CharField(required=False, max_length=200, label="Kind", widget=forms.TextInput(
-        attrs={"placeholder": "any", "autocomplete": "off"}
-    ))  # fmt: skip
+    kind = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Kind",
+        widget=forms.TextInput(attrs={"placeholder": "any", "autocomplete": "off"}),
+    )
     rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Stands on rung")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 
@@ -70,8 +73,9 @@ class BacktestForm(forms.Form):
     draft = forms.CharField(widget=forms.HiddenInput, required=False, max_length=200_000)
     since = DayField(label="From")
     until = DayField(label="Until")
-    step = forms.IntegerField(label="A run every", min_value=1, max_value=365, help_text="days",
-                              widget=forms.NumberInput(attrs={"size": 4}))  # fmt: skip
+    step = forms.IntegerField(
+        label="A run every", min_value=1, max_value=365, help_text="days", widget=forms.NumberInput(attrs={"size": 4})
+    )
 
     @classmethod
     def beside(cls, now: dt.datetime) -> "BacktestForm":
@@ -98,9 +102,7 @@ class BacktestForm(forms.Form):
     def stretch(self) -> dict[str, Any]:
         """From when until when, and the step, as a backtest takes them."""
         said = self.cleaned_data
-        return {
-            "start": start_of(said["since"]), "end": end_of(said["until"]), "step": dt.timedelta(days=said["step"]),
-        }  # fmt: skip
+        return {"start": start_of(said["since"]), "end": end_of(said["until"]), "step": dt.timedelta(days=said["step"])}
 
 
 class Draft:

@@ -19,9 +19,13 @@ MOST_REASON = 500
 PACKED = 37
 
 STATES = {
-    "open": "Waits for a decision", "merged": "Merged", "kept": "Both kept", "superseded": "Superseded",
-    "undone": "Taken back", "lapsed": "Lapsed",
-}  # fmt: skip
+    "open": "Waits for a decision",
+    "merged": "Merged",
+    "kept": "Both kept",
+    "superseded": "Superseded",
+    "undone": "Taken back",
+    "lapsed": "Lapsed",
+}
 VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
 
 

@@ -59,11 +59,13 @@ class ForgetForm(forms.Form):
 
     verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="What is done")
     query = forms.CharField(
-        required=False, max_length=MOST_QUERY, label="What it says",
+        required=False,
+        max_length=MOST_QUERY,
+        label="What it says",
         help_text="A name, an address or number, or a sentence such as: forget the wifi password. Addresses and "
         "numbers match however they are written, and never as a part of a longer one.",
         widget=forms.TextInput(attrs={"placeholder": "alex@example.org", "autocomplete": "off"}),
-    )  # fmt: skip
+    )
     scope = ScopeField(required=False, help_text="And everything below it.")
     older_than = AgeField(label="Older than")
     kinds = WordsField(label="Kinds")
@@ -83,9 +85,10 @@ class ForgetForm(forms.Form):
         """Return what the topics have to be, beside their scope."""
         said = self.cleaned_data
         return ForgetFilter(
-            older_than=said["older_than"] or None, kinds=tuple(said["kinds"]) or None,
+            older_than=said["older_than"] or None,
+            kinds=tuple(said["kinds"]) or None,
             categories=tuple(said["categories"]) or None,
-        )  # fmt: skip
+        )
 
 
 # What a list can be filtered by, beside words.
@@ -97,9 +100,10 @@ class ConfirmForm(forms.Form):
     for."""
 
     typed = forms.CharField(
-        required=False, max_length=2000,
+        required=False,
+        max_length=2000,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}),
-    )  # fmt: skip
+    )
 
     def __init__(self, data: Any = None, *, phrases: Iterable[str] = (), asks: str = "") -> None:
         super().__init__(data)

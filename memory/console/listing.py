@@ -48,8 +48,9 @@ def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
     """Return the page that says why nothing is exported: who asks for a part must not be sent the whole."""
     wrong = [
         str(error) if name == "__all__" else f"{form[name].label}: {error}"
-        for name, errors in form.errors.items() for error in errors
-    ]  # fmt: skip
+        for name, errors in form.errors.items()
+        for error in errors
+    ]
     return refusal(request, 422, "Nothing exported", " ".join(["The filter cannot be read.", *wrong]))
 
 

@@ -20,7 +20,7 @@ _LISTS = {
     "queries": ("Queries", "--focus", "console:overview_queries", {}),
     "archived": ("Archived", "--rung-archived", "console:archived", {}),
     "restored": ("Restored", "--warn", "console:audit", {"action": "restored"}),
-}  # fmt: skip
+}
 
 
 def rung_bar(rungs: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -61,21 +61,32 @@ def activity_figure(days: Sequence[Day]) -> dict[str, Any]:
     data = []
     for name, (label, colour, _view, _filter) in _LISTS.items():
         lower = name in ("archived", "restored")
-        data.append({
-            "type": "bar", "name": label, "marker": {"color": colour}, "yaxis": "y2" if lower else "y",
-            "x": [day.day.isoformat() for day in days], "y": [getattr(day, name) for day in days],
-            "customdata": [_url(name, day.day) for day in days], "hovertemplate": "%{y:,}",
-        })  # fmt: skip
+        data.append(
+            {
+                "type": "bar",
+                "name": label,
+                "marker": {"color": colour},
+                "yaxis": "y2" if lower else "y",
+                "x": [day.day.isoformat() for day in days],
+                "y": [getattr(day, name) for day in days],
+                "customdata": [_url(name, day.day) for day in days],
+                "hovertemplate": "%{y:,}",
+            }
+        )
     counts = {"rangemode": "tozero", "nticks": 4, "tickformat": ",d", "gridcolor": "--chart-grid"}
     layout = {
         "barmode": "group",
         "bargap": 0.25,
         "xaxis": {
-            "type": "date", "tickformat": "%-d %b", "hoverformat": "%A, %-d %B", "showgrid": False, "anchor": "y2",
+            "type": "date",
+            "tickformat": "%-d %b",
+            "hoverformat": "%A, %-d %B",
+            "showgrid": False,
+            "anchor": "y2",
         },
         "yaxis": {**counts, "domain": [0.48, 1]},
         "yaxis2": {**counts, "domain": [0, 0.38]},
-    }  # fmt: skip
+    }
     return {"data": data, "layout": layout}
 
 

@@ -77,8 +77,12 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                 return _not_this_way(request, needed)
             least = needed[request.method]
             if not may(role, least):
-                return refusal(request, 403, "Not allowed", f"This needs {_role_words(least)}; you are signed in as "
-                               f"{_role_words(role)}.")  # fmt: skip
+                return refusal(
+                    request,
+                    403,
+                    "Not allowed",
+                    f"This needs {_role_words(least)}; you are signed in as {_role_words(role)}.",
+                )
             try:
                 return view(request, *args, **kwargs)  # type: ignore[arg-type]
             except MemoryProblem as problem:

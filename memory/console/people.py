@@ -45,10 +45,13 @@ def people_list(*, most: int) -> list[dict[str, Any]]:
     staff = User.objects.filter(is_staff=True).annotate(operates=Exists(member)).order_by("username")[:most]
     return [
         {
-            "account_id": account.pk, "name": account.get_username(), "active": account.is_active,
+            "account_id": account.pk,
+            "name": account.get_username(),
+            "active": account.is_active,
             # An account that is switched off has a role again once it is switched on.
             "role": "administrator" if account.is_superuser else "operator" if account.operates else "reader",
-            "last_sign_in": account.last_login, "since": account.date_joined,
+            "last_sign_in": account.last_login,
+            "since": account.date_joined,
         }
         for account in staff
-    ]  # fmt: skip
+    ]

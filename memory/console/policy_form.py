@@ -45,16 +45,23 @@ class DraftForm(forms.Form):
         required=False, label="Preset", widget=forms.Select(choices=[("", "None"), *((name, name) for name in PRESETS)])
     )
     rules = forms.CharField(
-        required=False, max_length=MOST_RULES_TEXT, label="Rules set here, as JSON",
+        required=False,
+        max_length=MOST_RULES_TEXT,
+        label="Rules set here, as JSON",
         help_text="A list of rules, or of names of shipped sets. Empty leaves the rules as they are set; [] sets none.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
-    )  # fmt: skip
+    )
     base_version = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
 
     def __init__(
-        self, data: Mapping[str, Any] | None, *, policies: Policies, scope: str, prefix: str | None = None,
+        self,
+        data: Mapping[str, Any] | None,
+        *,
+        policies: Policies,
+        scope: str,
+        prefix: str | None = None,
         rules_shown: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.policies, self.scope = policies, scope
         self.drafted: Policies | None = None
         lead = f"{prefix}-" if prefix else ""

@@ -138,9 +138,15 @@ def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None
     preset, values, rules = draft_of(form)
     base = form.cleaned_data["base_version"]
     version = policy_save(
-        form.scope, preset=preset, values=values, rules=rules, author=request.principal.actor, reason=reason,
-        now=timezone.now(), base_version=base,
-    )  # fmt: skip
+        form.scope,
+        preset=preset,
+        values=values,
+        rules=rules,
+        author=request.principal.actor,
+        reason=reason,
+        now=timezone.now(),
+        base_version=base,
+    )
     if version.number == base:
         messages.info(request, "The draft says what is set already, so there is no new version.")
     else:

@@ -12,9 +12,15 @@ from memory.forgetting.run_lookup import ActionFilter, RunFilter, Tally
 from memory.forgetting.run_words import event_words, state_words
 
 _STATUSES = [
-    ("", "Any"), ("planned", "Planned"), ("held", "Waits for approval"), ("applying", "At work"), ("done", "Done"),
-    ("undone", "Taken back"), ("failed", "Failed"), ("replaced", "Replaced"),
-]  # fmt: skip
+    ("", "Any"),
+    ("planned", "Planned"),
+    ("held", "Waits for approval"),
+    ("applying", "At work"),
+    ("done", "Done"),
+    ("undone", "Taken back"),
+    ("failed", "Failed"),
+    ("replaced", "Replaced"),
+]
 
 
 # No action and no state is longer.

@@ -117,18 +117,30 @@ def _lines(thresholds: dict[str, float], ends: list[float], *, scale: str) -> li
     return [
         (
             {
-                "type": "line", "x0": places[at], "x1": places[at], "y0": 0, "y1": 1 - ROW * rows.index(at),
-                "yref": "paper", "line": {"color": colour, "width": 3},
+                "type": "line",
+                "x0": places[at],
+                "x1": places[at],
+                "y0": 0,
+                "y1": 1 - ROW * rows.index(at),
+                "yref": "paper",
+                "line": {"color": colour, "width": 3},
             },
             {
-                "x": places[at], "y": 1 - ROW * rows.index(at), "yref": "paper", "yanchor": "top",
-                "xanchor": "right" if left[at] else "left", "xshift": -3 if left[at] else 3,
-                "text": f"{word} {thresholds[name]:.3g}", "showarrow": False, "bgcolor": "--surface", "borderpad": 1,
+                "x": places[at],
+                "y": 1 - ROW * rows.index(at),
+                "yref": "paper",
+                "yanchor": "top",
+                "xanchor": "right" if left[at] else "left",
+                "xshift": -3 if left[at] else 3,
+                "text": f"{word} {thresholds[name]:.3g}",
+                "showarrow": False,
+                "bgcolor": "--surface",
+                "borderpad": 1,
                 "font": {"color": "--ink", "size": 12},
             },
         )
         for at, (name, word, colour) in enumerate(LINES)
-    ]  # fmt: skip
+    ]
 
 
 def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
@@ -136,11 +148,16 @@ def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
     return {
         "data": [
             {
-                "type": "scatter", "mode": "lines", "name": name, "x": [day.at.isoformat() for day in found.days],
-                "y": [day.archived for day in found.days], "line": {"color": colour, "width": 2, "dash": dash},
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": [day.at.isoformat() for day in found.days],
+                "y": [day.archived for day in found.days],
+                "line": {"color": colour, "width": 2, "dash": dash},
             }
             for found, name, colour, dash in (
-                (draft, "draft", "--accent", "solid"), (present, "in force", "--line-strong", "dot"),
+                (draft, "draft", "--accent", "solid"),
+                (present, "in force", "--line-strong", "dot"),
             )
         ],
         "layout": {
@@ -148,4 +165,4 @@ def backtest_figure(draft: Backtest, present: Backtest) -> dict[str, Any]:
             "yaxis": {"title": {"text": "archived so far"}, "fixedrange": True},
             "xaxis": {"fixedrange": True},
         },
-    }  # fmt: skip
+    }

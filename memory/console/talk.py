@@ -18,10 +18,15 @@ LAST_CALLS = 8
 MOST_TOPICS = 8
 
 TOOLS = {
-    "query": "Asked the memory", "topic": "Read a topic", "history": "Read the history of a field",
-    "why": "Asked why", "new_topic": "Remembered something new", "extend_topic": "Added to a topic",
-    "version_field": "Changed a value", "link": "Linked two topics",
-}  # fmt: skip
+    "query": "Asked the memory",
+    "topic": "Read a topic",
+    "history": "Read the history of a field",
+    "why": "Asked why",
+    "new_topic": "Remembered something new",
+    "extend_topic": "Added to a topic",
+    "version_field": "Changed a value",
+    "link": "Linked two topics",
+}
 INTENTS = {"query": "asks", "ingest": "remembers", "both": "remembers and asks"}
 SOURCES = {"override": "as you chose", "model": "as the model understood it", "rule": "by rules"}
 # How a turn ended, where the reply does not say it by itself.
@@ -103,10 +108,19 @@ def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> l
 def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnShown:
     intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
     return TurnShown(
-        turn.place, turn.at, turn.ended == ConversationTurn.Ended.WORKING, _text(turn.message), _text(turn.reply),
-        intent, turn.model, turn.rounds, _ending(turn), FAULTS.get(turn.ended, ""),
-        [_call(call, known) for call in turn.tool_log], study_told(turn.study) if turn.study else None,
-    )  # fmt: skip
+        turn.place,
+        turn.at,
+        turn.ended == ConversationTurn.Ended.WORKING,
+        _text(turn.message),
+        _text(turn.reply),
+        intent,
+        turn.model,
+        turn.rounds,
+        _ending(turn),
+        FAULTS.get(turn.ended, ""),
+        [_call(call, known) for call in turn.tool_log],
+        study_told(turn.study) if turn.study else None,
+    )
 
 
 def _ending(turn: ConversationTurn) -> str:
@@ -121,11 +135,15 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallS
     pairs = arguments.items() if isinstance(arguments, dict) else [("sent", arguments)] if arguments else []
     topics = [known[each] for each in _touched(call) if each in known]
     return CallShown(
-        tool, TOOLS.get(tool, "Asked for a tool that is not there") if tool else "A call", bool(call.get("ok")),
-        float(call.get("ms") or 0), str(call.get("said", "")),
+        tool,
+        TOOLS.get(tool, "Asked for a tool that is not there") if tool else "A call",
+        bool(call.get("ok")),
+        float(call.get("ms") or 0),
+        str(call.get("said", "")),
         [each for name, value in pairs for each in _arguments(str(name), value, known)],
-        topics[:MOST_TOPICS], max(0, len(topics) - MOST_TOPICS),
-    )  # fmt: skip
+        topics[:MOST_TOPICS],
+        max(0, len(topics) - MOST_TOPICS),
+    )
 
 
 def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Iterator[Argument]:

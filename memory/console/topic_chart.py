@@ -33,34 +33,61 @@ def salience_figure(history: Mapping[str, Any]) -> dict[str, Any]:
     which = "score" if history["score_differs"] else "salience"
     marks = [mark for mark in history["marks"] if not mark["due"] and ahead and mark["at"] <= ahead[-1][0]]
     if marks:
-        data.append({
-            "type": "scatter", "mode": "markers", "name": "would be moved", "showlegend": False,
-            "x": [mark["at"].isoformat() for mark in marks],
-            "y": [_shown(mark[which], logarithmic) for mark in marks],
-            "text": [f"would be {mark['rung']}" for mark in marks], "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"size": 10, "color": [f"--rung-{_tone(mark['rung'])}" for mark in marks],
-                       "line": {"width": 2, "color": "--surface"}},
-        })  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "would be moved",
+                "showlegend": False,
+                "x": [mark["at"].isoformat() for mark in marks],
+                "y": [_shown(mark[which], logarithmic) for mark in marks],
+                "text": [f"would be {mark['rung']}" for mark in marks],
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": {
+                    "size": 10,
+                    "color": [f"--rung-{_tone(mark['rung'])}" for mark in marks],
+                    "line": {"width": 2, "color": "--surface"},
+                },
+            }
+        )
     turns = [
         turn
         for turn in history["turns"]
         if turn["what"] != "created" and not math.isclose(turn["before"], turn["after"], rel_tol=1e-3)
     ]
     if turns and not history["score_differs"]:
-        data.append({
-            "type": "scatter", "mode": "markers", "name": "written by hand or by a run", "showlegend": False,
-            "x": [turn["at"].isoformat() for turn in turns],
-            "y": [_shown(turn["after"], logarithmic) for turn in turns],
-            "text": [turn["note"] or turn["what"] for turn in turns], "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"size": 9, "symbol": "diamond", "color": "--ink", "line": {"width": 1.5, "color": "--surface"}},
-        })  # fmt: skip
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "written by hand or by a run",
+                "showlegend": False,
+                "x": [turn["at"].isoformat() for turn in turns],
+                "y": [_shown(turn["after"], logarithmic) for turn in turns],
+                "text": [turn["note"] or turn["what"] for turn in turns],
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": {
+                    "size": 9,
+                    "symbol": "diamond",
+                    "color": "--ink",
+                    "line": {"width": 1.5, "color": "--surface"},
+                },
+            }
+        )
     return {"data": data, "layout": _layout(history, past, ahead, logarithmic)}
 
 
 def _lines(
-    name: str, guessed: Sequence[Point], known: Sequence[Point], ahead: Sequence[Point], colour: str,
-    logarithmic: bool, *, width: float, scored: bool = False,
-) -> list[dict[str, Any]]:  # fmt: skip
+    name: str,
+    guessed: Sequence[Point],
+    known: Sequence[Point],
+    ahead: Sequence[Point],
+    colour: str,
+    logarithmic: bool,
+    *,
+    width: float,
+    scored: bool = False,
+) -> list[dict[str, Any]]:
     parts = (
         (f"{name}, estimated", guessed, "dot", "--ink-faint", width),
         (name, known, "solid", colour, width),
@@ -68,14 +95,17 @@ def _lines(
     )
     return [
         {
-            "type": "scatter", "mode": "lines", "name": said, "line": {"color": tone, "width": thick, "dash": dash},
+            "type": "scatter",
+            "mode": "lines",
+            "name": said,
+            "line": {"color": tone, "width": thick, "dash": dash},
             "x": [point[0].isoformat() for point in points],
             "y": [_shown(point[2] if scored else point[1], logarithmic) for point in points],
             "hovertemplate": "%{y:.3g}",
         }
         for said, points, dash, tone, thick in parts
         if points
-    ]  # fmt: skip
+    ]
 
 
 def _layout(
@@ -90,41 +120,80 @@ def _layout(
         theta, tone = threshold["theta"], f"--rung-{threshold['rung']}"
         if logarithmic and theta <= 0:
             continue
-        shapes.append({
-            "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": theta, "y1": theta,
-            "line": {"color": tone, "width": 1, "dash": "dot"},
-        })  # fmt: skip
-        notes.append({
-            "xref": "paper", "x": 0 if ahead else 1, "xanchor": "left" if ahead else "right",
-            "y": _on_axis(theta, logarithmic), "yanchor": "bottom",
-            "showarrow": False, "text": f"{threshold['rung']} below {theta:g}", "font": {"color": tone, "size": 11},
-            "bgcolor": "--surface", "borderpad": 1,
-        })  # fmt: skip
+        shapes.append(
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": theta,
+                "y1": theta,
+                "line": {"color": tone, "width": 1, "dash": "dot"},
+            }
+        )
+        notes.append(
+            {
+                "xref": "paper",
+                "x": 0 if ahead else 1,
+                "xanchor": "left" if ahead else "right",
+                "y": _on_axis(theta, logarithmic),
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": f"{threshold['rung']} below {theta:g}",
+                "font": {"color": tone, "size": 11},
+                "bgcolor": "--surface",
+                "borderpad": 1,
+            }
+        )
     if ahead:
         now = past[-1][0].isoformat()
         # Of a topic that is new the word stands on the other side, clear of the axis.
         is_new = (past[-1][0] - first) * 10 < last - first
-        shapes.append({
-            "type": "line", "yref": "paper", "x0": now, "x1": now, "y0": 0, "y1": 1,
-            "line": {"color": "--line-strong", "width": 1},
-        })  # fmt: skip
-        notes.append({
-            "x": now, "yref": "paper", "y": 1, "yanchor": "top", "xanchor": "left" if is_new else "right",
-            "xshift": 4 if is_new else -4, "showarrow": False, "text": "now", "font": {"size": 11},
-        })  # fmt: skip
+        shapes.append(
+            {
+                "type": "line",
+                "yref": "paper",
+                "x0": now,
+                "x1": now,
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": "--line-strong", "width": 1},
+            }
+        )
+        notes.append(
+            {
+                "x": now,
+                "yref": "paper",
+                "y": 1,
+                "yanchor": "top",
+                "xanchor": "left" if is_new else "right",
+                "xshift": 4 if is_new else -4,
+                "showarrow": False,
+                "text": "now",
+                "font": {"size": 11},
+            }
+        )
     axis: dict[str, Any] = {"title": {"text": "score" if history["score_differs"] else "salience"}, "zeroline": False}
     if logarithmic:
         values = [point[1] for point in (*past, *ahead) if point[1] > 0]
         values += [threshold["theta"] for threshold in history["thresholds"] if threshold["theta"] > 0]
         low, high = max(min(values, default=0.01) * 0.7, LEAST_SHOWN), max([*values, 0.5]) * 1.5
-        axis |= {"type": "log", "range": [_on_axis(low, True), _on_axis(high, True)], "tickvals": _TICKS,
-                 "ticktext": [f"{tick:g}" for tick in _TICKS]}  # fmt: skip
+        axis |= {
+            "type": "log",
+            "range": [_on_axis(low, True), _on_axis(high, True)],
+            "tickvals": _TICKS,
+            "ticktext": [f"{tick:g}" for tick in _TICKS],
+        }
     else:
         axis |= {"rangemode": "normal"}
     return {
-        "shapes": shapes, "annotations": notes, "xaxis": {"type": "date", "range": moments}, "yaxis": axis,
-        "showlegend": True, "hovermode": "x",
-    }  # fmt: skip
+        "shapes": shapes,
+        "annotations": notes,
+        "xaxis": {"type": "date", "range": moments},
+        "yaxis": axis,
+        "showlegend": True,
+        "hovermode": "x",
+    }
 
 
 def _tone(rung: str) -> str:

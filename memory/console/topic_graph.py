@@ -75,11 +75,20 @@ def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
         for place, each in enumerate(side[:MOST_PER_SIDE])
     ]
     return Graph(
-        nodes=nodes, more=len(neighbours) - len(nodes), left=left, width=WIDTH - left - right, height=height, box=BOX,
-        box_height=BOX_HEIGHT, centre_width=CENTRE,
-        centre_x=(WIDTH - CENTRE) // 2, centre_y=middle - BOX_HEIGHT // 2, middle=WIDTH // 2,
-        text_y=middle + 5, short=line_cut(title, CENTRE_LETTERS),
-    )  # fmt: skip
+        nodes=nodes,
+        more=len(neighbours) - len(nodes),
+        left=left,
+        width=WIDTH - left - right,
+        height=height,
+        box=BOX,
+        box_height=BOX_HEIGHT,
+        centre_width=CENTRE,
+        centre_x=(WIDTH - CENTRE) // 2,
+        centre_y=middle - BOX_HEIGHT // 2,
+        middle=WIDTH // 2,
+        text_y=middle + 5,
+        short=line_cut(title, CENTRE_LETTERS),
+    )
 
 
 def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incoming: bool) -> Node:
@@ -92,9 +101,18 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
     start, end = ((far, y), (near, height // 2)) if incoming else ((near, height // 2), (far, y))
     x = 0 if incoming else WIDTH - BOX
     return Node(
-        topic_id=each["topic_id"], title=each["title"], short=line_cut(each["title"], BOX_LETTERS), rung=each["rung"],
-        kind=each["kind"], kind_short=line_cut(each["kind"].replace("_", " "), LABEL_LETTERS), incoming=incoming,
-        x=x, y=y - BOX_HEIGHT // 2, text_x=x + 14, text_y=y + 5,
+        topic_id=each["topic_id"],
+        title=each["title"],
+        short=line_cut(each["title"], BOX_LETTERS),
+        rung=each["rung"],
+        kind=each["kind"],
+        kind_short=line_cut(each["kind"].replace("_", " "), LABEL_LETTERS),
+        incoming=incoming,
+        x=x,
+        y=y - BOX_HEIGHT // 2,
+        text_x=x + 14,
+        text_y=y + 5,
         line=f"M{start[0]} {start[1]} C{bend} {start[1]} {bend} {end[1]} {end[0]} {end[1]}",
-        label_x=far + (8 if incoming else -8), label_y=y + 17 if y > height // 2 else y - 7,
-    )  # fmt: skip
+        label_x=far + (8 if incoming else -8),
+        label_y=y + 17 if y > height // 2 else y - 7,
+    )

@@ -21,7 +21,7 @@ from memory.console.pages import (
     schedules,
     topic,
     transfer,
-)  # fmt: skip
+)
 
 app_name = "console"
 

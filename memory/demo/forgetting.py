@@ -37,9 +37,13 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
     if Topic.objects.count() != topics or policies_current().numbers:
         return
     policy_save(
-        ROOT, preset="balanced", values=SMALL, author=OPERATOR.actor, reason="the defaults, but for a small memory",
+        ROOT,
+        preset="balanced",
+        values=SMALL,
+        author=OPERATOR.actor,
+        reason="the defaults, but for a small memory",
         now=now - dt.timedelta(days=150),
-    )  # fmt: skip
+    )
     for week in reversed(range(WEEKS)):
         at = now - dt.timedelta(weeks=week, hours=7)
         if week == int(MISTYPED_BEFORE.days // 7):
@@ -90,13 +94,22 @@ def _places_set(now: dt.datetime) -> None:
     """Give two places policies of their own, of this week: what they change waits for the next run and for the pages
     that show it beforehand."""
     policy_save(
-        "/session", preset=None, values={"forget_salience_threshold": 0.08, "prune_after_days": 14},
-        author=OPERATOR.actor, reason="notes of a session are of use for two weeks", now=now - dt.timedelta(days=3),
-    )  # fmt: skip
+        "/session",
+        preset=None,
+        values={"forget_salience_threshold": 0.08, "prune_after_days": 14},
+        author=OPERATOR.actor,
+        reason="notes of a session are of use for two weeks",
+        now=now - dt.timedelta(days=3),
+    )
     policy_save(
-        "/user/mara/health", preset=None, values={"mode": "review"}, rules=["auto_pin"], author=OPERATOR.actor,
-        reason="nothing about health goes unasked", now=now - dt.timedelta(days=2),
-    )  # fmt: skip
+        "/user/mara/health",
+        preset=None,
+        values={"mode": "review"},
+        rules=["auto_pin"],
+        author=OPERATOR.actor,
+        reason="nothing about health goes unasked",
+        now=now - dt.timedelta(days=2),
+    )
 
 
 def _schedules_ahead(now: dt.datetime) -> None:

@@ -97,13 +97,16 @@ def _topic_item(topic: StoryTopic) -> IngestItem:
         created_at=topic.at,
         fields=[
             IngestField(
-                name=entry.name, value=entry.value, field_type=entry.field_type, provenance=entry.provenance,
+                name=entry.name,
+                value=entry.value,
+                field_type=entry.field_type,
+                provenance=entry.provenance,
                 ref_topic_id=topic_id(entry.ref_key) if entry.ref_key else None,
             )
             for entry in topic.fields
         ],
         edges=[IngestEdge(to_topic_id=topic_id(link.to_key), kind=link.kind) for link in topic.links],
-    )  # fmt: skip
+    )
 
 
 def _revision_item(revision: StoryRevision) -> IngestItem:
@@ -113,12 +116,15 @@ def _revision_item(revision: StoryRevision) -> IngestItem:
         created_at=revision.at,
         fields=[
             IngestField(
-                name=revision.name, value=revision.value, field_type=revision.field_type,
-                provenance=revision.provenance, why_changed=revision.why_changed or None,
+                name=revision.name,
+                value=revision.value,
+                field_type=revision.field_type,
+                provenance=revision.provenance,
+                why_changed=revision.why_changed or None,
                 impact_expected=revision.impact_expected or None,
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _usage_load(story: Story, progress: Progress) -> None:

@@ -12,9 +12,21 @@ FieldType = Literal["string", "int", "float", "bool", "date", "datetime", "list"
 ChangeAction = Literal["archive", "restore", "pin", "unpin"]
 
 KINDS: Final[tuple[str, ...]] = (
-    "identity", "preference", "decision", "active_decision", "finding", "gotcha", "observation", "tool_output",
-    "session_state", "project_status", "utterance", "event", "person", "place",
-)  # fmt: skip
+    "identity",
+    "preference",
+    "decision",
+    "active_decision",
+    "finding",
+    "gotcha",
+    "observation",
+    "tool_output",
+    "session_state",
+    "project_status",
+    "utterance",
+    "event",
+    "person",
+    "place",
+)
 LINK_KINDS: Final[tuple[str, ...]] = ("follows", "about", "part_of", "depends_on", "contradicts", "mentions")
 
 NAMESPACE: Final[UUID] = UUID("6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944")

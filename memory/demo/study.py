@@ -46,9 +46,10 @@ def study_load(*, now: dt.datetime) -> None:
     text, sections = _read(now)
     keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(SAME.values())
     there = set(
-        Topic.objects.filter(pk__in=map(topic_id, keys), vitality__live=True, scope__path__startswith=SCOPE)
-        .values_list("pk", flat=True)
-    )  # fmt: skip
+        Topic.objects.filter(
+            pk__in=map(topic_id, keys), vitality__live=True, scope__path__startswith=SCOPE
+        ).values_list("pk", flat=True)
+    )
     if not {topic_id(key) for key in SAME.values()} <= there:
         return
     clock = _Clock(now - BEFORE)
@@ -57,9 +58,15 @@ def study_load(*, now: dt.datetime) -> None:
         turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
         turn_intend(turn, intent="ingest", source="model")
         job = study_keep(
-            text, conversation_id=talk.pk, scope=SCOPE, model=MODEL, principal=WRITER, now=clock(),
-            hand_over=turn_over, job_id=STUDY_ID,
-        )  # fmt: skip
+            text,
+            conversation_id=talk.pk,
+            scope=SCOPE,
+            model=MODEL,
+            principal=WRITER,
+            now=clock(),
+            hand_over=turn_over,
+            job_id=STUDY_ID,
+        )
         reply = study_sentence(len(text), job.segments)
         Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)

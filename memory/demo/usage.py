@@ -63,12 +63,7 @@ def windows_of(topics: Sequence[StoryTopic], changes: Sequence[StoryChange], *, 
 
 
 def retrievals_make(
-    count: int,
-    *,
-    topics: Sequence[StoryTopic],
-    changes: Sequence[StoryChange],
-    calendar: Calendar,
-    rng: random.Random,
+    count: int, *, topics: Sequence[StoryTopic], changes: Sequence[StoryChange], calendar: Calendar, rng: random.Random
 ) -> list[StoryRetrieval]:
     """About that many queries with what they returned: often the same few, seldom the rest, the noise almost never."""
     return _Asking(topics, changes, calendar=calendar, rng=rng).ask(count)

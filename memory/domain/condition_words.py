@@ -2,15 +2,7 @@
 
 from collections.abc import Sequence
 
-from memory.domain.conditions import (
-    AllOf,
-    AnyOf,
-    Comparison,
-    Condition,
-    Not,
-    condition_parse,
-    value_words,
-)
+from memory.domain.conditions import AllOf, AnyOf, Comparison, Condition, Not, condition_parse, value_words
 from memory.domain.durations import duration_words
 from memory.domain.rules import Rule
 
@@ -23,12 +15,13 @@ _EVENTS = {
 }
 _ORDER = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 # What "not" makes of an operator, where it has an opposite.
-_OPPOSITE = {
-    "is": "is_not", "is_not": "is", "in": "not_in", "not_in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
-}  # fmt: skip
+_OPPOSITE = {"is": "is_not", "is_not": "is", "in": "not_in", "not_in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _NOUNS = {
-    "age": "age", "idle": "time since the last use", "retrievals": "number of retrievals", "text": "title or summary",
-}  # fmt: skip
+    "age": "age",
+    "idle": "time since the last use",
+    "retrievals": "number of retrievals",
+    "text": "title or summary",
+}
 
 
 def condition_describe(condition: Condition) -> str:

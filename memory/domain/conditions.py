@@ -27,14 +27,28 @@ RUNGS = ("active", "summarized", "detached", "archived")
 
 FieldType = Literal["word", "scope", "category", "duration", "count", "number", "rung", "switch", "text"]
 FIELDS: dict[str, FieldType] = {
-    "kind": "word", "scope": "scope", "category": "category", "age": "duration", "idle": "duration",
-    "retrievals": "count", "score": "number", "salience": "number", "provenance": "word", "rung": "rung",
-    "pinned": "switch", "title": "text", "summary": "text", "text": "text",
-}  # fmt: skip
+    "kind": "word",
+    "scope": "scope",
+    "category": "category",
+    "age": "duration",
+    "idle": "duration",
+    "retrievals": "count",
+    "score": "number",
+    "salience": "number",
+    "provenance": "word",
+    "rung": "rung",
+    "pinned": "switch",
+    "title": "text",
+    "summary": "text",
+    "text": "text",
+}
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 ORDER_NAMES = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _WORD_OPERATORS = ("is", "is_not", "in", "not_in")
 OPERATORS: dict[FieldType, tuple[str, ...]] = {

@@ -4,9 +4,7 @@ import re
 
 from memory.domain.errors import ValueRefused
 
-SECONDS = {
-    "s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400,
-}  # fmt: skip
+SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 
 # A thousand years: longer than anything is kept, and short enough that no moment less this lies before all calendars.

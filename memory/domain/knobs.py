@@ -92,8 +92,9 @@ class Knobs:
         ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
     )
     # Runs
-    mode: str = _choice("auto", "runs", "whether runs apply by themselves, wait for approval, or rest",
-                        "auto", "review", "off")  # fmt: skip
+    mode: str = _choice(
+        "auto", "runs", "whether runs apply by themselves, wait for approval, or rest", "auto", "review", "off"
+    )
     cron: str = _text("0 3 * * *", "runs", "when the scheduled run starts, in UTC")
     topic_count_soft_limit: int = _count(
         500,
@@ -119,8 +120,14 @@ class Knobs:
     )
     max_field_history: int = _count(500, "salience", "revisions of a field that stay warm", 1, 1_000_000)
     # Duplicates
-    duplicates_mode: str = _choice("review", "duplicates", "whether topics that say the same wait for review, are "
-                                   "merged, or are not looked for", "review", "auto", "off")  # fmt: skip
+    duplicates_mode: str = _choice(
+        "review",
+        "duplicates",
+        "whether topics that say the same wait for review, are merged, or are not looked for",
+        "review",
+        "auto",
+        "off",
+    )
     duplicate_threshold: float = _number(0.92, "duplicates", "cosine from which two topics count as duplicates", 0.5, 1)
     supersedes_threshold: float = _number(
         0.75, "duplicates", "cosine from which one topic may be offered as replacing another", 0.5, 1
@@ -137,8 +144,9 @@ class Knobs:
     shadow_share: float = _number(0.02, "regret", "share of queries that are tried on archived topics too", 0, 1)
     shadow_top_k: int = _count(10, "regret", "rank up to which an archived topic would have been missed", 1, 100)
     # Recall; the reasons for each default are in docs/benchmarks.md, with what each part contributes.
-    ranking_decay: str = _choice("off", "recall", "whether the time since the last use lowers the rank",
-                                 "off", "active_forgetting", "half_life")  # fmt: skip
+    ranking_decay: str = _choice(
+        "off", "recall", "whether the time since the last use lowers the rank", "off", "active_forgetting", "half_life"
+    )
     recall_semantic_weight: float = _number(1.0, "recall", "weight of likeness in meaning", 0, 100)
     recall_lexical_weight: float = _number(1.0, "recall", "weight of shared words", 0, 100)
     recall_neighbor_share: float = _number(

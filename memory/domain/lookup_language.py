@@ -46,8 +46,9 @@ def lookup_parse(text: str) -> Tree | None:
     Parts that stand side by side all have to hold; OR binds less. Raises ``LookupFlaw``.
     """
     if len(text) > MAX_LENGTH:
-        raise LookupFlaw(f"A lookup has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.",
-                         MAX_LENGTH, len(text))  # fmt: skip
+        raise LookupFlaw(
+            f"A lookup has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.", MAX_LENGTH, len(text)
+        )
     for place, letter in enumerate(text):
         if letter == "\x00" or "\ud800" <= letter <= "\udfff":
             raise LookupFlaw("This character cannot be looked up.", place, place + 1)
@@ -178,8 +179,7 @@ class _Reader:
         sign = self.tokens[self.at]
         self.at += 1
         if self._peek() in ("", "OR", "AND", ")"):
-            raise LookupFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""),
-                             sign.start, sign.end)  # fmt: skip
+            raise LookupFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
         return read()
 
     def _not(self) -> Tree:

@@ -27,11 +27,20 @@ FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)
 
 # What each qualifier takes, as an example of it.
 EXAMPLES = {
-    "id": "id:01991f3a", "scope": "scope:/user/mara", "kind": "kind:note", "rung": "rung:archived",
-    "category": "category:work", "field": "field:city=Berlin", "salience": "salience:<0.1",
-    "created": "created:<2026-05-01", "used": "used:>30d", "retrievals": "retrievals:>3", "pinned": "pinned:yes",
-    "provenance": "provenance:api", "is": "is:archived",
-}  # fmt: skip
+    "id": "id:01991f3a",
+    "scope": "scope:/user/mara",
+    "kind": "kind:note",
+    "rung": "rung:archived",
+    "category": "category:work",
+    "field": "field:city=Berlin",
+    "salience": "salience:<0.1",
+    "created": "created:<2026-05-01",
+    "used": "used:>30d",
+    "retrievals": "retrievals:>3",
+    "pinned": "pinned:yes",
+    "provenance": "provenance:api",
+    "is": "is:archived",
+}
 IS = (*RUNGS, "live", "pinned", "released")
 _ORDER = re.compile(r"(<=|>=|<|>|=|≤|≥)?(.*)", re.DOTALL)
 _SIGNS = {"≤": "<=", "≥": ">=", None: "="}
@@ -101,14 +110,18 @@ def _pinned(name: str, value: str) -> Leaf:
 def _field(_name: str, value: str) -> Leaf:
     match = _FIELD.fullmatch(value)
     if match is None or not match[1].strip('"'):
-        raise ValueRefused('field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
-                           'field:"due date"="next week".')  # fmt: skip
+        raise ValueRefused(
+            'field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
+            'field:"due date"="next week".'
+        )
     name = match[1].strip('"')
     if match[2] is None:
         return HasField(name)
     if not match[3]:
-        raise ValueRefused(f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
-                           f'empty one field:{name}="".')  # fmt: skip
+        raise ValueRefused(
+            f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
+            f'empty one field:{name}="".'
+        )
     return HasField(name, match[3].strip('"'))
 
 
@@ -135,8 +148,10 @@ def _ordered(text: str) -> tuple[str, str]:
 def _salience(name: str, value: str) -> Leaf:
     found = _compared(name, value, _decimal, EXAMPLES[name])
     if isinstance(found, Compare) and found.op == "=":
-        raise ValueRefused("Salience fades all the time and is never exactly a number: write salience:<0.5, "
-                           "salience:>=0.5 or salience:0.4..0.6.")  # fmt: skip
+        raise ValueRefused(
+            "Salience fades all the time and is never exactly a number: write salience:<0.5, "
+            "salience:>=0.5 or salience:0.4..0.6."
+        )
     return found
 
 
@@ -165,8 +180,9 @@ def _moment(name: str, value: str) -> Leaf:
         try:
             seconds = duration_parse(said)
         except ValueRefused as problem:
-            raise ValueRefused(f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, "
-                               "2w or 24h.") from problem  # fmt: skip
+            raise ValueRefused(
+                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h."
+            ) from problem
         if op == "=":
             raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
         return Elapsed(name, op, seconds)
@@ -184,7 +200,17 @@ def _day(text: str) -> dt.date:
 
 
 _READERS: dict[str, Callable[[str, str], Leaf]] = {
-    "id": _id, "scope": _scope, "kind": _named, "category": _named, "provenance": _named, "rung": _rung, "is": _is,
-    "field": _field, "pinned": _pinned, "salience": _salience, "retrievals": _retrievals, "created": _moment,
+    "id": _id,
+    "scope": _scope,
+    "kind": _named,
+    "category": _named,
+    "provenance": _named,
+    "rung": _rung,
+    "is": _is,
+    "field": _field,
+    "pinned": _pinned,
+    "salience": _salience,
+    "retrievals": _retrievals,
+    "created": _moment,
     "used": _moment,
-}  # fmt: skip
+}

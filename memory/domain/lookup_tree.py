@@ -126,9 +126,7 @@ class AnyOf:
     parts: tuple["Tree", ...]
 
 
-Leaf = (
-    Word | Phrase | IdBegins | Within | Named | OnRung | HasField | Flag | Compare | Between | Elapsed | NeverUsed
-)  # fmt: skip
+Leaf = Word | Phrase | IdBegins | Within | Named | OnRung | HasField | Flag | Compare | Between | Elapsed | NeverUsed
 Tree = Leaf | Not | AllOf | AnyOf
 
 

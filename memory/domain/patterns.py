@@ -36,11 +36,7 @@ _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 
 # What Python counts as white space within ASCII and PostgreSQL does not.
 _SEPARATORS = r"\u001C-\u001F"
-_CLASSES = {
-    "CATEGORY_DIGIT": "[:digit:]",
-    "CATEGORY_SPACE": f"[:space:]{_SEPARATORS}",
-    "CATEGORY_WORD": "[:alnum:]_",
-}
+_CLASSES = {"CATEGORY_DIGIT": "[:digit:]", "CATEGORY_SPACE": f"[:space:]{_SEPARATORS}", "CATEGORY_WORD": "[:alnum:]_"}
 _AT = {
     "AT_BEGINNING": r"\A",
     "AT_BEGINNING_STRING": r"\A",

@@ -11,11 +11,24 @@ from dataclasses import dataclass, field
 from memory.domain.knobs import STRATEGY_DEFAULTS, Knobs, KnobValue
 
 _DESIGN = (
-    "strategy", "half_life_days", "active_half_life_days", "theta_summary", "theta_detach",
-    "forget_salience_threshold", "prune_after_days", "archive_attenuation", "keep_recent_revisions",
-    "topic_count_soft_limit", "max_topics_for_forget_scan", "query_salience_bump", "query_field_salience_bump",
-    "field_salience_max", "reinforce_once_seconds", "max_field_history", "ranking_decay",
-)  # fmt: skip
+    "strategy",
+    "half_life_days",
+    "active_half_life_days",
+    "theta_summary",
+    "theta_detach",
+    "forget_salience_threshold",
+    "prune_after_days",
+    "archive_attenuation",
+    "keep_recent_revisions",
+    "topic_count_soft_limit",
+    "max_topics_for_forget_scan",
+    "query_salience_bump",
+    "query_field_salience_bump",
+    "field_salience_max",
+    "reinforce_once_seconds",
+    "max_field_history",
+    "ranking_decay",
+)
 
 
 @dataclass(frozen=True, slots=True)

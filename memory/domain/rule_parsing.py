@@ -76,9 +76,14 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
     if not isinstance(enabled, bool):
         raise ValueRefused("enabled must be true or false.")
     return Rule(
-        name=name, events=_events(data.get("events", list(DEFAULT_EVENTS))), condition=condition_json(condition),
-        action=action, category=category, enabled=enabled, scope=scope,
-    )  # fmt: skip
+        name=name,
+        events=_events(data.get("events", list(DEFAULT_EVENTS))),
+        condition=condition_json(condition),
+        action=action,
+        category=category,
+        enabled=enabled,
+        scope=scope,
+    )
 
 
 def _events(data: object) -> tuple[str, ...]:

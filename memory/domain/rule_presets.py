@@ -68,8 +68,6 @@ RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
         _pin("pin medical directives", [r"\b(do not resuscitate|advance directive|living will)\b"]),
     ),
     "scope_and_age": _rules(
-        _archive(
-            "old projects after 30 days", _compare("scope", "within", "/project/old"), _compare("age", ">", "30d")
-        ),
+        _archive("old projects after 30 days", _compare("scope", "within", "/project/old"), _compare("age", ">", "30d"))
     ),
 }

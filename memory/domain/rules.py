@@ -35,9 +35,12 @@ class Rule:
     def as_json(self) -> dict[str, Any]:
         """Return the members as they are stored and sent; the scope is that of the policy around it."""
         said: dict[str, Any] = {
-            "name": self.name, "events": list(self.events), "condition": self.condition, "action": self.action,
+            "name": self.name,
+            "events": list(self.events),
+            "condition": self.condition,
+            "action": self.action,
             "enabled": self.enabled,
-        }  # fmt: skip
+        }
         return said | ({"category": self.category} if self.action == "categorize" else {})
 
 

@@ -80,12 +80,7 @@ class Reinforcement:
 
 
 def salience_reinforced(
-    salience: float,
-    *,
-    reinforced_at: float,
-    half_life: float,
-    cap: float,
-    reinforcements: Iterable[Reinforcement],
+    salience: float, *, reinforced_at: float, half_life: float, cap: float, reinforcements: Iterable[Reinforcement]
 ) -> tuple[float, float]:
     """Fold accesses into a salience and return ``(salience, reinforced_at)`` after the last of them.
 

@@ -37,10 +37,14 @@ def pairs_sort(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairsSorted
             continue
         older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
         row = {
-            "id": pair_id, "scope": pair.scope.path, "similarity": pair.similarity,
-            **{side: {"topic_id": topic.pk, "title": topic.title, "updated_at": topic.updated_at}
-               for side, topic in (("older", older), ("newer", newer))},
-        }  # fmt: skip
+            "id": pair_id,
+            "scope": pair.scope.path,
+            "similarity": pair.similarity,
+            **{
+                side: {"topic_id": topic.pk, "title": topic.title, "updated_at": topic.updated_at}
+                for side, topic in (("older", older), ("newer", newer))
+            },
+        }
         if why := _left_alone(pair):
             done.left.append((row, why))
         else:

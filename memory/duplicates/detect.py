@@ -98,9 +98,7 @@ WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)
 """
 
 
-def duplicates_find(
-    scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS
-) -> int:  # fmt: skip
+def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS) -> int:
     """Compare topics that were written since the last look, at ``scope`` and below or anywhere, and store at most
     ``limit`` new pairs; return how many. Topics of pairs that were left out for that go on waiting. Where the mode is
     ``off`` nothing is compared; where it is ``auto``, pairs in which nothing that matters differs are merged.
@@ -129,9 +127,7 @@ def duplicates_find(
     return found
 
 
-def near_duplicates(
-    texts: Sequence[str], *, scope: str, kind: str, principal: Principal
-) -> list[uuid.UUID | None]:  # fmt: skip
+def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: Principal) -> list[uuid.UUID | None]:
     """Return for each text a live topic of this scope and kind that says the same, nothing that matters differing, or
     None. Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
     path = principal.scope_chosen(scope)
@@ -141,9 +137,13 @@ def near_duplicates(
     embedder, knobs = embedder_get(), policies_current().knobs(path)
     with transaction.atomic():
         near = texts_near(
-            embedder.embed_passages(list(texts)), scope_id=place, kind=kind, model=embedder.model_name,
-            exact_below=knobs.recall_exact_below, above=knobs.duplicate_threshold,
-        )  # fmt: skip
+            embedder.embed_passages(list(texts)),
+            scope_id=place,
+            kind=kind,
+            model=embedder.model_name,
+            exact_below=knobs.recall_exact_below,
+            above=knobs.duplicate_threshold,
+        )
     candidates = sorted({topic_id for found in near.values() for topic_id, _cosine in found})
     fields = fields_read(candidates)
     said = {
@@ -203,9 +203,11 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
     """Compare topics of one scope, and store the pairs: ``room`` new ones at most."""
     knobs = policies.knobs(waiting[0].path)
     near = topics_near(
-        [each.id for each in waiting], scope_id=waiting[0].scope_id, exact_below=knobs.recall_exact_below,
+        [each.id for each in waiting],
+        scope_id=waiting[0].scope_id,
+        exact_below=knobs.recall_exact_below,
         above=min(knobs.duplicate_threshold, knobs.supersedes_threshold),
-    )  # fmt: skip
+    )
     ids = sorted({topic_id for pair in near for topic_id in (pair.one, pair.other)})
     sides, fields = sides_read(ids, now=now), fields_read(ids)
     said = {topic_id: saying_of(side, fields[topic_id]) for topic_id, side in sides.items()}
@@ -221,9 +223,14 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
 
 
 def _pairs_write(
-    judged: Mapping[Near, Verdict], place: Waiting, kinds: Mapping[uuid.UUID, str], hashes: Mapping[uuid.UUID, str], *,
-    room: int, now: dt.datetime,
-) -> _Written:  # fmt: skip
+    judged: Mapping[Near, Verdict],
+    place: Waiting,
+    kinds: Mapping[uuid.UUID, str],
+    hashes: Mapping[uuid.UUID, str],
+    *,
+    room: int,
+    now: dt.datetime,
+) -> _Written:
     rows = DuplicatePair.objects.filter(
         one_id__in={pair.one for pair in judged}, other_id__in={p.other for p in judged}
     )
@@ -243,9 +250,12 @@ def _pairs_write(
             continue
         if row is None:
             row = DuplicatePair(
-                id=uuid7(now_ms=int(now.timestamp() * 1000)), scope_id=place.scope_id, one_id=pair.one,
-                other_id=pair.other, found_at=now,
-            )  # fmt: skip
+                id=uuid7(now_ms=int(now.timestamp() * 1000)),
+                scope_id=place.scope_id,
+                one_id=pair.one,
+                other_id=pair.other,
+                found_at=now,
+            )
             new.append(row)
         else:
             # Decided once, and one of the two says something else by now: it is a new question.
@@ -261,10 +271,26 @@ def _pairs_write(
         again.append(row.id)
     DuplicatePair.objects.bulk_create(new, ignore_conflicts=True)
     if renewed:
-        DuplicatePair.objects.bulk_update(renewed, [
-            "state", "kind", "verdict", "held", "differences", "similarity", "same_title", "one_hash", "other_hash",
-            "found_at", "decided_at", "decided_by", "reason", "run", "survivor",
-        ])  # fmt: skip
+        DuplicatePair.objects.bulk_update(
+            renewed,
+            [
+                "state",
+                "kind",
+                "verdict",
+                "held",
+                "differences",
+                "similarity",
+                "same_title",
+                "one_hash",
+                "other_hash",
+                "found_at",
+                "decided_at",
+                "decided_by",
+                "reason",
+                "run",
+                "survivor",
+            ],
+        )
     return _Written(len(new) + opened, again, left)
 
 

@@ -24,9 +24,15 @@ def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> 
 
 
 def topic_merge_into(
-    cursor: CursorWrapper, topic_id: uuid.UUID, into: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime,
+    cursor: CursorWrapper,
+    topic_id: uuid.UUID,
+    into: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
     vectors: dict[str, Vectors],
-) -> ForgetRun:  # fmt: skip
+) -> ForgetRun:
     """Let ``into`` take in a topic of its scope, whatever the kinds; it keeps its own. About forty statements.
 
     As ``pair_merge`` does: fields move over or join their histories, links are re-pointed, nothing is removed. In the

@@ -78,9 +78,15 @@ SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || excluded.
 
 
 def topics_join(
-    cursor: CursorWrapper, plan: MergePlan, *, states: dict[uuid.UUID, str], vectors: dict[str, Vectors],
-    principal: Principal, reason: str, now: dt.datetime,
-) -> ForgetRun:  # fmt: skip
+    cursor: CursorWrapper,
+    plan: MergePlan,
+    *,
+    states: dict[uuid.UUID, str],
+    vectors: dict[str, Vectors],
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+) -> ForgetRun:
     """Do what a plan says, on locked topics, with its journal, and return the run. About thirty statements.
 
     ``states`` are the states of both as they were locked, ``vectors`` the vector of what the survivor will say, by the
@@ -103,18 +109,36 @@ def topics_join(
     links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
     automatic = principal.identity == SYSTEM.identity
     return hand_run_write(
-        cursor, run_id,
+        cursor,
+        run_id,
         [
-            HandAction(loser.id, loser.scope, states[loser.id], action=MERGED, changes={
-                "into": str(survivor.id), "rows": rows[loser.id], "links": links,
-            }),
-            HandAction(survivor.id, survivor.scope, states[survivor.id], action=TOOK_IN, changes={
-                "from": str(loser.id), "rows": rows[survivor.id], "search": search, "withdrawn": withdrawn,
-                "left": left,
-            }),
+            HandAction(
+                loser.id,
+                loser.scope,
+                states[loser.id],
+                action=MERGED,
+                changes={"into": str(survivor.id), "rows": rows[loser.id], "links": links},
+            ),
+            HandAction(
+                survivor.id,
+                survivor.scope,
+                states[survivor.id],
+                action=TOOK_IN,
+                changes={
+                    "from": str(loser.id),
+                    "rows": rows[survivor.id],
+                    "search": search,
+                    "withdrawn": withdrawn,
+                    "left": left,
+                },
+            ),
         ],
-        action=MERGED, actor=principal.actor, reason=reason, now=now, event=REVISE if automatic else BY_HAND,
-    )  # fmt: skip
+        action=MERGED,
+        actor=principal.actor,
+        reason=reason,
+        now=now,
+        event=REVISE if automatic else BY_HAND,
+    )
 
 
 def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
@@ -141,9 +165,12 @@ def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) ->
         ],
     )
     wanted: dict[str, Any] = {
-        "now": now, "ours": [each.ours.id for each in plan.joined], "theirs": [each.theirs.id for each in plan.joined],
-        "last": [len(each.order) for each in plan.joined], "cold": [each.cold for each in plan.joined],
-    }  # fmt: skip
+        "now": now,
+        "ours": [each.ours.id for each in plan.joined],
+        "theirs": [each.theirs.id for each in plan.joined],
+        "last": [len(each.order) for each in plan.joined],
+        "cold": [each.cold for each in plan.joined],
+    }
     cursor.execute(_JOINED, wanted)
     cursor.execute(_EMPTIED, wanted)
     cursor.execute(_WITHDRAWN, {"fields": [each.ours.id for each in plan.joined if each.refold], "now": now})
@@ -152,9 +179,7 @@ def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) ->
 
 def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principal, now: dt.datetime) -> None:
     survivor, loser = plan.survivor, plan.loser
-    wanted: dict[str, Any] = {
-        "survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories,
-    }  # fmt: skip
+    wanted: dict[str, Any] = {"survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories}
     cursor.execute(_VITALITY, wanted)
     if plan.rung != survivor.rung:
         moves.rungs_set(cursor, {survivor.id: plan.rung})
@@ -182,25 +207,41 @@ def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
     if digest not in vectors:
         vectors[digest] = embedder_get().embed_passages([text.embedded()])[0]
     plan_write(
-        Plan(texts={plan.survivor.id: known}, scopes={known.scope}), texts={plan.survivor.id: text},
-        model=embedder_get().model_name, vectors=vectors,
-    )  # fmt: skip
+        Plan(texts={plan.survivor.id: known}, scopes={known.scope}),
+        texts={plan.survivor.id: text},
+        model=embedder_get().model_name,
+        vectors=vectors,
+    )
 
 
 def _journal(plan: MergePlan, run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
     survivor, loser = plan.survivor, plan.loser
     told = {"run": str(run_id)}
     AuditEvent.objects.bulk_create(
-        AuditEvent(at=now, actor=principal.actor, action=action, topic_id=side.id, scope=side.scope, reason=reason,
-                   before=_standing(side), after={**after, **told})
+        AuditEvent(
+            at=now,
+            actor=principal.actor,
+            action=action,
+            topic_id=side.id,
+            scope=side.scope,
+            reason=reason,
+            before=_standing(side),
+            after={**after, **told},
+        )
         for action, side, after in (
             (MERGED, loser, {"into": str(survivor.id)}),
-            (TOOK_IN, survivor, {
-                "from": str(loser.id), "fields": [each.name for each in plan.moved],
-                "histories": [each.ours.name for each in plan.joined], "links": len(plan.links),
-            }),
+            (
+                TOOK_IN,
+                survivor,
+                {
+                    "from": str(loser.id),
+                    "fields": [each.name for each in plan.moved],
+                    "histories": [each.ours.name for each in plan.joined],
+                    "links": len(plan.links),
+                },
+            ),
         )
-    )  # fmt: skip
+    )
 
 
 def _standing(side: Side) -> dict[str, Any]:

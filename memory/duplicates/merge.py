@@ -117,24 +117,39 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
         moves.release(cursor, [older.id], now=now)
         cursor.execute("UPDATE memory_topic SET updated_at = %s WHERE id = %s", [now, older.id])
         link, made = Link.objects.get_or_create(
-            source_id=newer.id, target_id=older.id, kind=SUPERSEDES,
+            source_id=newer.id,
+            target_id=older.id,
+            kind=SUPERSEDES,
             defaults={"created_at": now, "actor": principal.actor},
-        )  # fmt: skip
+        )
         run_id = hand_run_id(now)
         told = {"run": str(run_id), "link": link.pk}
         AuditEvent.objects.bulk_create(
-            AuditEvent(at=now, actor=principal.actor, action=action, topic_id=side.id, scope=side.scope, reason=reason,
-                       before={"released": False}, after={**after, **told})
+            AuditEvent(
+                at=now,
+                actor=principal.actor,
+                action=action,
+                topic_id=side.id,
+                scope=side.scope,
+                reason=reason,
+                before={"released": False},
+                after={**after, **told},
+            )
             for action, side, after in (
                 (SUPERSEDED, older, {"released": True, "by": str(newer.id)}),
                 (SUPERSEDES, newer, {"old": str(older.id)}),
             )
-        )  # fmt: skip
+        )
         changes: dict[str, Any] = {"released": True, "by": str(newer.id)} | ({"link_made": link.pk} if made else {})
         run = hand_run_write(
-            cursor, run_id, [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
-            action=SUPERSEDED, actor=principal.actor, reason=reason, now=now,
-        )  # fmt: skip
+            cursor,
+            run_id,
+            [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
+            action=SUPERSEDED,
+            actor=principal.actor,
+            reason=reason,
+            now=now,
+        )
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
         pairs_lapse(older.id, but=pair_id)
         return run
@@ -162,9 +177,14 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
 
 
 def _merge(
-    pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime | None = None,
+    pair_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    seen_at: dt.datetime | None = None,
     unheld: bool = False,
-) -> ForgetRun:  # fmt: skip
+) -> ForgetRun:
     vectors = _vectors_ahead(pair_id, principal=principal, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
         found = _lock(cursor, pair_id, principal=principal, now=now)
@@ -238,20 +258,31 @@ def _undecided(pair: DuplicatePair) -> None:
 
 
 def _decide(
-    pair: DuplicatePair, state: State, *, principal: Principal, reason: str, now: dt.datetime | None,
-    run: ForgetRun | None = None, survivor: uuid.UUID | None = None,
-) -> None:  # fmt: skip
+    pair: DuplicatePair,
+    state: State,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime | None,
+    run: ForgetRun | None = None,
+    survivor: uuid.UUID | None = None,
+) -> None:
     pair.state, pair.reason, pair.decided_at = state, reason, now
     pair.decided_by = principal.actor if now else ""
     pair.run, pair.survivor_id = run, survivor
     pair.save(update_fields=["state", "reason", "decided_at", "decided_by", "run", "survivor"])
 
 
-def _pair_journal(
-    pair: DuplicatePair, action: str, *, principal: Principal, reason: str, now: dt.datetime
-) -> None:  # fmt: skip
+def _pair_journal(pair: DuplicatePair, action: str, *, principal: Principal, reason: str, now: dt.datetime) -> None:
     AuditEvent.objects.bulk_create(
-        AuditEvent(at=now, actor=principal.actor, action=action, topic_id=topic, scope=pair.scope.path, reason=reason,
-                   after={"pair": str(pair.pk), "with": str(other)})
+        AuditEvent(
+            at=now,
+            actor=principal.actor,
+            action=action,
+            topic_id=topic,
+            scope=pair.scope.path,
+            reason=reason,
+            after={"pair": str(pair.pk), "with": str(other)},
+        )
         for topic, other in ((pair.one_id, pair.other_id), (pair.other_id, pair.one_id))
-    )  # fmt: skip
+    )

@@ -25,9 +25,18 @@ from memory.text.likeness import sayings_differ
 
 # What was merged into a topic is told by the room that tells of topics.
 __all__ = [
-    "PairFilter", "also_from", "pair_detail", "pair_get", "pair_next", "pair_told", "pairs_count", "pairs_list",
-    "settings_told", "survivor_first", "waiting_count",
-]  # fmt: skip
+    "PairFilter",
+    "also_from",
+    "pair_detail",
+    "pair_get",
+    "pair_next",
+    "pair_told",
+    "pairs_count",
+    "pairs_list",
+    "settings_told",
+    "survivor_first",
+    "waiting_count",
+]
 
 State = DuplicatePair.State
 _VERDICTS = DuplicatePair.Verdict
@@ -72,9 +81,7 @@ def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> in
     return _pairs(wanted, principal)[: at_most + 1].count()
 
 
-def pair_next(
-    wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal
-) -> tuple[uuid.UUID | None, int]:  # fmt: skip
+def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal) -> tuple[uuid.UUID | None, int]:
     """Return the pair to look at after ``after`` in the order of the list (from the top once the end is reached, never
     ``after`` itself), and how many others the filter leaves, at most 1,000. Three queries. Raises as ``pairs_list``."""
     others = _pairs(wanted, principal).order_by("-found_at", "-id")
@@ -122,9 +129,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     fields = fields_read([older.id, newer.id])
     before, after = fields[older.id], fields[newer.id]
     found = sayings_differ(saying_of(older, before), saying_of(newer, after))
-    rows = [
-        {"sort": each.sort, "one": each.one, "other": each.other, "where": each.where} for each in found
-    ]  # fmt: skip
+    rows = [{"sort": each.sort, "one": each.one, "other": each.other, "where": each.where} for each in found]
     gone = next(
         (f"The {name} topic {side.gone}." for name, side in (("older", older), ("newer", newer)) if side.gone), ""
     )
@@ -142,15 +147,20 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
         "summary": _pieces(older.summary, newer.summary),
         "fields": _fields_told(before, after),
         "differences": [
-            {"sort": row["sort"], "older": row["one"], "newer": row["other"], "where": row["where"],
-             "sentence": differences_words([row])[0]}
+            {
+                "sort": row["sort"],
+                "older": row["one"],
+                "newer": row["other"],
+                "where": row["where"],
+                "sentence": differences_words([row])[0],
+            }
             for row in rows
         ],
         "merge": merge,
         "sides": {"older": _side_told(older), "newer": _side_told(newer)},
         "may": _may(pair, possible=open_now and not gone, mergeable=bool(merge)),
         "gone": (gone or refusal) if open_now else "",
-    }  # fmt: skip
+    }
 
 
 def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Side]:
@@ -164,9 +174,11 @@ def settings_told(scope: str) -> dict[str, Any]:
     query."""
     knobs = knobs_effective(scope)
     return {
-        "mode": knobs.duplicates_mode, "threshold": knobs.duplicate_threshold,
-        "supersedes_threshold": knobs.supersedes_threshold, "warning": " ".join(knobs_warnings(knobs)),
-    }  # fmt: skip
+        "mode": knobs.duplicates_mode,
+        "threshold": knobs.duplicate_threshold,
+        "supersedes_threshold": knobs.supersedes_threshold,
+        "warning": " ".join(knobs_warnings(knobs)),
+    }
 
 
 def waiting_count(scope: str, *, at_most: int) -> int:
@@ -197,12 +209,24 @@ def _row(pair: DuplicatePair) -> dict[str, Any]:
     if pair.state != State.OPEN and pair.survivor_id == older.pk:
         older, newer = newer, older
     return {
-        "id": pair.pk, "scope": pair.scope.path, "kind": pair.kind, "verdict": pair.verdict, "state": pair.state,
-        "similarity": pair.similarity, "same_title": pair.same_title, "held": pair.held,
-        "held_because": differences_words(pair.differences), "newer": _topic_told(newer), "older": _topic_told(older),
-        "survivor": pair.survivor_id, "found_at": pair.found_at, "decided_at": pair.decided_at,
-        "decided_by": pair.decided_by, "reason": pair.reason, "run_id": pair.run_id,
-    }  # fmt: skip
+        "id": pair.pk,
+        "scope": pair.scope.path,
+        "kind": pair.kind,
+        "verdict": pair.verdict,
+        "state": pair.state,
+        "similarity": pair.similarity,
+        "same_title": pair.same_title,
+        "held": pair.held,
+        "held_because": differences_words(pair.differences),
+        "newer": _topic_told(newer),
+        "older": _topic_told(older),
+        "survivor": pair.survivor_id,
+        "found_at": pair.found_at,
+        "decided_at": pair.decided_at,
+        "decided_by": pair.decided_by,
+        "reason": pair.reason,
+        "run_id": pair.run_id,
+    }
 
 
 def _topic_told(topic: Topic) -> dict[str, Any]:
@@ -211,11 +235,20 @@ def _topic_told(topic: Topic) -> dict[str, Any]:
 
 def _side_told(side: Side) -> dict[str, Any]:
     return {
-        "topic_id": side.id, "title": side.title, "summary": side.summary, "kind": side.kind,
-        "salience": side.salience, "pinned": side.pinned, "provenance": side.provenance,
-        "created_at": side.created_at, "updated_at": side.updated_at, "rung": Rung(side.rung).label,
-        "categories": side.categories, "links": side.links, "gone": side.gone,
-    }  # fmt: skip
+        "topic_id": side.id,
+        "title": side.title,
+        "summary": side.summary,
+        "kind": side.kind,
+        "salience": side.salience,
+        "pinned": side.pinned,
+        "provenance": side.provenance,
+        "created_at": side.created_at,
+        "updated_at": side.updated_at,
+        "rung": Rung(side.rung).label,
+        "categories": side.categories,
+        "links": side.links,
+        "gone": side.gone,
+    }
 
 
 def _pieces(older: str, newer: str) -> dict[str, list[Piece]]:
@@ -235,18 +268,21 @@ def _fields_told(before: Sequence[FieldRow], after: Sequence[FieldRow]) -> list[
         if one is not None and other is not None and one.value == other.value:
             change = "same"
         told.append(
-            {"name": name, "older": _field_told(one), "newer": _field_told(other), "change": change,
-             "pieces": _pieces(one.value if one else "", other.value if other else "")}
-        )  # fmt: skip
+            {
+                "name": name,
+                "older": _field_told(one),
+                "newer": _field_told(other),
+                "change": change,
+                "pieces": _pieces(one.value if one else "", other.value if other else ""),
+            }
+        )
     return told
 
 
 def _field_told(row: FieldRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
-    return {
-        "value": row.value, "field_type": row.field_type, "revisions": row.last_seq, "valid_from": row.valid_from,
-    }  # fmt: skip
+    return {"value": row.value, "field_type": row.field_type, "revisions": row.last_seq, "valid_from": row.valid_from}
 
 
 def _merge_told(plan: MergePlan) -> dict[str, Any]:

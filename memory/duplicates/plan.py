@@ -204,11 +204,16 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
         categories = sorted({*survivor.categories, *sorted(loser.categories)[:MAX_CATEGORIES]})[:MAX_CATEGORIES]
     refold = any(each.refold for each in joined)
     return MergePlan(
-        survivor, loser, moved, joined, links, categories,
+        survivor,
+        loser,
+        moved,
+        joined,
+        links,
+        categories,
         rung=int(Rung.ACTIVE) if refold else min(survivor.rung, loser.rung),
         text=TopicText(survivor.title, survivor.summary, [values.get(each.id, each.value) for each in kept]),
         fields=fields,
-    )  # fmt: skip
+    )
 
 
 def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) -> list[RevisionRow]:

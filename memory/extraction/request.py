@@ -12,13 +12,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import ValueRefused
 from memory.extraction.known import Duplicate, duplicates_look
 from memory.extraction.segments import Gathered, note_of, segments_gather
-from memory.extraction.store import (
-    FACT_KIND,
-    SOURCE_KIND,
-    facts_store,
-    scope_wait,
-    source_id_of,
-)
+from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of
 
 # A request waits so long for a language model in all; what is left then is read by rules.
 MODEL_SECONDS = 45.0
@@ -42,9 +36,15 @@ class Extracted:
 
 
 def extract(
-    content: str, *, scope: str | None, kind: str | None, store: bool, principal: Principal, now: dt.datetime,
+    content: str,
+    *,
+    scope: str | None,
+    kind: str | None,
+    store: bool,
+    principal: Principal,
+    now: dt.datetime,
     tick: Tick | None = None,
-) -> Extracted:  # fmt: skip
+) -> Extracted:
     """Return the facts of ``content``; with ``store`` those that are not known in ``scope`` become topics of ``kind``.
 
     About two milliseconds a sentence, then one call of the embedder for all facts and about ten queries; to store,
@@ -93,7 +93,13 @@ def _extracted(
     gathered: Gathered, stored: list[uuid.UUID], known: list[Duplicate], source: uuid.UUID | None
 ) -> Extracted:
     return Extracted(
-        extracted=[fact.text for fact, _how in gathered.facts], stored=stored, skipped_duplicates=known,
-        method=gathered.method, methods=gathered.methods, note=note_of(gathered.method, gathered.methods),
-        warning=gathered.warning, source_topic_id=source, dropped=dict(sorted(gathered.dropped.items())),
-    )  # fmt: skip
+        extracted=[fact.text for fact, _how in gathered.facts],
+        stored=stored,
+        skipped_duplicates=known,
+        method=gathered.method,
+        methods=gathered.methods,
+        note=note_of(gathered.method, gathered.methods),
+        warning=gathered.warning,
+        source_topic_id=source,
+        dropped=dict(sorted(gathered.dropped.items())),
+    )

@@ -94,9 +94,15 @@ def scope_wait(scope: str) -> None:
 
 
 def facts_store(
-    facts: Sequence[tuple[Fact, str]], content: str, *, scope: str, kind: str, principal: Principal, now: dt.datetime,
+    facts: Sequence[tuple[Fact, str]],
+    content: str,
+    *,
+    scope: str,
+    kind: str,
+    principal: Principal,
+    now: dt.datetime,
     source: uuid.UUID | None = None,
-) -> Stored:  # fmt: skip
+) -> Stored:
     """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
 
     With ``source``, the topic that holds the text, none is made: it may have been erased. In the transaction of the
@@ -110,7 +116,10 @@ def facts_store(
     source = source or source_ensure(content, scope=scope, principal=principal, now=now)
     items = [
         IngestItem(
-            placement="new_topic", title=title_of(fact.text), topic_kind=kind, scope=scope,
+            placement="new_topic",
+            title=title_of(fact.text),
+            topic_kind=kind,
+            scope=scope,
             fields=[
                 IngestField(name=FACT_FIELD, value=fact.text, provenance=how[fact]),
                 # Without a word of its own, so that the topic is found by its fact alone.
@@ -119,7 +128,7 @@ def facts_store(
             edges=[IngestEdge(to_topic_id=source, kind=EDGE)],
         )
         for fact in new
-    ]  # fmt: skip
+    ]
     return Stored(_written(items, principal=principal, now=now), known)
 
 
@@ -133,17 +142,25 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     if Topic.objects.filter(pk=source_id).exists():
         return source_id
     item = IngestItem(
-        placement="new_topic", topic_id=str(source_id), title=source_title(content, now=now),
-        topic_kind=SOURCE_KIND, scope=scope,
+        placement="new_topic",
+        topic_id=str(source_id),
+        title=source_title(content, now=now),
+        topic_kind=SOURCE_KIND,
+        scope=scope,
         fields=source_fields(content),
-    )  # fmt: skip
+    )
     _written([item], principal=principal, now=now)
     with connection.cursor() as cursor:
         moves.release(cursor, [source_id], now=now)
     AuditEvent.objects.create(
-        at=now, actor=principal.actor, action="released", topic_id=source_id, scope=scope, reason=RELEASED_BECAUSE,
+        at=now,
+        actor=principal.actor,
+        action="released",
+        topic_id=source_id,
+        scope=scope,
+        reason=RELEASED_BECAUSE,
         after={"released": True},
-    )  # fmt: skip
+    )
     return source_id
 
 

@@ -46,10 +46,18 @@ def extraction_start(
         scope_wait(where)
         source = source_ensure(content, scope=where, principal=principal, now=now)
         job = ExtractionJob.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope=where, kind=kind, actor=principal.actor,
-            identity=principal.identity, role=principal.role, principal_scope=principal.scope, source_id=source,
-            segments=segments, created_at=now, moved_at=now,
-        )  # fmt: skip
+            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            scope=where,
+            kind=kind,
+            actor=principal.actor,
+            identity=principal.identity,
+            role=principal.role,
+            principal_scope=principal.scope,
+            source_id=source,
+            segments=segments,
+            created_at=now,
+            moved_at=now,
+        )
         _audit(job, "extraction_started", job.actor, now)
         hand_over(job.id)
     return job
@@ -197,7 +205,17 @@ def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) ->
 
 def _audit(job: ExtractionJob, action: str, actor: str, now: dt.datetime) -> None:
     AuditEvent.objects.create(
-        at=now, actor=actor, action=action, topic_id=job.source_id, scope=job.scope, reason="",
-        after={"job": str(job.id), "segments": job.segments, "done": job.done, "stored": len(job.stored),
-               "skipped_duplicates": len(job.skipped)},
-    )  # fmt: skip
+        at=now,
+        actor=actor,
+        action=action,
+        topic_id=job.source_id,
+        scope=job.scope,
+        reason="",
+        after={
+            "job": str(job.id),
+            "segments": job.segments,
+            "done": job.done,
+            "stored": len(job.stored),
+            "skipped_duplicates": len(job.skipped),
+        },
+    )

@@ -195,8 +195,7 @@ def _batch_apply(
     _folding(cursor, actions, folds, now=now)
     moves.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
     moves.pins_set(
-        cursor,
-        {a.topic_id: (bool(a.changes["pinned"]), _pin_reason(a, run)) for a in actions if "pinned" in a.changes},
+        cursor, {a.topic_id: (bool(a.changes["pinned"]), _pin_reason(a, run)) for a in actions if "pinned" in a.changes}
     )
     _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
     cursor.execute(

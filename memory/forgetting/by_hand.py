@@ -87,27 +87,50 @@ def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid
 
 
 def hand_run_write(
-    cursor: CursorWrapper, run_id: uuid.UUID, actions: Sequence[HandAction], *, action: str, actor: str, reason: str,
-    now: dt.datetime, event: str = BY_HAND,
-) -> ForgetRun:  # fmt: skip
+    cursor: CursorWrapper,
+    run_id: uuid.UUID,
+    actions: Sequence[HandAction],
+    *,
+    action: str,
+    actor: str,
+    reason: str,
+    now: dt.datetime,
+    event: str = BY_HAND,
+) -> ForgetRun:
     """Write down what was done to these topics, whose rows are as the change has left them, and return the run.
 
     Two statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` where nobody's hand did it.
     """
     named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
-        id=run_id, scope=_scope_around([each.scope for each in actions]), event=event, actor=actor,
-        status=ForgetRun.Status.DONE, policy_version=0, judged_at=now, created_at=now, started_at=now,
-        finished_at=now, counts={action: named.count(action)}, planned=len(actions), applied=len(actions),
-    )  # fmt: skip
+        id=run_id,
+        scope=_scope_around([each.scope for each in actions]),
+        event=event,
+        actor=actor,
+        status=ForgetRun.Status.DONE,
+        policy_version=0,
+        judged_at=now,
+        created_at=now,
+        started_at=now,
+        finished_at=now,
+        counts={action: named.count(action)},
+        planned=len(actions),
+        applied=len(actions),
+    )
     cursor.execute(
         _WRITE,
         {
-            "run": run.id, "actions": named, "reason": reason, "now": now, "by": "hand" if event == BY_HAND else event,
-            "topics": [each.topic_id for each in actions], "befores": [each.before for each in actions],
-            "fields": [each.fields for each in actions], "changes": [json.dumps(each.changes) for each in actions],
+            "run": run.id,
+            "actions": named,
+            "reason": reason,
+            "now": now,
+            "by": "hand" if event == BY_HAND else event,
+            "topics": [each.topic_id for each in actions],
+            "befores": [each.before for each in actions],
+            "fields": [each.fields for each in actions],
+            "changes": [json.dumps(each.changes) for each in actions],
         },
-    )  # fmt: skip
+    )
     return run
 
 
@@ -116,9 +139,7 @@ def hand_run_id(now: dt.datetime) -> uuid.UUID:
     return uuid7(now_ms=int(now.timestamp() * 1000))
 
 
-def undone_journal(
-    cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime
-) -> None:  # fmt: skip
+def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
     """Write one AuditEvent for each topic that an undo of a change by hand has put back. One statement."""
     if actions:
         cursor.execute(_UNDONE, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})

@@ -37,9 +37,16 @@ class CandidateQuery:
 
 
 def candidates_sql(
-    policies: Policies, scope: str, *, event: str, now: dt.datetime, draft: bool = False, bound: Bound | None = None,
-    topics: Sequence[uuid.UUID] | str | None = None, only: Only = EVERYTHING,
-) -> CandidateQuery:  # fmt: skip
+    policies: Policies,
+    scope: str,
+    *,
+    event: str,
+    now: dt.datetime,
+    draft: bool = False,
+    bound: Bound | None = None,
+    topics: Sequence[uuid.UUID] | str | None = None,
+    only: Only = EVERYTHING,
+) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
@@ -83,9 +90,15 @@ def _ranges_sql(judge: Judge) -> str:
 
 
 def _ground_sql(
-    ground: Ground, *, event: str, now: dt.datetime, bound: Bound, trusted: bool,
-    topics: Sequence[uuid.UUID] | str | None, only: Only,
-) -> str:  # fmt: skip
+    ground: Ground,
+    *,
+    event: str,
+    now: dt.datetime,
+    bound: Bound,
+    trusted: bool,
+    topics: Sequence[uuid.UUID] | str | None,
+    only: Only,
+) -> str:
     judge = Judge(ground.policy, now, event, bound.bind)
     rules = judge.rules()
     conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind), only.sql("v", bound.bind)]

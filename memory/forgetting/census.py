@@ -192,9 +192,14 @@ class _Reader:
     """Reads from the values of a class where one view would leave its topics."""
 
     def __init__(
-        self, view: View, columns: _Columns, key_at: dict[str, int], keys: dict[str, _Key], gate_at: dict[str, int],
+        self,
+        view: View,
+        columns: _Columns,
+        key_at: dict[str, int],
+        keys: dict[str, _Key],
+        gate_at: dict[str, int],
         gates: dict[str, dict[str, dt.datetime]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         judge, self.rests = view.judge, view.rests
         self.knobs = judge.policy.knobs
         rules = judge.rules()

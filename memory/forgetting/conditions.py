@@ -20,9 +20,15 @@ class ConditionSql:
 
 
 def condition_sql(
-    condition: Condition, *, vitality: str = "v", topic: str = "t", now: str, score_sql: str, bind: Bind,
+    condition: Condition,
+    *,
+    vitality: str = "v",
+    topic: str = "t",
+    now: str,
+    score_sql: str,
+    bind: Bind,
     categories_added: Mapping[str, str] | None = None,
-) -> ConditionSql:  # fmt: skip
+) -> ConditionSql:
     """Return ``condition`` as SQL over aliases of Vitality and Topic. No queries.
 
     ``now`` is an expression of type timestamptz, ``score_sql`` the score of the topic. ``bind`` registers a value and

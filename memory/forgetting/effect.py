@@ -90,10 +90,14 @@ def _moments(found: WhatIf, now: dt.datetime) -> list[dict[str, Any]]:
         {
             "days": days,
             "rungs": [
-                {"rung": Rung(rung).label, "now": said[name][0], "draft": said[name][1],
-                 "difference": said[name][1] - said[name][0]}
+                {
+                    "rung": Rung(rung).label,
+                    "now": said[name][0],
+                    "draft": said[name][1],
+                    "difference": said[name][1] - said[name][0],
+                }
                 for name, rung in STEPS.items()
             ],
         }
         for days, said in counts
-    ]  # fmt: skip
+    ]

@@ -112,10 +112,15 @@ def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
         within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
     )
     return Fold(
-        topic_id=topic_id, last_seq=last_seq, cold_through=cold_through,
-        from_seq=from_seq if from_seq is not None else first, through_seq=older[-1][4], depth=(depth or 0) + 1,
-        text=said.text, method=said.method,
-    )  # fmt: skip
+        topic_id=topic_id,
+        last_seq=last_seq,
+        cold_through=cold_through,
+        from_seq=from_seq if from_seq is not None else first,
+        through_seq=older[-1][4],
+        depth=(depth or 0) + 1,
+        text=said.text,
+        method=said.method,
+    )
 
 
 def folds_write(

@@ -158,10 +158,13 @@ def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -
     because = (str(problem).splitlines() or [""])[0]
     logger.warning("rule_skipped", rule=rule.name, scope=rule.scope, topics=len(group.scopes), because=because)
     AuditEvent.objects.create(
-        at=now, actor=f"rule {rule.name}", action="rule_skipped", scope=rule.scope,
+        at=now,
+        actor=f"rule {rule.name}",
+        action="rule_skipped",
+        scope=rule.scope,
         reason=f"could not be evaluated on ingest and was left to the next run: {because}",
         after={"topics": len(group.scopes)},
-    )  # fmt: skip
+    )
 
 
 def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: int = 1) -> list[_Match]:
@@ -213,10 +216,16 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
                 before, have = have, sorted({*have, rule.category})
                 events.append(
                     _event(
-                        group, match.topic_id, rule, "categorized", {"categories": before}, {"categories": have}, actor,
+                        group,
+                        match.topic_id,
+                        rule,
+                        "categorized",
+                        {"categories": before},
+                        {"categories": have},
+                        actor,
                         now,
                     )
-                )  # fmt: skip
+                )
     if events:
         AuditEvent.objects.bulk_create(events)
     return len(changed)
@@ -255,23 +264,36 @@ def _categories_write(
     after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
     cursor.execute(_CATEGORIES, {"ids": ids, "after": [_json(words) for words in after], "now": now})
     edits: dict[str, Any] = {
-        "ids": ids, "before": [_json(match.categories) for match, _rules in given], "now": now,
+        "ids": ids,
+        "before": [_json(match.categories) for match, _rules in given],
+        "now": now,
         "actors": [f"rule {rules[0].name}" for _match, rules in given],
-    }  # fmt: skip
+    }
     cursor.execute(_EDITS, edits)
     return given
 
 
 def _event(
-    group: _Group, topic_id: uuid.UUID, rule: Rule, action: str, before: dict[str, Any], after: dict[str, Any],
-    actor: str, now: dt.datetime,
-) -> AuditEvent:  # fmt: skip
+    group: _Group,
+    topic_id: uuid.UUID,
+    rule: Rule,
+    action: str,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    actor: str,
+    now: dt.datetime,
+) -> AuditEvent:
     because = condition_describe(condition_parse(rule.condition))
     return AuditEvent(
-        at=now, actor=f"rule {rule.name}", action=action, topic_id=topic_id, scope=group.scopes[topic_id],
-        reason=f"on an ingest by {actor}, for topics {because}", before=before,
+        at=now,
+        actor=f"rule {rule.name}",
+        action=action,
+        topic_id=topic_id,
+        scope=group.scopes[topic_id],
+        reason=f"on an ingest by {actor}, for topics {because}",
+        before=before,
         after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
-    )  # fmt: skip
+    )
 
 
 def _json(words: Sequence[str]) -> str:

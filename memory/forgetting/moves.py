@@ -128,9 +128,13 @@ def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
 
 
 def revive(
-    cursor: CursorWrapper, factors: dict[uuid.UUID, float], *, least: float, most: dict[uuid.UUID, int],
+    cursor: CursorWrapper,
+    factors: dict[uuid.UUID, float],
+    *,
+    least: float,
+    most: dict[uuid.UUID, int],
     now: dt.datetime,
-) -> dict[uuid.UUID, list[int]]:  # fmt: skip
+) -> dict[uuid.UUID, list[int]]:
     """Bring archived or released topics back to the first rung with everything they have. Nine statements.
 
     Returns the summaries put aside, by topic. The salience of each is divided by its factor, which undoes what
@@ -152,9 +156,10 @@ def pins_set(cursor: CursorWrapper, pins: dict[uuid.UUID, tuple[bool, str]]) -> 
     """Pin or unpin topics, each with its reason. One statement."""
     if pins:
         wanted: dict[str, Any] = {
-            "ids": list(pins), "pinned": [pinned for pinned, _reason in pins.values()],
+            "ids": list(pins),
+            "pinned": [pinned for pinned, _reason in pins.values()],
             "reasons": [reason for _pinned, reason in pins.values()],
-        }  # fmt: skip
+        }
         cursor.execute(_PIN, wanted)
 
 

@@ -190,17 +190,17 @@ def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[s
     return {topic_id: json.loads(said) for topic_id, said in cursor.fetchall()}
 
 
-def revisions_place(
-    cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]
-) -> None:  # fmt: skip
+def revisions_place(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]) -> None:
     """Give revisions their fields and numbers: ``(revision, field, number)``. Two statements. No row comes or goes, and
     what a revision says stays."""
     if not places:
         return
     wanted: dict[str, Any] = {
-        "ids": [str(place[0]) for place in places], "fields": [str(place[1]) for place in places],
-        "seqs": [place[2] for place in places], "apart": APART,
-    }  # fmt: skip
+        "ids": [str(place[0]) for place in places],
+        "fields": [str(place[1]) for place in places],
+        "seqs": [place[2] for place in places],
+        "apart": APART,
+    }
     for statement in _REVISIONS:
         cursor.execute(statement, wanted)
 
@@ -245,9 +245,14 @@ def _conflicts(actions: Sequence[Any], print_now: Mapping[str, Any]) -> list[tup
 
 
 def _why_not(
-    topic_id: uuid.UUID, action: str, changes: Mapping[str, Any], after: Mapping[str, Any], present: Mapping[str, Any],
-    print_now: Mapping[str, Any], actions: Sequence[Any],
-) -> str:  # fmt: skip
+    topic_id: uuid.UUID,
+    action: str,
+    changes: Mapping[str, Any],
+    after: Mapping[str, Any],
+    present: Mapping[str, Any],
+    print_now: Mapping[str, Any],
+    actions: Sequence[Any],
+) -> str:
     """Return what happened to a topic since it was merged or took one in; nothing if it is as that left it."""
     left_out = (*_USE, *_KEYS)
     if {k: v for k, v in after.items() if k not in left_out} != {k: v for k, v in present.items() if k not in left_out}:
@@ -257,15 +262,28 @@ def _why_not(
 
 
 def _rows_restore(
-    cursor: CursorWrapper, topic_id: uuid.UUID, changes: Mapping[str, Any], after: Mapping[str, Any], *,
-    topics: list[uuid.UUID], used: bool, actor: str, now: Any,
-) -> None:  # fmt: skip
+    cursor: CursorWrapper,
+    topic_id: uuid.UUID,
+    changes: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    topics: list[uuid.UUID],
+    used: bool,
+    actor: str,
+    now: Any,
+) -> None:
     rows = changes["rows"]
     wanted = {
-        "id": topic_id, "used": used, "now": now, "actor": actor, "after": json.dumps(after),
-        "topic": json.dumps(rows["topic"]), "vitality": json.dumps(rows["vitality"]),
-        "rows": json.dumps(rows["fields"]), "topics": topics,
-    }  # fmt: skip
+        "id": topic_id,
+        "used": used,
+        "now": now,
+        "actor": actor,
+        "after": json.dumps(after),
+        "topic": json.dumps(rows["topic"]),
+        "vitality": json.dumps(rows["vitality"]),
+        "rows": json.dumps(rows["fields"]),
+        "topics": topics,
+    }
     for statement in (_EDIT, _VITALITY, _TOPIC, _FIELD):
         cursor.execute(statement, wanted)
     if changes.get("withdrawn"):

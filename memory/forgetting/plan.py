@@ -69,10 +69,17 @@ def run_plan(
         if not dry_run:
             overlap_refuse(scope)
         run = ForgetRun(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope=scope, event=event, dry_run=dry_run, actor=actor,
-            status=ForgetRun.Status.PLANNED, policy_version=policies.effective(scope).version,
-            policy_versions=policies.versions_touching(scope), judged_at=judged_at, created_at=now,
-        )  # fmt: skip
+            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            scope=scope,
+            event=event,
+            dry_run=dry_run,
+            actor=actor,
+            status=ForgetRun.Status.PLANNED,
+            policy_version=policies.effective(scope).version,
+            policy_versions=policies.versions_touching(scope),
+            judged_at=judged_at,
+            created_at=now,
+        )
         run.gate = gate_closed(policies, scope, event=event)
         if run.gate:
             _finish_empty(run)

@@ -78,15 +78,32 @@ def run_told(run: ForgetRun) -> dict[str, Any]:
     """Return a run as lists and exports tell of it. No query."""
     policy = run_policy(run)
     return {
-        "run_id": str(run.pk), "at": run.created_at, "scope": run.scope, "event": run.event,
-        "event_words": event_words(run.event), "status": run_standing(run), "sentence": run_sentence(run),
-        "dry_run": run.dry_run, "policy": policy[0] if policy else None, "version": policy[1] if policy else None,
-        "counts": run.counts, "planned": run.planned, "applied": run.applied, "skipped": run.skipped,
-        "left_over": run.left_over, "actor": run.actor, "approved_by": run.approved_by or None,
-        "undone_by": run.undone_by or None, "started_at": run.started_at, "finished_at": run.finished_at,
-        "undone_at": run.undone_at, "took": run_took(run), "held_because": run.held_because or None,
-        "gate": run.gate or None, "failure": run.failure or None,
-    }  # fmt: skip
+        "run_id": str(run.pk),
+        "at": run.created_at,
+        "scope": run.scope,
+        "event": run.event,
+        "event_words": event_words(run.event),
+        "status": run_standing(run),
+        "sentence": run_sentence(run),
+        "dry_run": run.dry_run,
+        "policy": policy[0] if policy else None,
+        "version": policy[1] if policy else None,
+        "counts": run.counts,
+        "planned": run.planned,
+        "applied": run.applied,
+        "skipped": run.skipped,
+        "left_over": run.left_over,
+        "actor": run.actor,
+        "approved_by": run.approved_by or None,
+        "undone_by": run.undone_by or None,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "undone_at": run.undone_at,
+        "took": run_took(run),
+        "held_because": run.held_because or None,
+        "gate": run.gate or None,
+        "failure": run.failure or None,
+    }
 
 
 def run_before(run: ForgetRun) -> ForgetRun | None:
@@ -107,9 +124,14 @@ def run_tally(run_id: uuid.UUID) -> Tally:
 
 
 def run_actions(
-    run_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int, state: str | None = None,
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    cursor: str | None,
+    limit: int,
+    state: str | None = None,
     action: str | None = None,
-) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+) -> tuple[list[dict[str, Any]], str | None]:
     """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
 
     Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.

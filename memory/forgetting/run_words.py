@@ -7,19 +7,30 @@ from memory.domain.scopes import scope_within
 from memory.models import ForgetRun
 
 _EVENTS = {
-    "cron": "Scheduled run", "memory_pressure": "Run under memory pressure", "manual": "Run by hand",
-    "ingest_complete": "Run after an ingest", "query_complete": "Run after a query", "by_hand": "Change by hand",
+    "cron": "Scheduled run",
+    "memory_pressure": "Run under memory pressure",
+    "manual": "Run by hand",
+    "ingest_complete": "Run after an ingest",
+    "query_complete": "Run after a query",
+    "by_hand": "Change by hand",
     "revise": "Decision about duplicates",
-}  # fmt: skip
+}
 
 # What an action is called before and after it is taken.
 _VERBS = {
-    "archived": ("archive", "archived"), "detached": ("detach", "detached"), "summarized": ("summarize", "summarized"),
-    "restored": ("bring back up", "brought back up"), "released": ("release", "released"), "pinned": ("pin", "pinned"),
-    "unpinned": ("unpin", "unpinned"), "categorized": ("categorize", "categorized"),
-    "merged": ("merge", "merged"), "took_in": ("take in another", "took in another"),
-    "superseded": ("supersede", "superseded"), "superseding": ("supersede another", "supersedes another"),
-}  # fmt: skip
+    "archived": ("archive", "archived"),
+    "detached": ("detach", "detached"),
+    "summarized": ("summarize", "summarized"),
+    "restored": ("bring back up", "brought back up"),
+    "released": ("release", "released"),
+    "pinned": ("pin", "pinned"),
+    "unpinned": ("unpin", "unpinned"),
+    "categorized": ("categorize", "categorized"),
+    "merged": ("merge", "merged"),
+    "took_in": ("take in another", "took in another"),
+    "superseded": ("supersede", "superseded"),
+    "superseding": ("supersede another", "supersedes another"),
+}
 
 _THRESHOLDS = {
     "theta_summary": "threshold for summaries",
@@ -42,9 +53,7 @@ def run_standing(run: ForgetRun) -> str:
 def counts_words(counts: Mapping[str, int], *, done: bool) -> str:
     """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; nothing for
     none."""
-    return ", ".join(
-        f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times
-    )  # fmt: skip
+    return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
 
 
 def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:

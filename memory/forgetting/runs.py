@@ -34,9 +34,15 @@ ORDER BY a.place LIMIT 1
 
 
 def run_start(
-    scope: str, *, event: str, dry_run: bool, principal: Principal, now: dt.datetime,
-    judged_at: dt.datetime | None = None, hand_over: HandOver | None = None,
-) -> ForgetRun:  # fmt: skip
+    scope: str,
+    *,
+    event: str,
+    dry_run: bool,
+    principal: Principal,
+    now: dt.datetime,
+    judged_at: dt.datetime | None = None,
+    hand_over: HandOver | None = None,
+) -> ForgetRun:
     """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
 
     A run that takes longer than ``REQUEST_SECONDS`` is handed over to the worker and returned as applying. Raises
@@ -49,9 +55,14 @@ def run_start(
     if judged_at is not None and not dry_run:
         raise ValueRefused("now can only be given for a dry run: nothing can be forgotten at another moment.")
     run = run_plan(
-        scope, event=event, dry_run=dry_run, actor=principal.actor, policies=policies_current(),
-        judged_at=judged_at or now, now=now,
-    )  # fmt: skip
+        scope,
+        event=event,
+        dry_run=dry_run,
+        actor=principal.actor,
+        policies=policies_current(),
+        judged_at=judged_at or now,
+        now=now,
+    )
     if run.status == ForgetRun.Status.APPLYING:
         return run_work(run.id, now=now, seconds=REQUEST_SECONDS, hand_over=hand_over)
     return run
@@ -97,32 +108,56 @@ def runs_open() -> list[uuid.UUID]:
 
 
 def run_apply(
-    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None,
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    hand_over: HandOver | None = None,
     seconds: float = REQUEST_SECONDS,
-) -> ForgetRun:  # fmt: skip
+) -> ForgetRun:
     """Apply the plan of a dry run, exactly as it stands.
 
     Raises ``Conflict`` if the plan was judged for another moment, the policy has another version by now, a topic of the
     plan has changed, or another run is at work there; ``NotVisible`` and ``NotAllowed`` as ever.
     """
     return _begin(
-        run_id, ForgetRun.Status.PLANNED, "applied", exact=True, principal=principal, reason=reason, now=now,
-        hand_over=hand_over, seconds=seconds,
-    )  # fmt: skip
+        run_id,
+        ForgetRun.Status.PLANNED,
+        "applied",
+        exact=True,
+        principal=principal,
+        reason=reason,
+        now=now,
+        hand_over=hand_over,
+        seconds=seconds,
+    )
 
 
 def run_approve(
-    run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, hand_over: HandOver | None = None,
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    hand_over: HandOver | None = None,
     seconds: float = REQUEST_SECONDS,
-) -> ForgetRun:  # fmt: skip
+) -> ForgetRun:
     """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped.
 
     Raises ``Conflict`` if it is not held, the policy has another version by now, or another run is at work there.
     """
     return _begin(
-        run_id, ForgetRun.Status.HELD, "approved", exact=False, principal=principal, reason=reason, now=now,
-        hand_over=hand_over, seconds=seconds,
-    )  # fmt: skip
+        run_id,
+        ForgetRun.Status.HELD,
+        "approved",
+        exact=False,
+        principal=principal,
+        reason=reason,
+        now=now,
+        hand_over=hand_over,
+        seconds=seconds,
+    )
 
 
 def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
@@ -141,9 +176,17 @@ def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
 
 
 def _begin(
-    run_id: uuid.UUID, status: ForgetRun.Status, verb: str, *, exact: bool, principal: Principal, reason: str,
-    now: dt.datetime, hand_over: HandOver | None, seconds: float,
-) -> ForgetRun:  # fmt: skip
+    run_id: uuid.UUID,
+    status: ForgetRun.Status,
+    verb: str,
+    *,
+    exact: bool,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    hand_over: HandOver | None,
+    seconds: float,
+) -> ForgetRun:
     run_get(run_id, principal=principal)
     principal.require("operator")
     with transaction.atomic():

@@ -156,9 +156,15 @@ def topics_look(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Stand
 
 
 def topics_move(
-    verb: str, ids: Sequence[uuid.UUID], *, seen_at: dt.datetime, principal: Principal, reason: str, now: dt.datetime,
+    verb: str,
+    ids: Sequence[uuid.UUID],
+    *,
+    seen_at: dt.datetime,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
     pinned: Collection[uuid.UUID] | None = None,
-) -> Moved:  # fmt: skip
+) -> Moved:
     """Do ``verb``, one of ``VERBS``, to as many of these topics as it can be done to, in one transaction.
 
     Left alone, and told with the reason, are those where it is in vain and those that changed after ``seen_at``, when
@@ -297,9 +303,15 @@ VERBS = {
 
 
 def _journal(
-    cursor: CursorWrapper, rows: Sequence[Standing], done: _Verb, run_id: uuid.UUID, *, principal: Principal,
-    reason: str, now: dt.datetime,
-) -> None:  # fmt: skip
+    cursor: CursorWrapper,
+    rows: Sequence[Standing],
+    done: _Verb,
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+) -> None:
     befores = [
         json.dumps(
             {
@@ -315,8 +327,13 @@ def _journal(
     cursor.execute(
         _JOURNAL,
         {
-            "now": now, "actor": principal.actor, "action": done.action, "reason": reason,
+            "now": now,
+            "actor": principal.actor,
+            "action": done.action,
+            "reason": reason,
             "after": json.dumps({**done.after, "run": str(run_id)}),
-            "ids": [row.id for row in rows], "scopes": [row.scope for row in rows], "befores": befores,
+            "ids": [row.id for row in rows],
+            "scopes": [row.scope for row in rows],
+            "befores": befores,
         },
-    )  # fmt: skip
+    )

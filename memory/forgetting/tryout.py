@@ -25,9 +25,7 @@ _WORDS = {
     CLIMB: ("bring", "brings", " back up"),
 }
 
-AFFECTED_COLUMNS = (
-    "topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why",
-)  # fmt: skip
+AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +91,23 @@ class Tryout:
 
 
 def draft_try(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, other: Policies | None = None,
-    scale: str = "log", only: Only = EVERYTHING, limit: int = 10,
-) -> Tryout:  # fmt: skip
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    other: Policies | None = None,
+    scale: str = "log",
+    only: Only = EVERYTHING,
+    limit: int = 10,
+) -> Tryout:
     """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
     many policies there are. ``other`` is a second draft to count beside."""
     # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
     highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
     found = whatif(
-        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only,
-        highest=highest,
-    )  # fmt: skip
+        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only, highest=highest
+    )
     affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
     return Tryout(
         scope=scope,
@@ -124,9 +128,15 @@ def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]
 
 
 def affected_list(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING,
-    cursor: str | None = None, limit: int = 50,
-) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    only: Only = EVERYTHING,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> tuple[list[dict[str, Any]], str | None]:
     """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
     statement. Raises ``ValueRefused`` for a foreign cursor."""
     rows, following = affected_page(
@@ -163,24 +173,37 @@ def _told(row: Affected) -> dict[str, Any]:
 def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
     down = [
         _line(
-            name, Rung(rung).label, found.steps[name], found.other[name],
+            name,
+            Rung(rung).label,
+            found.steps[name],
+            found.other[name],
             [
-                {"days": (each.at - now).days, "now": each.now[name], "draft": each.draft[name],
-                 "other": each.other[name]}
+                {
+                    "days": (each.at - now).days,
+                    "now": each.now[name],
+                    "draft": each.draft[name],
+                    "other": each.other[name],
+                }
                 for each in found.projections
             ],
         )
         for name, rung in STEPS.items()
-    ]  # fmt: skip
+    ]
     later = [{"days": (each.at - now).days, **each.climbs} for each in found.projections]
     return [*down, _line(CLIMB, "", found.climbs, found.other_climbs, later)]
 
 
 def _line(name: str, rung: str, step: Step, other: int, later: list[dict[str, int]]) -> Line:
     return Line(
-        step=name, rung=rung, now=step.now, draft=step.draft, other=other, gained=step.gained, lost=step.lost,
+        step=name,
+        rung=rung,
+        now=step.now,
+        draft=step.draft,
+        other=other,
+        gained=step.gained,
+        lost=step.lost,
         later=later,
-    )  # fmt: skip
+    )
 
 
 def _listed(counts: Sequence[tuple[str, int]], *, compared: bool = False) -> str:

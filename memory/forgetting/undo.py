@@ -155,9 +155,13 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
                     state=DuplicatePair.State.UNDONE, decided_at=now, decided_by=actor, reason=reason
                 )
             AuditEvent.objects.create(
-                at=now, actor=actor, action="run_undone", scope=run.scope, reason=reason,
+                at=now,
+                actor=actor,
+                action="run_undone",
+                scope=run.scope,
+                reason=reason,
                 after={"run": str(run_id), "restored": undone.restored, "conflicts": undone.conflict_count},
-            )  # fmt: skip
+            )
             return undone
     return undo_outcome(run_id)
 
@@ -225,9 +229,14 @@ def _batch_undo(run_id: uuid.UUID, after: int, *, actor: str, reason: str, now: 
 
 
 def _restore(
-    cursor: CursorWrapper, actions: list[int], revived: list[uuid.UUID], hidden: list[uuid.UUID], *, actor: str,
+    cursor: CursorWrapper,
+    actions: list[int],
+    revived: list[uuid.UUID],
+    hidden: list[uuid.UUID],
+    *,
+    actor: str,
     now: dt.datetime,
-) -> None:  # fmt: skip
+) -> None:
     if not actions:
         return
     wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}

@@ -97,10 +97,18 @@ def edges_make(*, scale: str, highest: float) -> list[float]:
 
 
 def whatif(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, at: Sequence[dt.datetime] | None = None,
-    event: str = "cron", scale: str = "log", other: Policies | None = None, only: Only = EVERYTHING,
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    at: Sequence[dt.datetime] | None = None,
+    event: str = "cron",
+    scale: str = "log",
+    other: Policies | None = None,
+    only: Only = EVERYTHING,
     highest: float | None = None,
-) -> WhatIf:  # fmt: skip
+) -> WhatIf:
     """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
 
     ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
@@ -218,9 +226,17 @@ class Affected:
 
 
 def affected_page(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, event: str = "cron", cursor: str | None = None,
-    limit: int = 50, only_new: bool = False, only: Only = EVERYTHING,
-) -> tuple[list[Affected], str | None]:  # fmt: skip
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    event: str = "cron",
+    cursor: str | None = None,
+    limit: int = 50,
+    only_new: bool = False,
+    only: Only = EVERYTHING,
+) -> tuple[list[Affected], str | None]:
     """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
 
     Two queries: the candidate query of the draft, and that of the policy in force about the topics of the page; with
@@ -260,9 +276,16 @@ def affected_page(
 
 
 def affected_count(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, event: str = "cron", only_new: bool = False,
-    only: Only = EVERYTHING, at_most: int | None = None,
-) -> int:  # fmt: skip
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    event: str = "cron",
+    only_new: bool = False,
+    only: Only = EVERYTHING,
+    at_most: int | None = None,
+) -> int:
     """Return how many topics ``affected_page`` lists in all, counting no further than one beyond ``at_most``. One
     query."""
     bound = Bound()
@@ -278,9 +301,16 @@ def affected_count(
 
 
 def _affected_sql(
-    scope: str, present: Policies, draft: Policies, *, event: str, now: dt.datetime, only_new: bool, only: Only,
+    scope: str,
+    present: Policies,
+    draft: Policies,
+    *,
+    event: str,
+    now: dt.datetime,
+    only_new: bool,
+    only: Only,
     bound: Bound,
-) -> tuple[str, list[str]]:  # fmt: skip
+) -> tuple[str, list[str]]:
     """Return the candidate query of the draft, and the conditions that its rows ``c`` have to meet."""
     # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
     trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))

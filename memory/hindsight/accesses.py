@@ -53,9 +53,13 @@ def accesses_of(
         row = topic_row(database, topic_id, principal)
         before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, moment_read, number_read)
         wanted = {
-            "id": topic_id, "first": min(row.created_at, row.last_retrieved_at or row.created_at), "at": before[0],
-            "before": before[1], "most": LOOKED_AT, "limit": limit + 1,
-        }  # fmt: skip
+            "id": topic_id,
+            "first": min(row.created_at, row.last_retrieved_at or row.created_at),
+            "at": before[0],
+            "before": before[1],
+            "most": LOOKED_AT,
+            "limit": limit + 1,
+        }
         database.execute(_HITS, wanted)
         found = database.fetchall()
         if len(found) > limit:

@@ -101,11 +101,14 @@ def queries_list(
     names = callers_named(row.actor for row in rows[:limit])
     return [
         {
-            "at": row.at, "actor": names.get(row.actor, row.actor), "scope": row.scope, "query": row.query,
+            "at": row.at,
+            "actor": names.get(row.actor, row.actor),
+            "scope": row.scope,
+            "query": row.query,
             "topics": len(row.topic_ids),
         }
         for row in rows[:limit]
-    ], following  # fmt: skip
+    ], following
 
 
 def queries_count(wanted: QueryFilter, *, principal: Principal, at_most: int) -> int:

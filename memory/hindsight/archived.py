@@ -140,9 +140,10 @@ def archived_list(
         found: dict[uuid.UUID, tuple[int, dt.datetime]] = {}
         if known:
             about: dict[str, Any] = {
-                "ids": [row[0] for row in known], "since": [row[4] for row in known],
+                "ids": [row[0] for row in known],
+                "since": [row[4] for row in known],
                 "first": min(row[4] for row in known),
-            }  # fmt: skip
+            }
             ask.execute(_PAGE_LOOKUPS, about)
             found = {topic_id: (times, last) for topic_id, times, last in ask.fetchall()}
     return [_told(row, *found.get(row[0], (0, None))) for row in rows], following
@@ -167,9 +168,12 @@ class _Query:
         bind = self.bound.bind
         scope = principal.scope_chosen(wanted.scope)
         self.where = [
-            f"v.rung = {Rung.ARCHIVED:d}", "v.rung > 0", "t.released_at IS NULL", "t.merged_into_id IS NULL",
+            f"v.rung = {Rung.ARCHIVED:d}",
+            "v.rung > 0",
+            "t.released_at IS NULL",
+            "t.merged_into_id IS NULL",
             scope_sql("v.scope_id", scope, bind),
-        ]  # fmt: skip
+        ]
         self.range: list[str] = []
         if wanted.kind is not None:
             self.where.append(f"v.kind = {bind(wanted.kind)}")
@@ -263,21 +267,49 @@ def _like_plain(text: str) -> str:
 
 
 def _told(row: tuple[Any, ...], looked_up: int, looked_up_at: dt.datetime | None) -> dict[str, Any]:
-    (topic_id, title, scope, kind, at, from_rung, why, run_id, actor, event, salience, pinned, shadow, rank,
-     restored) = row  # fmt: skip
+    (
+        topic_id,
+        title,
+        scope,
+        kind,
+        at,
+        from_rung,
+        why,
+        run_id,
+        actor,
+        event,
+        salience,
+        pinned,
+        shadow,
+        rank,
+        restored,
+    ) = row
     told = json.loads(why) if why else {}
     score = told.get("score")
     by = "hand" if told.get("by") == "hand" else "rule" if told.get("rule") else "threshold"
     return {
-        "topic_id": str(topic_id), "title": title, "scope": scope, "kind": kind, "archived_at": at,
+        "topic_id": str(topic_id),
+        "title": title,
+        "scope": scope,
+        "kind": kind,
+        "archived_at": at,
         "from_rung": Rung(from_rung).label if from_rung is not None else None,
-        "because": by if told else None, "reason": _reason(told), "by": actor,
-        "run_id": str(run_id) if run_id else None, "run_words": event_words(event) if event else "Run",
-        "policy": told.get("policy"), "version": told.get("version"),
-        "score": score if score is None or math.isfinite(score) else None, "salience": salience, "pinned": pinned,
-        "looked_up": looked_up, "looked_up_at": looked_up_at, "shadow_hits": shadow, "shadow_rank": rank,
+        "because": by if told else None,
+        "reason": _reason(told),
+        "by": actor,
+        "run_id": str(run_id) if run_id else None,
+        "run_words": event_words(event) if event else "Run",
+        "policy": told.get("policy"),
+        "version": told.get("version"),
+        "score": score if score is None or math.isfinite(score) else None,
+        "salience": salience,
+        "pinned": pinned,
+        "looked_up": looked_up,
+        "looked_up_at": looked_up_at,
+        "shadow_hits": shadow,
+        "shadow_rank": rank,
         "restored_before": restored,
-    }  # fmt: skip
+    }
 
 
 def _reason(why: dict[str, Any]) -> str:

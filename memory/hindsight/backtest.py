@@ -93,9 +93,15 @@ class Backtest:
 
 
 def backtest(
-    policies: Policies, scope: str, *, start: dt.datetime, end: dt.datetime, now: dt.datetime,
-    step: dt.timedelta = dt.timedelta(days=1), seed: int = 1,
-) -> Backtest:  # fmt: skip
+    policies: Policies,
+    scope: str,
+    *,
+    start: dt.datetime,
+    end: dt.datetime,
+    now: dt.datetime,
+    step: dt.timedelta = dt.timedelta(days=1),
+    seed: int = 1,
+) -> Backtest:
     """Replay ``policies``, a draft or what is in force, over the access log of ``scope`` from ``start`` to ``end``.
 
     Topics start with the salience they were made with and are reinforced by the log up to ``start``; then a run at

@@ -10,23 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from memory.domain.conditions import (
-    RUNGS,
-    TopicFacts,
-    condition_comparisons,
-    condition_matches,
-    condition_parse,
-)
+from memory.domain.conditions import RUNGS, TopicFacts, condition_comparisons, condition_matches, condition_parse
 from memory.domain.knobs import Knobs
 from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.domain.rules import RULE_RUNG, STANDING_ACTIONS, Rule
-from memory.domain.salience import (
-    SECONDS_PER_DAY,
-    Reinforcement,
-    fade_key,
-    salience_effective,
-    salience_reinforced,
-)
+from memory.domain.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
 from memory.domain.scopes import scope_within
 from memory.domain.strategies import Presence, archive_due, score
 from memory.policy.snapshot import EffectivePolicy
@@ -97,9 +85,12 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
 def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
     """Return what the thresholds are compared with."""
     return score(
-        subject.presence, strategy=knobs.strategy, half_life=knobs.half_life, active_half_life=knobs.active_half_life,
+        subject.presence,
+        strategy=knobs.strategy,
+        half_life=knobs.half_life,
+        active_half_life=knobs.active_half_life,
         now=now,
-    )  # fmt: skip
+    )
 
 
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
@@ -115,9 +106,14 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     if chosen is not None and chosen.action == "release":
         return Verdict(subject.rung, True, value, chosen)
     due = archive_due(
-        subject.presence, strategy=knobs.strategy, theta=knobs.forget_salience_threshold,
-        prune_after=knobs.prune_after, half_life=knobs.half_life, active_half_life=knobs.active_half_life, now=now,
-    )  # fmt: skip
+        subject.presence,
+        strategy=knobs.strategy,
+        theta=knobs.forget_salience_threshold,
+        prune_after=knobs.prune_after,
+        half_life=knobs.half_life,
+        active_half_life=knobs.active_half_life,
+        now=now,
+    )
     ladder = rung_target(
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
@@ -165,16 +161,22 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
 def _facts(subject: Subject, categories: frozenset[str], value: float, now: float) -> TopicFacts:
     presence, last = subject.presence, subject.presence.last_retrieved_at
     return TopicFacts(
-        kind=presence.kind, scope=subject.scope, categories=categories,
+        kind=presence.kind,
+        scope=subject.scope,
+        categories=categories,
         created_at=dt.datetime.fromtimestamp(presence.created_at, dt.UTC),
         last_retrieved_at=None if last is None else dt.datetime.fromtimestamp(last, dt.UTC),
-        retrievals=presence.retrieval_count, score=value,
+        retrievals=presence.retrieval_count,
+        score=value,
         salience=salience_effective(
             presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
         ),
-        provenance=subject.provenance, rung=RUNGS[subject.rung], pinned=subject.pinned, title=subject.title,
+        provenance=subject.provenance,
+        rung=RUNGS[subject.rung],
+        pinned=subject.pinned,
+        title=subject.title,
         summary=subject.summary,
-    )  # fmt: skip
+    )
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
@@ -214,11 +216,12 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
                     yield from _falls_below(subject, knobs, value, now)
                 case "salience":
                     yield from _crosses(
-                        value, now,
+                        value,
+                        now,
                         lambda at: salience_effective(
                             presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=at
                         ),
-                    )  # fmt: skip
+                    )
 
 
 def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> Iterable[float]:
@@ -245,14 +248,20 @@ def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subjec
     """Return the topic as one more retrieval at ``at`` would have left it."""
     presence = subject.presence
     salience, since = salience_reinforced(
-        presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, cap=cap,
+        presence.salience,
+        reinforced_at=presence.reinforced_at,
+        half_life=subject.half_life,
+        cap=cap,
         reinforcements=[Reinforcement(at, bump)],
-    )  # fmt: skip
+    )
     last = at if presence.last_retrieved_at is None else max(at, presence.last_retrieved_at)
     changed = dataclasses.replace(
-        presence, salience=salience, reinforced_at=since, last_retrieved_at=last,
+        presence,
+        salience=salience,
+        reinforced_at=since,
+        last_retrieved_at=last,
         retrieval_count=presence.retrieval_count + 1,
-    )  # fmt: skip
+    )
     return dataclasses.replace(subject, presence=changed)
 
 

@@ -23,11 +23,14 @@ def policies_of_run(versions: Mapping[str, int], *, environment: Mapping[str, Kn
     rows = PolicyVersion.objects.filter(wanted) if versions else []
     found = [
         SetPolicy(
-            scope=row.scope, number=row.number, preset=row.preset if row.preset in PRESETS else "",
-            values=_values(row.values), rules=rules_stored(row.rules, row.scope),
+            scope=row.scope,
+            number=row.number,
+            preset=row.preset if row.preset in PRESETS else "",
+            values=_values(row.values),
+            rules=rules_stored(row.rules, row.scope),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return Policies(
         environment=environment,
         policies={policy.scope: policy for policy in found if not policy.is_empty},

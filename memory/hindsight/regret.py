@@ -98,9 +98,14 @@ JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.sc
 
 
 def regret_report(
-    *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None,
-    until: dt.datetime | None = None, limit: int = 50,
-) -> dict[str, Any]:  # fmt: skip
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
     """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and which.
 
     ``since`` and ``until`` choose archivings by when they happened; signals count until ``now``. ``limit`` is how many
@@ -121,9 +126,14 @@ def regret_report(
         )
         reasons = {(path, number): (author, reason) for path, number, author, reason in cursor.fetchall()}
     report: dict[str, Any] = {
-        "scope": chosen, "since": since, "until": until, **_numbers((0, 0, 0, 0, 0)), "by_version": [], "by_rung": [],
+        "scope": chosen,
+        "since": since,
+        "until": until,
+        **_numbers((0, 0, 0, 0, 0)),
+        "by_version": [],
+        "by_rung": [],
         "topics": topics,
-    }  # fmt: skip
+    }
     for no_version, no_rung, source, policy, version, rung, *counts in counted:
         if no_version and no_rung:
             report |= _numbers(counts)
@@ -154,9 +164,15 @@ def regret_totals(
 
 
 def regretted_list(
-    *, scope: str, principal: Principal, now: dt.datetime, cursor: str | None, limit: int,
-    since: dt.datetime | None = None, until: dt.datetime | None = None,
-) -> tuple[list[dict[str, Any]], str | None]:  # fmt: skip
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    cursor: str | None,
+    limit: int,
+    since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:
     """Return the archivings that were regretted, those regretted last first, and the cursor of the next page.
 
     As many as ``regret_report`` counts: a topic that was regretted twice is there twice. One query over the archivings
@@ -179,9 +195,14 @@ def regretted_list(
 
 
 def regretted_count(
-    *, scope: str, principal: Principal, now: dt.datetime, at_most: int, since: dt.datetime | None = None,
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    at_most: int,
+    since: dt.datetime | None = None,
     until: dt.datetime | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Return how many archivings were regretted, ``at_most`` + 1 if there are more than that. One query."""
     bound = Bound()
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
@@ -213,9 +234,14 @@ def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> dict[str, Any]:
 
 
 def _regrets_sql(
-    bound: Bound, *, scope: str, since: dt.datetime | None, until: dt.datetime, topic_id: uuid.UUID | None = None,
+    bound: Bound,
+    *,
+    scope: str,
+    since: dt.datetime | None,
+    until: dt.datetime,
+    topic_id: uuid.UUID | None = None,
     run_id: uuid.UUID | None = None,
-) -> str:  # fmt: skip
+) -> str:
     bound.values["rungs"] = [rung.label for rung in Rung]
     one = None
     if topic_id is not None:
@@ -238,9 +264,11 @@ def _regrets_sql(
 def _numbers(counts: Any) -> dict[str, Any]:
     archived, regretted, *signals = counts
     return {
-        "archived": archived, "regretted": regretted, "rate": regretted / archived if archived else 0.0,
+        "archived": archived,
+        "regretted": regretted,
+        "rate": regretted / archived if archived else 0.0,
         "signals": dict(zip(SIGNALS, signals, strict=True)),
-    }  # fmt: skip
+    }
 
 
 def _sentence(report: dict[str, Any]) -> str:
@@ -255,8 +283,25 @@ def _sentence(report: dict[str, Any]) -> str:
 
 
 def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
-    (topic_id, title, kind, scope, rung, at, source, run_id, policy, version, from_rung, looked_up, looked_up_at,
-     back_at, shadow, shadow_at, shadow_rank) = row  # fmt: skip
+    (
+        topic_id,
+        title,
+        kind,
+        scope,
+        rung,
+        at,
+        source,
+        run_id,
+        policy,
+        version,
+        from_rung,
+        looked_up,
+        looked_up_at,
+        back_at,
+        shadow,
+        shadow_at,
+        shadow_rank,
+    ) = row
     times = {"looked_up": looked_up, "restored": int(back_at is not None), "shadow": shadow}
     return {
         "topic_id": str(topic_id),

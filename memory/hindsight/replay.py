@@ -49,8 +49,12 @@ REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
 # Beyond the last rung: a rule lets go of it altogether.
 _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pinned")
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "is": np.equal,
-}  # fmt: skip
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "is": np.equal,
+}
 
 
 def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
@@ -136,9 +140,7 @@ class World:
         self.reinforced[places] = np.where(is_set, at, np.maximum(at, since))
         self.retrievals[places] += ~is_set
         self.used[places] = np.where(
-            is_set,
-            self.used[places],
-            np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at)),
+            is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
         )
 
     def score(self, ids: Ints, knobs: Knobs, *, now: float) -> Floats:

@@ -64,12 +64,15 @@ def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt
     fixed = "".join(f", ({_fixed_sql(comparison, bound)}) IS TRUE" for comparison in asked)
     selects = [
         _TOPICS.format(
-            ground=number, spared=_spared_sql(ground, bound), fixed=fixed, end=bound.bind(end),
+            ground=number,
+            spared=_spared_sql(ground, bound),
+            fixed=fixed,
+            end=bound.bind(end),
             exempt=f"v.kind = ANY({bound.bind(list(ground.policy.knobs.exempt_kinds))}::text[])",
             within=ground.within_sql("v.scope_id", bound.bind),
         )
         for number, ground in enumerate(grounds)
-    ]  # fmt: skip
+    ]
     types: list[Any] = [np.int64, np.int64, np.bool_, np.float64, np.bool_, np.object_, np.bool_, np.float64]
     types += [np.bool_] * len(asked)
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
@@ -78,9 +81,15 @@ def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt
     keys, ground_at, spared, created, pinned, kinds, exempt, salience, *answers = (column[order] for column in columns)
     weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
     topics = Topics(
-        created=created, salience=salience, kind_weight=weights, pinned=pinned, spared=spared, exempt=exempt,
-        ground=ground_at, fixed=dict(zip(asked, answers, strict=True)),
-    )  # fmt: skip
+        created=created,
+        salience=salience,
+        kind_weight=weights,
+        pinned=pinned,
+        spared=spared,
+        exempt=exempt,
+        ground=ground_at,
+        fixed=dict(zip(asked, answers, strict=True)),
+    )
     return keys, topics
 
 
@@ -104,10 +113,14 @@ class Events:
         bound = Bound()
         whole = scope == "/"
         sql = _EVENTS.format(
-            end=bound.bind(end), join="" if whole else "JOIN memory_vitality v ON v.topic_id = x.id",
+            end=bound.bind(end),
+            join="" if whole else "JOIN memory_vitality v ON v.topic_id = x.id",
             within="true" if whole else scope_sql("v.scope_id", scope, bound.bind),
-            looked_up=LOOKED_UP, shown=SHOWN, reinforced=REINFORCED, set=SALIENCE_SET,
-        )  # fmt: skip
+            looked_up=LOOKED_UP,
+            shown=SHOWN,
+            reinforced=REINFORCED,
+            set=SALIENCE_SET,
+        )
         self.keys, self.bump = keys, bump
         self._chunks = _whole(_chunks(sql, bound.values, [np.float64, np.int64, np.int64, np.int64, np.float64]))
         self._waiting: list[Any] | None = None

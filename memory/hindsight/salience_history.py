@@ -86,9 +86,9 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
             {"rung": Rung(rung).label, "name": name, "theta": getattr(knobs, name)} for rung, name in THRESHOLDS.items()
         ],
         "points": points,
-        "exact_since": None if replay.exact_since <= row.created_at.timestamp() and not unknown else _moment(
-            replay.exact_since
-        ),
+        "exact_since": None
+        if replay.exact_since <= row.created_at.timestamp() and not unknown
+        else _moment(replay.exact_since),
         "uses": len(uses),
         "uses_unknown": unknown,
         "turns": [_turn_told(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
@@ -98,7 +98,7 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
         "gone": gone,
         "salience": points[-1][1],
         "score": points[-1][2],
-    }  # fmt: skip
+    }
 
 
 def subject_salience(subject: Subject, moment: float) -> float:
@@ -111,9 +111,11 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicRow) -> lis
     if not row.retrieval_count or row.last_retrieved_at is None:
         return []
     wanted: dict[str, Any] = {
-        "id": topic_id, "last": row.last_retrieved_at, "first": min(row.created_at, row.last_retrieved_at),
+        "id": topic_id,
+        "last": row.last_retrieved_at,
+        "first": min(row.created_at, row.last_retrieved_at),
         "most": min(MOST_USES, row.retrieval_count),
-    }  # fmt: skip
+    }
     cursor.execute(_USES, wanted)
     return [Use(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
@@ -181,10 +183,13 @@ def _replay(row: TopicRow, turns: list[Turn], uses: list[Use], knobs: Knobs, now
     created = next((turn for turn in turns if turn.what == "created"), None)
     return salience_replay(
         Turn(made, "created", after=State(created.after.salience if created and created.after else 1.0, made)),
-        [turn for turn in turns if turn.what != "created"], uses,
-        stored=State(row.salience, row.reinforced_at.timestamp()), half_life=row.half_life,
-        cap=knobs.field_salience_max, now=now.timestamp(),
-    )  # fmt: skip
+        [turn for turn in turns if turn.what != "created"],
+        uses,
+        stored=State(row.salience, row.reinforced_at.timestamp()),
+        half_life=row.half_life,
+        cap=knobs.field_salience_max,
+        now=now.timestamp(),
+    )
 
 
 def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
@@ -201,9 +206,11 @@ def _told_at(
     step = replay.step_at(at - 1e-6 if before else at)
     presence = dataclasses.replace(
         subject.presence,
-        salience=step.state.salience, reinforced_at=step.state.since, last_retrieved_at=step.last_use,
+        salience=step.state.salience,
+        reinforced_at=step.state.since,
+        last_retrieved_at=step.last_use,
         retrieval_count=step.uses + unknown,
-    )  # fmt: skip
+    )
     value = score_of(dataclasses.replace(subject, presence=presence), knobs, now=at)
     return step.state.at(at, replay.half_life), value
 

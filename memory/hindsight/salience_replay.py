@@ -93,9 +93,15 @@ class Replay:
 
 
 def salience_replay(
-    created: Turn, turns: Sequence[Turn], uses: Sequence[Use], *, stored: State, half_life: float, cap: float,
+    created: Turn,
+    turns: Sequence[Turn],
+    uses: Sequence[Use],
+    *,
+    stored: State,
+    half_life: float,
+    cap: float,
     now: float,
-) -> Replay:  # fmt: skip
+) -> Replay:
     """Return what the topic was worth from its creation (whose ``after`` is known) until now.
 
     It ends with exactly what is ``stored``. Time grows as n log n with the number of uses and turns.
@@ -109,9 +115,12 @@ def salience_replay(
         worth = state.at(at, half_life)
         if isinstance(event, Use):
             salience, since = salience_reinforced(
-                state.salience, reinforced_at=state.since, half_life=half_life, cap=cap,
+                state.salience,
+                reinforced_at=state.since,
+                half_life=half_life,
+                cap=cap,
                 reinforcements=[Reinforcement(event.at, event.bump)],
-            )  # fmt: skip
+            )
             state, count = State(salience, since), count + 1
             last = event.at if last is None else max(last, event.at)
             steps.append(Step(at, worth, state, count, last))

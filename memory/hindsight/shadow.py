@@ -82,10 +82,12 @@ def shadow_search(*, now: dt.datetime, limit: int = 500) -> int:
                 hits = {topic: told for topic, told in found.items() if topic not in returned}
                 if hits:
                     wanted: dict[str, Any] = {
-                        "access": access_id, "at": at, "topics": list(hits),
+                        "access": access_id,
+                        "at": at,
+                        "topics": list(hits),
                         "ranks": [rank for rank, _similarity in hits.values()],
                         "similarities": [similarity for _rank, similarity in hits.values()],
-                    }  # fmt: skip
+                    }
                     cursor.execute(_KEEP, wanted)
         mark.position = rows[-1][0]
         mark.save(update_fields=["position", "taken"])
@@ -105,7 +107,12 @@ def _archived_among(query: str, scope: str, policies: Policies, now: dt.datetime
     wanted = CandidateFilter(scope=scope, include_archived=True)
     probe = question_probe(query, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates)
     ranked = candidates_rank(
-        embedder.embed_query(query), probe, wanted, limit=knobs.shadow_top_k, knobs=knobs, model=embedder.model_name,
+        embedder.embed_query(query),
+        probe,
+        wanted,
+        limit=knobs.shadow_top_k,
+        knobs=knobs,
+        model=embedder.model_name,
         now=now,
-    )  # fmt: skip
+    )
     return {found.topic_id: (rank, found.similarity or 0.0) for rank, found in enumerate(ranked, start=1)}

@@ -52,8 +52,16 @@ def topic_timeline(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetim
         edits = cursor.fetchall()
     revisions: dict[str, list[dict[str, Any]]] = {}
     names = (
-        "seq", "value", "valid_from", "provenance", "why_changed", "impact_expected", "recorded_at", "actor", "cold",
-    )  # fmt: skip
+        "seq",
+        "value",
+        "valid_from",
+        "provenance",
+        "why_changed",
+        "impact_expected",
+        "recorded_at",
+        "actor",
+        "cold",
+    )
     for field_id, *members in found:
         revisions.setdefault(str(field_id), []).append(dict(zip(names, members, strict=True)))
     for field in topic["fields"]:
@@ -88,8 +96,12 @@ def differences_add(revisions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]
 def _edits_told(topic: dict[str, Any], edits: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Return edits, newest first. An edit keeps what was there before it; what it made of that, the next one keeps, or
     the topic says today."""
-    said = {"title": topic["title"], "summary": topic["summary"], "kind": topic["topic_kind"],
-            "categories": topic["categories"]}  # fmt: skip
+    said = {
+        "title": topic["title"],
+        "summary": topic["summary"],
+        "kind": topic["topic_kind"],
+        "categories": topic["categories"],
+    }
     told = []
     for at, actor, before, reason in edits:
         changes = []

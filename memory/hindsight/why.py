@@ -118,10 +118,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
-        "reinforced": {
-            "total": row.retrieval_count,
-            "last": [_use_told(entry, principal) for entry in uses],
-        },
+        "reinforced": {"total": row.retrieval_count, "last": [_use_told(entry, principal) for entry in uses]},
         "rescue": _rescue(row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
     }
@@ -147,9 +144,8 @@ def _standing(row: TopicRow, subject: Subject, policy: EffectivePolicy, now: dt.
 
 
 def _next(
-    row: TopicRow, subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime,
-    principal: Principal,
-) -> dict[str, Any]:  # fmt: skip
+    row: TopicRow, subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime, principal: Principal
+) -> dict[str, Any]:
     """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "steps": [], "gate": ""}

@@ -4,9 +4,12 @@ import datetime as dt
 from typing import Any
 
 _EVENTS = {
-    "cron": "the scheduled run", "memory_pressure": "a run under memory pressure", "manual": "a run by hand",
-    "ingest_complete": "a run after an ingest", "query_complete": "a run after a query",
-}  # fmt: skip
+    "cron": "the scheduled run",
+    "memory_pressure": "a run under memory pressure",
+    "manual": "a run by hand",
+    "ingest_complete": "a run after an ingest",
+    "query_complete": "a run after a query",
+}
 
 
 def sentences_make(card: dict[str, Any]) -> list[str]:
@@ -34,9 +37,11 @@ def _standing(standing: dict[str, Any]) -> str:
         return f"It was merged into {standing['merged_into']}."
     if standing["released_at"]:
         return f"It was released on {moment_words(standing['released_at'])}; no query returns it."
-    policy = f"version {standing['version']} of the policy of {standing['policy']}" if standing["version"] else (
-        "the defaults"
-    )  # fmt: skip
+    policy = (
+        f"version {standing['version']} of the policy of {standing['policy']}"
+        if standing["version"]
+        else ("the defaults")
+    )
     return f"It is {standing['rung']}; its score is {_score(standing['score'])} ({standing['strategy']}, by {policy})."
 
 

@@ -39,9 +39,13 @@ class Prepared:
 
 
 def ingest_prepare(
-    items: Sequence[IngestItem], *, principal: Principal, now: dt.datetime, defer: bool,
+    items: Sequence[IngestItem],
+    *,
+    principal: Principal,
+    now: dt.datetime,
+    defer: bool,
     vectors: dict[str, Vectors] | None = None,
-) -> Prepared:  # fmt: skip
+) -> Prepared:
     """Plan and embed what the items will most likely amount to, outside any transaction. At most four queries.
 
     ``vectors`` are known already, by the hash of their text; those of the items are added.
@@ -138,9 +142,12 @@ def _similar_add(plan: Plan, policies: Policies) -> None:
     for (scope_id, path), ids in by_scope.items():
         knobs = policies.knobs(path)
         pairs += topics_near(
-            ids, scope_id=scope_id, exact_below=knobs.recall_exact_below, above=knobs.suggest_similar_above,
+            ids,
+            scope_id=scope_id,
+            exact_below=knobs.recall_exact_below,
+            above=knobs.suggest_similar_above,
             any_kind=True,
-        )  # fmt: skip
+        )
     pairs.sort(key=lambda pair: (not pair.same_title, -(pair.cosine or 0)))
     for reply in replies:
         found = [pair.other if pair.one == reply.topic_id else pair.one for pair in pairs if reply.topic_id in pair[:2]]

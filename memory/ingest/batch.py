@@ -51,9 +51,15 @@ def validation_sentence(errors: Sequence[Any]) -> str:
 
 
 def batch_ingest(
-    raw: Sequence[object], *, status_of: Callable[[MemoryProblem], int], idempotency_key: str | None,
-    principal: Principal, now: dt.datetime, defer: bool, on_deferred: Callable[[], None],
-) -> tuple[int, dict[str, Any]]:  # fmt: skip
+    raw: Sequence[object],
+    *,
+    status_of: Callable[[MemoryProblem], int],
+    idempotency_key: str | None,
+    principal: Principal,
+    now: dt.datetime,
+    defer: bool,
+    on_deferred: Callable[[], None],
+) -> tuple[int, dict[str, Any]]:
     """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
 
     An item that could not be parsed is given as its problem, and is refused with it. All accepted items are written in
@@ -77,6 +83,13 @@ def batch_ingest(
         return 200, {"results": results, "accepted": len(results) - refused, "refused": refused}
 
     return ingest_request(
-        items, route="ingest/batch", body=raw, render=render, idempotency_key=idempotency_key, principal=principal,
-        now=now, defer=defer, on_deferred=on_deferred,
-    )  # fmt: skip
+        items,
+        route="ingest/batch",
+        body=raw,
+        render=render,
+        idempotency_key=idempotency_key,
+        principal=principal,
+        now=now,
+        defer=defer,
+        on_deferred=on_deferred,
+    )

@@ -32,9 +32,15 @@ class TopicChange:
 
 
 def topic_edit(
-    topic_id: uuid.UUID, change: TopicChange, *, principal: Principal, reason: str, now: dt.datetime,
-    seen_at: dt.datetime | None = None, vectors: dict[str, Vectors] | None = None,
-) -> None:  # fmt: skip
+    topic_id: uuid.UUID,
+    change: TopicChange,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    seen_at: dt.datetime | None = None,
+    vectors: dict[str, Vectors] | None = None,
+) -> None:
     """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
 
     ``seen_at`` is the ``updated_at`` of what the editor was looking at; None stands for whatever it says by now.
@@ -89,9 +95,15 @@ def topic_edit(
             before["salience"], after["salience"] = _salience_write(topic_id, change.salience, now), change.salience
         if after:
             AuditEvent.objects.create(
-                at=now, actor=principal.actor, action="edited", topic_id=topic_id, scope=stored.scope, reason=reason,
-                before=before, after=after,
-            )  # fmt: skip
+                at=now,
+                actor=principal.actor,
+                action="edited",
+                topic_id=topic_id,
+                scope=stored.scope,
+                reason=reason,
+                before=before,
+                after=after,
+            )
 
 
 def _edit_moment(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:

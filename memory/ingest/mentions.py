@@ -133,9 +133,11 @@ def mentions_write(
     stored = {topic.id: mentions for topic, mentions in said if not topic.is_new}
     if new:
         rows_copy(
-            cursor, "memory_topicmention", MENTION,
+            cursor,
+            "memory_topicmention",
+            MENTION,
             ((topic.id, scopes[topic.scope], *mentions.arrays) for topic, mentions in new),
-        )  # fmt: skip
+        )
     if stored:
         mentions_add(cursor, stored)
 
@@ -146,10 +148,12 @@ def mentions_add(cursor: CursorWrapper, said: Mapping[uuid.UUID, Mentions]) -> N
     cursor.execute(
         _ADD,
         {
-            "ids": list(said), "identifiers": [_json_array(each[0]) for each in columns],
-            "words": [_json_array(each[1]) for each in columns], "aliases": [_json_array(each[2]) for each in columns],
+            "ids": list(said),
+            "identifiers": [_json_array(each[0]) for each in columns],
+            "words": [_json_array(each[1]) for each in columns],
+            "aliases": [_json_array(each[2]) for each in columns],
         },
-    )  # fmt: skip
+    )
 
 
 def mentions_index(cursor: CursorWrapper, scopes: Mapping[uuid.UUID, int]) -> None:
@@ -163,9 +167,11 @@ def mentions_index(cursor: CursorWrapper, scopes: Mapping[uuid.UUID, int]) -> No
         else:
             found[topic_id].read([text])
     rows_copy(
-        cursor, "memory_topicmention", MENTION,
+        cursor,
+        "memory_topicmention",
+        MENTION,
         ((topic_id, scopes[topic_id], *mentions.arrays) for topic_id, mentions in sorted(found.items())),
-    )  # fmt: skip
+    )
 
 
 class _Known:

@@ -126,10 +126,14 @@ def texts_near(
         cursor.execute(
             _NEAR_VECTORS.format(exact=_exact(scope_id, exact_below)),
             {
-                "vectors": [vector_text(row) for row in vectors], "scope": scope_id, "kind": kind, "model": model,
-                "nearest": NEAREST, "above": above,
+                "vectors": [vector_text(row) for row in vectors],
+                "scope": scope_id,
+                "kind": kind,
+                "model": model,
+                "nearest": NEAREST,
+                "above": above,
             },
-        )  # fmt: skip
+        )
         for place, topic_id, cosine in cursor.fetchall():
             found.setdefault(int(place) - 1, []).append((topic_id, float(cosine)))
     return found

@@ -112,9 +112,14 @@ class _Placing:
     """One item on its way into the plan. All checks come before the first change."""
 
     def __init__(
-        self, plan: Plan, known: Known, knobs: Callable[[str], Knobs], principal: Principal, item: IngestItem,
+        self,
+        plan: Plan,
+        known: Known,
+        knobs: Callable[[str], Knobs],
+        principal: Principal,
+        item: IngestItem,
         now: dt.datetime,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.plan, self.known, self.knobs, self.principal, self.item = plan, known, knobs, principal, item
         if item.created_at is not None:
             principal.require("operator")
@@ -231,10 +236,19 @@ class _Placing:
         reason = "asked for on ingest" if item.pinned else ""
         self.plan.vitalities.append(
             (
-                topic_id, scope, item.salience, self.at, knobs.half_life, fade, fade, item.pinned, reason,
-                item.topic_kind or "", self.at,
+                topic_id,
+                scope,
+                item.salience,
+                self.at,
+                knobs.half_life,
+                fade,
+                fade,
+                item.pinned,
+                reason,
+                item.topic_kind or "",
+                self.at,
             )
-        )  # fmt: skip
+        )
         self.plan.texts[topic_id] = topic
         return topic, Reply(topic_id, applied=[f"created_topic:{topic_id}"])
 

@@ -8,13 +8,7 @@ from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.ingest.apply import ingest_apply, ingest_prepare
-from memory.ingest.idempotency import (
-    Recorded,
-    idempotency_claim,
-    idempotency_finish,
-    idempotency_replay,
-    request_hash,
-)
+from memory.ingest.idempotency import Recorded, idempotency_claim, idempotency_finish, idempotency_replay, request_hash
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Outcome
 
@@ -22,9 +16,17 @@ Render = Callable[[list[Outcome]], Recorded]
 
 
 def ingest_request(
-    items: Sequence[IngestItem], *, route: str, body: object, render: Render, idempotency_key: str | None,
-    principal: Principal, now: dt.datetime, defer: bool, on_deferred: Callable[[], None],
-) -> tuple[int, Any]:  # fmt: skip
+    items: Sequence[IngestItem],
+    *,
+    route: str,
+    body: object,
+    render: Render,
+    idempotency_key: str | None,
+    principal: Principal,
+    now: dt.datetime,
+    defer: bool,
+    on_deferred: Callable[[], None],
+) -> tuple[int, Any]:
     """Ingest ``items`` and return ``(status, reply)`` as ``render`` makes them from the outcomes.
 
     ``body`` is what the request sent, by which a repeat with the same key is recognised. If ``render`` raises, nothing

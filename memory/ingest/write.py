@@ -18,21 +18,52 @@ from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import Plan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
-TOPIC = (
-    "id", "scope_id", "kind", "title", "summary", "categories", "provenance", "created_at", "updated_at", "rung",
-)  # fmt: skip
+TOPIC = ("id", "scope_id", "kind", "title", "summary", "categories", "provenance", "created_at", "updated_at", "rung")
 VITALITY = (
-    "topic_id", "scope_id", "salience", "reinforced_at", "half_life", "fade", "fade_floor", "pinned", "pin_reason",
-    "kind", "created_at", "retrieval_count", "rung", "live",
-)  # fmt: skip
+    "topic_id",
+    "scope_id",
+    "salience",
+    "reinforced_at",
+    "half_life",
+    "fade",
+    "fade_floor",
+    "pinned",
+    "pin_reason",
+    "kind",
+    "created_at",
+    "retrieval_count",
+    "rung",
+    "live",
+)
 FIELD = (
-    "id", "topic_id", "name", "last_seq", "cold_through", "salience", "reinforced_at", "created_at", "half_life",
-    "fade", "fade_floor", "retrieval_count", "detached",
-)  # fmt: skip
+    "id",
+    "topic_id",
+    "name",
+    "last_seq",
+    "cold_through",
+    "salience",
+    "reinforced_at",
+    "created_at",
+    "half_life",
+    "fade",
+    "fade_floor",
+    "retrieval_count",
+    "detached",
+)
 REVISION = (
-    "id", "field_id", "seq", "value", "field_type", "ref_topic_id", "valid_from", "recorded_at", "provenance",
-    "why_changed", "impact_expected", "actor",
-)  # fmt: skip
+    "id",
+    "field_id",
+    "seq",
+    "value",
+    "field_type",
+    "ref_topic_id",
+    "valid_from",
+    "recorded_at",
+    "provenance",
+    "why_changed",
+    "impact_expected",
+    "actor",
+)
 LINK = ("source_id", "target_id", "kind", "created_at", "actor")
 AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "after")
 VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
@@ -159,8 +190,7 @@ def plan_write(
                 said = mentions_read(plan)
             mentions_write(cursor, said, scopes)
             cursor.execute(
-                _LOOKS,
-                {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]},
+                _LOOKS, {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]}
             )
         if plan.audits:
             rows_copy(cursor, "memory_auditevent", AUDIT, plan.audits)
@@ -183,23 +213,30 @@ def documents_write(cursor: CursorWrapper, rows: Sequence[tuple[uuid.UUID, int, 
     cursor.execute(
         _DOCUMENTS,
         {
-            "ids": [row[0] for row in rows], "scopes": [row[1] for row in rows], "live": [row[2] for row in rows],
-            "texts": [row[3] for row in rows], "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+            "ids": [row[0] for row in rows],
+            "scopes": [row[1] for row in rows],
+            "live": [row[2] for row in rows],
+            "texts": [row[3] for row in rows],
+            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
         },
-    )  # fmt: skip
+    )
 
 
 def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
         # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
         rows_copy(
-            cursor, "memory_topic", TOPIC,
+            cursor,
+            "memory_topic",
+            TOPIC,
             ((row[0], scopes[row[1]], *row[2:], 0) for row in sorted(plan.topics, key=lambda row: row[0])),
-        )  # fmt: skip
+        )
         rows_copy(
-            cursor, "memory_vitality", VITALITY,
+            cursor,
+            "memory_vitality",
+            VITALITY,
             ((row[0], scopes[row[1]], *row[2:], 0, 0, True) for row in plan.vitalities),
-        )  # fmt: skip
+        )
     if plan.touched:
         cursor.execute(
             _TOUCH,
@@ -217,12 +254,14 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
 def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
     if plan.fields:
         rows_copy(
-            cursor, "memory_field", FIELD,
+            cursor,
+            "memory_field",
+            FIELD,
             (
                 (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row, 0, False)
                 for known, topic_id, *row in plan.fields
             ),
-        )  # fmt: skip
+        )
     if plan.versioned:
         cursor.execute(
             _FIELDS,
@@ -250,9 +289,13 @@ def _documents_write(
 
 @contextmanager
 def _vectors_writing(
-    cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText], model: str,
+    cursor: CursorWrapper,
+    plan: Plan,
+    scopes: Mapping[str, int],
+    texts: Mapping[uuid.UUID, TopicText],
+    model: str,
     vectors: Mapping[str, Vectors],
-) -> Iterator[None]:  # fmt: skip
+) -> Iterator[None]:
     """Write the vectors, those of new topics while the block runs."""
     new: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []
     changed: list[tuple[uuid.UUID, KnownTopic, str, Vectors | None]] = []

@@ -31,9 +31,17 @@ from memory.llm.patience import patience_reset
 from memory.llm.wire import ModelProblem, ModelUnavailable, ModelUnusable, base_url, connections_close
 
 __all__ = [
-    "ModelProblem", "ModelTold", "ModelUnavailable", "ModelUnusable", "Purpose", "complete_json", "complete_text",
-    "model_configured", "model_forget", "model_told",
-]  # fmt: skip
+    "ModelProblem",
+    "ModelTold",
+    "ModelUnavailable",
+    "ModelUnusable",
+    "Purpose",
+    "complete_json",
+    "complete_text",
+    "model_configured",
+    "model_forget",
+    "model_told",
+]
 
 Reply = TypeVar("Reply", bound=BaseModel)
 

@@ -68,9 +68,13 @@ def dialogue_begin(instructions: str, messages: Sequence[Mapping[str, str]], *, 
 
 
 def dialogue_turn(
-    messages: Sequence[Message], *, tools: Sequence[ToolSpec], purpose: Purpose, model: str | None = None,
+    messages: Sequence[Message],
+    *,
+    tools: Sequence[ToolSpec],
+    purpose: Purpose,
+    model: str | None = None,
     within: float | None = None,
-) -> ModelTurn:  # fmt: skip
+) -> ModelTurn:
     """Return what the model answers to ``messages``, after ``within`` seconds at most, waits for rate limits included.
 
     ``model`` is asked instead of ``MEMSTATE_LLM_MODEL``, at the same endpoint. A malformed call is handed on as it
@@ -80,10 +84,12 @@ def dialogue_turn(
     members: dict[str, Any] = {"messages": _shortened(messages)}
     if tools:
         members["tools"] = [
-            {"type": "function",
-             "function": {"name": each.name, "description": each.description, "parameters": dict(each.parameters)}}
+            {
+                "type": "function",
+                "function": {"name": each.name, "description": each.description, "parameters": dict(each.parameters)},
+            }
             for each in tools
-        ]  # fmt: skip
+        ]
     until = time.monotonic() + (settings.MEMSTATE_LLM_TIMEOUT_SECONDS if within is None else within)
     while True:
         try:

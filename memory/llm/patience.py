@@ -21,9 +21,11 @@ LEFT_ALONE_MOST_SECONDS = 600.0
 
 CALLS = Counter("memstate_model_calls", "Questions to the language model.", ["purpose", "outcome"])
 SECONDS = Histogram(
-    "memstate_model_seconds", "Time until the language model's answer could be used, or was given up.", ["purpose"],
+    "memstate_model_seconds",
+    "Time until the language model's answer could be used, or was given up.",
+    ["purpose"],
     buckets=(0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 60, 120, 300),
-)  # fmt: skip
+)
 
 # So many models besides the usual one are remembered: callers name them.
 MOST_OTHERS = 64

@@ -32,10 +32,34 @@ _THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+$")
 _INNER_WORD = re.compile(r"(?<=[^\s.!?:…\"“„«(\[])\s+[\"“„«(\[]?([^\W\d_][\w'’-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 # The dates that are sent name months in short; a summary may write them out.
-_MONTHS = frozenset({
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-    "december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec",
-})  # fmt: skip
+_MONTHS = frozenset(
+    {
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+    }
+)
 # Where more of the words within sentences than this are large, as German writes its nouns, that tells no names.
 _LARGE_BY_HABIT = 0.2
 

@@ -87,12 +87,14 @@ def model_reach() -> Reach:
             return Reach(True, f"The endpoint of the language model at {told.address} answers; it lists no models.")
         return Reach(False, f"{problem.sentence} ({told.address}) Meanwhile everything works without it.")
     # Endpoints put a tag behind a name, or a vendor before it.
-    if names and not any(name == told.model or name.startswith(f"{told.model}:") or name.endswith(f"/{told.model}")
-                         for name in names):  # fmt: skip
+    if names and not any(
+        name == told.model or name.startswith(f"{told.model}:") or name.endswith(f"/{told.model}") for name in names
+    ):
         return Reach(
-            False, f"The endpoint at {told.address} answers, but {told.model} is not among its models. "
+            False,
+            f"The endpoint at {told.address} answers, but {told.model} is not among its models. "
             "Meanwhile everything works without it.",
-        )  # fmt: skip
+        )
     return Reach(True, f"The language model {told.model} at {told.address} can be reached.")
 
 

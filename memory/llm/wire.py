@@ -32,10 +32,19 @@ MAX_REPLY_BYTES = 1024 * 1024
 # Nobody is told to come again later than that.
 MOST_WAIT_SECONDS = 86_400.0
 # What a request may carry. The client adds headers about this machine, and some from variables set for others.
-_HEADERS = frozenset({
-    "host", "accept", "accept-encoding", "connection", "content-length", "content-type", "transfer-encoding",
-    "user-agent", "authorization",
-})  # fmt: skip
+_HEADERS = frozenset(
+    {
+        "host",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "user-agent",
+        "authorization",
+    }
+)
 
 
 class ModelProblem(MemoryProblem):

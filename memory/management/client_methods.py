@@ -13,22 +13,44 @@ from memory.management.client_types import Types
 
 # Views have to be called otherwise than the functions that they call. Methods do not, and keep their names for good.
 NAMES = {
-    "conversation_list": "conversations", "conversation_read": "conversation",
-    "conversation_take_back": "conversation_undo", "duplicate_list": "duplicates", "duplicate_show": "duplicate",
-    "event_note": "event", "extract_facts": "extract", "extraction_read": "extraction",
-    "extraction_stop": "extraction_cancel", "field_history_page": "field_history", "receipt_list": "receipts",
-    "receipt_read": "receipt", "run_action_list": "run_actions", "run_done_undo": "run_undo",
-    "run_held_approve": "run_approve", "run_list": "runs", "run_plan_apply": "run_apply", "run_read": "run",
-    "scope_policy": "policy", "scope_policy_rollback": "policy_rollback", "scope_policy_set": "policy_set",
-    "scope_policy_versions": "policy_versions", "study_again": "study_resume", "study_read": "study",
-    "study_stop": "study_cancel", "supersede_fact": "supersede", "topic_edit_members": "topic_edit",
-    "topic_list": "topics", "topic_lookup": "topic", "topic_why_card": "topic_why",
-}  # fmt: skip
+    "conversation_list": "conversations",
+    "conversation_read": "conversation",
+    "conversation_take_back": "conversation_undo",
+    "duplicate_list": "duplicates",
+    "duplicate_show": "duplicate",
+    "event_note": "event",
+    "extract_facts": "extract",
+    "extraction_read": "extraction",
+    "extraction_stop": "extraction_cancel",
+    "field_history_page": "field_history",
+    "receipt_list": "receipts",
+    "receipt_read": "receipt",
+    "run_action_list": "run_actions",
+    "run_done_undo": "run_undo",
+    "run_held_approve": "run_approve",
+    "run_list": "runs",
+    "run_plan_apply": "run_apply",
+    "run_read": "run",
+    "scope_policy": "policy",
+    "scope_policy_rollback": "policy_rollback",
+    "scope_policy_set": "policy_set",
+    "scope_policy_versions": "policy_versions",
+    "study_again": "study_resume",
+    "study_read": "study",
+    "study_stop": "study_cancel",
+    "supersede_fact": "supersede",
+    "topic_edit_members": "topic_edit",
+    "topic_list": "topics",
+    "topic_lookup": "topic",
+    "topic_why_card": "topic_why",
+}
 # The same address with nothing for the scope, which the other method makes of "/".
 COVERED = {
-    "root_policy": "scope_policy", "root_policy_rollback": "scope_policy_rollback",
-    "root_policy_set": "scope_policy_set", "root_policy_versions": "scope_policy_versions",
-}  # fmt: skip
+    "root_policy": "scope_policy",
+    "root_policy_rollback": "scope_policy_rollback",
+    "root_policy_set": "scope_policy_set",
+    "root_policy_versions": "scope_policy_versions",
+}
 # Of these verbs HTTP says that twice is as good as once. These routes are a POST, but only read.
 REPEATABLE_VERBS = {"get", "put", "delete"}
 READS = {"query", "policy_preview", "policy_backtest"}

@@ -143,15 +143,24 @@ class Exchange:
     def _scope(self) -> dict[str, Any]:
         request = self._request
         return {
-            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
-            "method": request.method, "scheme": request.scheme, "path": request.path,
-            "raw_path": request.path.encode(), "query_string": b"", "root_path": "", "server": None, "client": None,
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": request.scheme,
+            "path": request.path,
+            "raw_path": request.path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "server": None,
+            "client": None,
             "headers": [
                 (name.lower().encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-                for name, value in request.headers.items() if name.lower() not in _KEPT_BACK
+                for name, value in request.headers.items()
+                if name.lower() not in _KEPT_BACK
             ],
             "memstate.work": self.work,
-        }  # fmt: skip
+        }
 
     async def _receive(self) -> dict[str, Any]:
         if self._body is not None:
@@ -164,8 +173,9 @@ class Exchange:
     async def _send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self._reply.status = message["status"]
-            self._reply.headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in
-                                   message.get("headers", ())]  # fmt: skip
+            self._reply.headers = [
+                (name.decode("latin-1"), value.decode("latin-1")) for name, value in message.get("headers", ())
+            ]
         elif message["type"] == "http.response.body":
             self._reply.body += message.get("body", b"")
 
@@ -218,8 +228,10 @@ class _Bridge:
         # stream, and a stream would hold a thread.
         manager = StreamableHTTPSessionManager(
             server_make(_work_of, clock=_clock),
-            json_response=True, stateless=True, max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,
-        )  # fmt: skip
+            json_response=True,
+            stateless=True,
+            max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,
+        )
         async with manager.run():
             self._app = manager.handle_request
             self._handshake_versions = tuple(HANDSHAKE_PROTOCOL_VERSIONS)

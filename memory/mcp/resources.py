@@ -48,6 +48,8 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
 
 def _resource(topic: dict[str, Any]) -> dict[str, Any]:
     return {
-        "uri": PREFIX + topic["topic_id"], "name": topic["topic_id"], "title": topic["title"][:_SHORT],
+        "uri": PREFIX + topic["topic_id"],
+        "name": topic["topic_id"],
+        "title": topic["title"][:_SHORT],
         "description": topic["summary"][:_SHORT] or None,
-    }  # fmt: skip
+    }

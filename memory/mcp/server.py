@@ -77,9 +77,12 @@ def server_make(work_of: Callable[[Context], Work], *, clock: Clock) -> Server[A
         _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
-            name="topic", title="A topic", uri_template=TEMPLATE, mime_type="application/json",
+            name="topic",
+            title="A topic",
+            uri_template=TEMPLATE,
+            mime_type="application/json",
             description="One topic whole: its fields, its links and where it stands. Archived topics too.",
-        )  # fmt: skip
+        )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -138,10 +141,13 @@ def _tool_told(tool: Tool[Any]) -> types.Tool:
         input_schema=_schema(arguments),
         output_schema=_schema(RESULTS[tool.name]),
         annotations=types.ToolAnnotations(
-            title=title, read_only_hint=not tool.writes, destructive_hint=False,
-            idempotent_hint=not tool.writes or tool.name in _IDEMPOTENT, open_world_hint=False,
+            title=title,
+            read_only_hint=not tool.writes,
+            destructive_hint=False,
+            idempotent_hint=not tool.writes or tool.name in _IDEMPOTENT,
+            open_world_hint=False,
         ),
-    )  # fmt: skip
+    )
 
 
 def _result(value: dict[str, Any], *, ok: bool) -> types.CallToolResult:

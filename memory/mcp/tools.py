@@ -87,9 +87,11 @@ def _facts_tool(principal: Principal, clock: Clock) -> Tool[Any]:
         return _extracted(asked.content, kind=None, store=False, principal=principal, now=clock())
 
     return Tool(
-        "extract", f"Take a text apart into self-contained facts, without remembering them. {_bounds()}",
-        FactsArguments, run,
-    )  # fmt: skip
+        "extract",
+        f"Take a text apart into self-contained facts, without remembering them. {_bounds()}",
+        FactsArguments,
+        run,
+    )
 
 
 def _extract_tool(principal: Principal, clock: Clock) -> Tool[Any]:
@@ -100,8 +102,10 @@ def _extract_tool(principal: Principal, clock: Clock) -> Tool[Any]:
         "extract",
         "Take a text apart into self-contained facts and remember those that are not known yet. Use it for more than "
         f"a few sentences, such as notes or a conversation. {_bounds()}",
-        ExtractArguments, run, writes=True,
-    )  # fmt: skip
+        ExtractArguments,
+        run,
+        writes=True,
+    )
 
 
 def _bounds() -> str:
@@ -112,8 +116,11 @@ def _extracted(content: str, *, kind: str | None, store: bool, principal: Princi
     done = extract(content, scope=None, kind=kind, store=store, principal=principal, now=now)
     known = [{"text": each.text, "topic_id": str(each.topic_id)} for each in done.skipped_duplicates]
     result: dict[str, Any] = {
-        "facts": done.extracted, "stored": [str(each) for each in done.stored], "known": known, "note": done.note,
-    }  # fmt: skip
+        "facts": done.extracted,
+        "stored": [str(each) for each in done.stored],
+        "known": known,
+        "note": done.note,
+    }
     if done.warning:
         result["warning"] = done.warning
     return ToolReply(result, [*done.stored, *(each.topic_id for each in done.skipped_duplicates)])

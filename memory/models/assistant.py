@@ -26,7 +26,7 @@ class Conversation(models.Model):
     class Meta:
         indexes = [
             # The list of conversations, the last one first.
-            models.Index(fields=["-moved_at", "-id"], name="conversation_newest"),
+            models.Index(fields=["-moved_at", "-id"], name="conversation_newest")
         ]
 
     def __str__(self) -> str:
@@ -69,18 +69,23 @@ class ConversationTurn(models.Model):
     )
     erased = models.BooleanField(default=False, help_text="A purge emptied it; nothing is written in it any more.")
     study = models.ForeignKey(
-        "memory.StudyJob", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False,
+        "memory.StudyJob",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
         help_text="The job that a long message became.",
-    )  # fmt: skip
+    )
 
     class Meta:
         constraints = [
             # Also the order in which a conversation is read.
-            models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place"),
+            models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place")
         ]
         indexes = [
             # Those whose process was lost.
-            models.Index(fields=["at"], condition=models.Q(ended="working"), name="conversationturn_open"),
+            models.Index(fields=["at"], condition=models.Q(ended="working"), name="conversationturn_open")
         ]
 
 

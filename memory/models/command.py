@@ -37,7 +37,7 @@ class ForgetListing(models.Model):
     class Meta:
         indexes = [
             # The list of lists, newest first.
-            models.Index(fields=["-created_at", "-id"], name="forgetlisting_newest"),
+            models.Index(fields=["-created_at", "-id"], name="forgetlisting_newest")
         ]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ class Lexeme(models.Model):
     class Meta:
         constraints = [
             # A constraint rather than a unique field: a field would bring a second index for LIKE, unused.
-            models.UniqueConstraint(fields=["word"], name="lexeme_unique"),
+            models.UniqueConstraint(fields=["word"], name="lexeme_unique")
         ]
 
 

@@ -52,7 +52,7 @@ class DuplicatePair(models.Model):
     class Meta:
         constraints = [
             # A pair is offered once; also what purge finds the pairs of a topic by.
-            models.UniqueConstraint(fields=["one", "other"], name="duplicatepair_unique"),
+            models.UniqueConstraint(fields=["one", "other"], name="duplicatepair_unique")
         ]
         indexes = [
             # The pairs of a topic, from its other side.
@@ -78,5 +78,5 @@ class DuplicateLook(models.Model):
     class Meta:
         indexes = [
             # What the next look compares, and nothing else.
-            models.Index(fields=["scope", "topic"], name="duplicatelook_waiting", condition=models.Q(waiting=True)),
+            models.Index(fields=["scope", "topic"], name="duplicatelook_waiting", condition=models.Q(waiting=True))
         ]

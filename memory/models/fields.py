@@ -22,7 +22,7 @@ class Field(Fading):
     class Meta:
         constraints = [
             # Also the index by which a topic's fields are fetched.
-            models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name"),
+            models.UniqueConstraint(fields=["topic", "name"], name="field_unique_name")
         ]
 
     def __str__(self) -> str:
@@ -51,11 +51,11 @@ class Revision(models.Model):
     class Meta:
         constraints = [
             # Proves that numbers have no doubles, and is the index for current value, history and as_of.
-            models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq"),
+            models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq")
         ]
         indexes = [
             # Purge finds the references that point to a topic.
-            models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False)),
+            models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False))
         ]
 
 

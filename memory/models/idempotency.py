@@ -19,13 +19,17 @@ class IdempotencyRecord(models.Model):
     # The claim of an ingest is a statement of its own, which need not know of these.
     scope = models.CharField(max_length=500, blank=True, db_default="", help_text="Of a message: its conversation's.")
     turn = models.OneToOneField(
-        "memory.ConversationTurn", on_delete=models.PROTECT, null=True, blank=True, related_name="+",
+        "memory.ConversationTurn",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
         help_text="Of a message: the turn that answers it.",
-    )  # fmt: skip
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["actor", "key"], name="idempotency_unique")]
         indexes = [
             # The worker's removal of records past their time.
-            models.Index(fields=["created_at"], name="idempotency_age"),
+            models.Index(fields=["created_at"], name="idempotency_age")
         ]

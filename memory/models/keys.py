@@ -30,7 +30,7 @@ class ApiKey(models.Model):
         verbose_name = "API key"
         constraints = [
             # Authentication, once per request.
-            models.UniqueConstraint(fields=["secret_hash"], name="apikey_unique_secret"),
+            models.UniqueConstraint(fields=["secret_hash"], name="apikey_unique_secret")
         ]
 
     def __str__(self) -> str:

@@ -18,9 +18,9 @@ class Link(models.Model):
     class Meta:
         constraints = [
             # Also the index for neighbours along outgoing links.
-            models.UniqueConstraint(fields=["source", "target", "kind"], name="link_unique"),
+            models.UniqueConstraint(fields=["source", "target", "kind"], name="link_unique")
         ]
         indexes = [
             # Neighbours along incoming links.
-            models.Index(fields=["target", "source"], name="link_by_target"),
+            models.Index(fields=["target", "source"], name="link_by_target")
         ]

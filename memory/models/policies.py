@@ -23,7 +23,7 @@ class PolicyVersion(models.Model):
     class Meta:
         constraints = [
             # Two editors cannot both make the next version. Also the index for the version in force.
-            models.UniqueConstraint(fields=["scope", "number"], name="policyversion_unique_number"),
+            models.UniqueConstraint(fields=["scope", "number"], name="policyversion_unique_number")
         ]
 
     def __str__(self) -> str:
@@ -46,5 +46,5 @@ class Rekeying(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["id"], name="rekeying_unfinished", condition=models.Q(finished_at__isnull=True)),
+            models.Index(fields=["id"], name="rekeying_unfinished", condition=models.Q(finished_at__isnull=True))
         ]

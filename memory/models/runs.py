@@ -84,7 +84,7 @@ class ForgetAction(models.Model):
     class Meta:
         constraints = [
             # Also the order in which batches are taken and pages are read.
-            models.UniqueConstraint(fields=["run", "place"], name="forgetaction_unique_place"),
+            models.UniqueConstraint(fields=["run", "place"], name="forgetaction_unique_place")
         ]
         indexes = [
             # What is left to do of a run.

@@ -51,7 +51,7 @@ class ImportJob(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["digest", "source", "scope"], name="importjob_working", condition=models.Q(status="working")
-            ),
+            )
         ]
         indexes = [
             # The last ones, for the page.

@@ -19,9 +19,14 @@ DIMENSION = "embedding_dimension"
 
 
 def draft_parse(
-    policies: Policies, scope: str, *, preset: str | None, values: Mapping[str, object],
-    rules: Sequence[object] | None, number: int = 0,
-) -> SetPolicy:  # fmt: skip
+    policies: Policies,
+    scope: str,
+    *,
+    preset: str | None,
+    values: Mapping[str, object],
+    rules: Sequence[object] | None,
+    number: int = 0,
+) -> SetPolicy:
     """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused`` with a sentence."""
     if preset and preset not in PRESETS:
         raise ValueRefused(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
@@ -66,9 +71,13 @@ def knob_name(name: str) -> str:
 
 
 def policies_drafted(
-    policies: Policies, scope: str, *, preset: str | None = None, values: Mapping[str, object],
+    policies: Policies,
+    scope: str,
+    *,
+    preset: str | None = None,
+    values: Mapping[str, object],
     rules: Sequence[object] | None = None,
-) -> Policies:  # fmt: skip
+) -> Policies:
     """Return a snapshot in which the policy set at ``scope`` is this draft, read and validated as a save is. No query.
 
     ``values`` is the whole set; no ``preset`` is none; no ``rules`` are those that are set there now. Raises

@@ -55,11 +55,9 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     # Whoever saved between the two statements is in these rows, so the stamp is taken from them.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
     found = [
-        SetPolicy(
-            scope, number, _preset(preset), _values(json.loads(values)), rules_stored(json.loads(rules), scope)
-        )
+        SetPolicy(scope, number, _preset(preset), _values(json.loads(values)), rules_stored(json.loads(rules), scope))
         for _id, _at, scope, number, preset, values, rules in rows
-    ]  # fmt: skip
+    ]
     return Policies(
         stamp=(*newest, environment),
         environment=dict(environment),
@@ -81,8 +79,13 @@ def rules_stored(stored: list[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
     """Return stored rules as they were read when they were saved."""
     return tuple(
         Rule(
-            name=said["name"], events=tuple(said["events"]), condition=said["condition"], action=said["action"],
-            category=said.get("category", ""), enabled=said["enabled"], scope=scope,
+            name=said["name"],
+            events=tuple(said["events"]),
+            condition=said["condition"],
+            action=said["action"],
+            category=said.get("category", ""),
+            enabled=said["enabled"],
+            scope=scope,
         )
         for said in stored
-    )  # fmt: skip
+    )

@@ -107,12 +107,15 @@ def rekeying_progress(scope: str) -> list[dict[str, Any]]:
     """
     return [
         {
-            "scope": work.scope, "reason": work.reason, "started_at": work.started_at, "done": work.done,
+            "scope": work.scope,
+            "reason": work.reason,
+            "started_at": work.started_at,
+            "done": work.done,
             "total": None if work.after is None else work.total,
         }
         for work in Rekeying.objects.filter(finished_at=None).order_by("id")
         if scope_within(work.scope, scope) or scope_within(scope, work.scope)
-    ]  # fmt: skip
+    ]
 
 
 def half_lives_stray_check(*, now: dt.datetime) -> int:

@@ -22,9 +22,16 @@ MAX_REASON = 1000
 
 
 def policy_save(
-    scope: str, *, preset: str | None, values: Mapping[str, object], rules: Sequence[object] | None = None,
-    author: str, reason: str, now: dt.datetime, base_version: int | None = None,
-) -> PolicyVersion:  # fmt: skip
+    scope: str,
+    *,
+    preset: str | None,
+    values: Mapping[str, object],
+    rules: Sequence[object] | None = None,
+    author: str,
+    reason: str,
+    now: dt.datetime,
+    base_version: int | None = None,
+) -> PolicyVersion:
     """Make the next version of the policy of ``scope`` and return it.
 
     ``values`` is the whole set: what is left out, or None, is inherited. No ``preset`` is none. Without ``rules`` those
@@ -100,9 +107,15 @@ def _base_check(present: PolicyVersion, base_version: int | None) -> None:
 
 
 def _write(
-    policies: Policies, policy: SetPolicy, present: PolicyVersion, *, author: str, reason: str, now: dt.datetime,
+    policies: Policies,
+    policy: SetPolicy,
+    present: PolicyVersion,
+    *,
+    author: str,
+    reason: str,
+    now: dt.datetime,
     rolled_back_to: int | None = None,
-) -> PolicyVersion:  # fmt: skip
+) -> PolicyVersion:
     drafted = policies.with_policy(policy)
     draft_check(drafted, policy.scope)
     content = policy.as_stored()
@@ -113,9 +126,15 @@ def _write(
         # What the check of the text lets pass, the database tries once, for a moment.
         patterns_try(condition_patterns(condition_parse(rule.condition)))
     version = PolicyVersion.objects.create(
-        scope=policy.scope, number=policy.number, author=author, reason=reason, created_at=now, diff=diff,
-        rolled_back_to=rolled_back_to, **content,
-    )  # fmt: skip
+        scope=policy.scope,
+        number=policy.number,
+        author=author,
+        reason=reason,
+        created_at=now,
+        diff=diff,
+        rolled_back_to=rolled_back_to,
+        **content,
+    )
     if _half_life_changes(policies, drafted, policy.scope):
         Rekeying.objects.create(scope=policy.scope, reason=f"{policy.scope} version {policy.number}", started_at=now)
     if cron_wanted(policies) != cron_wanted(drafted):

@@ -44,8 +44,7 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
     # A new schedule that is saved by itself would take its next run from the clock.
     Schedule.objects.bulk_create([schedule for schedule in changed if schedule.pk is None])
     Schedule.objects.bulk_update(
-        [schedule for schedule in changed if schedule.args in present],
-        ["cron", "repeats", "schedule_type", "next_run"],
+        [schedule for schedule in changed if schedule.args in present], ["cron", "repeats", "schedule_type", "next_run"]
     )
 
 

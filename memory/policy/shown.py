@@ -149,9 +149,7 @@ def rule_told(rule: Rule) -> str:
 
 
 def _rule_told(rule: Rule, policies: Policies) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "name": rule.name, "words": rule_told(rule), "enabled": rule.enabled, "from": rule.scope,
-    }  # fmt: skip
+    told: dict[str, Any] = {"name": rule.name, "words": rule_told(rule), "enabled": rule.enabled, "from": rule.scope}
     at = policies.policies[rule.scope]
     return told if rule in at.rules else told | {"preset": at.preset}
 

@@ -125,9 +125,12 @@ class Policies:
         if policy.is_empty:
             del policies[policy.scope]
         return Policies(
-            stamp=(*self.stamp, "draft"), rekeying=self.rekeying, environment=self.environment, policies=policies,
+            stamp=(*self.stamp, "draft"),
+            rekeying=self.rekeying,
+            environment=self.environment,
+            policies=policies,
             numbers={**self.numbers, policy.scope: policy.number},
-        )  # fmt: skip
+        )
 
     def _resolve(self, node: str) -> EffectivePolicy:
         layers = [self.policies[path] for path in _upwards(node) if path in self.policies]

@@ -213,8 +213,23 @@ def _neighbors_of_sql(options: BundleOptions) -> str:
 
 
 def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
-    (topic_id, title, summary, kind, scope, rung, categories, created_at, updated_at, salience, pinned, retrievals,
-     last_retrieved_at, fields, neighbors) = row  # fmt: skip
+    (
+        topic_id,
+        title,
+        summary,
+        kind,
+        scope,
+        rung,
+        categories,
+        created_at,
+        updated_at,
+        salience,
+        pinned,
+        retrievals,
+        last_retrieved_at,
+        fields,
+        neighbors,
+    ) = row
     return {
         "topic_id": str(topic_id),
         "title": title,

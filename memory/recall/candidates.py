@@ -52,14 +52,7 @@ class Ranked:
 
 
 def candidates_rank(
-    vector: Vectors,
-    probe: Probe,
-    wanted: CandidateFilter,
-    *,
-    limit: int,
-    knobs: Knobs,
-    model: str,
-    now: dt.datetime,
+    vector: Vectors, probe: Probe, wanted: CandidateFilter, *, limit: int, knobs: Knobs, model: str, now: dt.datetime
 ) -> list[Ranked]:
     """Return the best ``limit`` topics for a question, best first. One query.
 
@@ -177,32 +170,44 @@ def _statement(
         if small
         else "v.embedding <#> (SELECT vector FROM question)"
     )
-    hits = f"""matched AS MATERIALIZED (
+    hits = (
+        f"""matched AS MATERIALIZED (
     SELECT d.topic_id, d.document, d.length FROM memory_topicdocument d {document_join}
     WHERE d.document @@ (%(any_word)s::text)::tsquery AND {documents} {document_topics}
 ), hits AS MATERIALIZED (
     SELECT m.topic_id, w.place, m.length FROM matched m JOIN words w ON m.document @@ w.word
-)""" if small else f"""hits AS MATERIALIZED (
+)"""
+        if small
+        else f"""hits AS MATERIALIZED (
     SELECT x.topic_id, w.place, x.length FROM words w CROSS JOIN LATERAL (
         SELECT d.topic_id, d.length FROM memory_topicdocument d {document_join}
         WHERE d.document @@ w.word AND {documents} {document_topics}
     ) x
     WHERE w.rare
-)"""  # fmt: skip
+)"""
+    )
     idf = "ln(1 + (n.total - c.documents + 0.5) / (c.documents + 0.5))" if small else "w.idf"
-    counts = f"""
+    counts = (
+        f"""
     , n AS (SELECT count(*)::float8 AS total FROM memory_topicdocument d WHERE {documents})
     , c AS (SELECT place, count(*)::float8 AS documents FROM hits GROUP BY place)
     , terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w JOIN c USING (place) CROSS JOIN n)
-    """ if small else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"  # fmt: skip
+    """
+        if small
+        else f", terms AS (SELECT w.place, w.word, {idf} AS idf FROM words w)"
+    )
     used = "" if decay is None else "JOIN memory_vitality used ON used.topic_id = p.topic_id"
-    result = f"""
+    result = (
+        f"""
 SELECT topic_id, similarity, meaning + words, meaning, own, words - own
 FROM scaled ORDER BY meaning + words DESC, topic_id LIMIT {limit:d}
-""" if decay is None else f"""
+"""
+        if decay is None
+        else f"""
 SELECT topic_id, similarity, (meaning + words) * decay, meaning, own, words - own, decay
 FROM scaled ORDER BY (meaning + words) * decay DESC, topic_id LIMIT {limit:d}
-"""  # fmt: skip
+"""
+    )
     return f"""
 WITH {question_sql(vectors)}, words AS MATERIALIZED (
     SELECT place, word::tsquery AS word, idf, rare

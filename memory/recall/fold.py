@@ -182,9 +182,11 @@ def accesses_fold(*, now: dt.datetime) -> int:
         ]
         caps = _caps(cursor, counted, policies)
         wanted: dict[str, Any] = {
-            "counted": counted, "cap": policies.knobs(ROOT).field_salience_max,
-            "scopes": list(caps), "caps": list(caps.values()),
-        }  # fmt: skip
+            "counted": counted,
+            "cap": policies.knobs(ROOT).field_salience_max,
+            "scopes": list(caps),
+            "caps": list(caps.values()),
+        }
         cursor.execute(_FOLD_TOPICS, wanted)
         cursor.execute(_FOLD_FIELDS, wanted)
         ids = [row[0] for row in rows]

@@ -142,12 +142,18 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
         cursor.execute(_DETAIL_LINKS, {"id": topic_id, "most": MOST_LINKS})
         topic["neighbors"] = [
             {
-                "topic_id": str(other), "kind": kind, "direction": direction, "depth": 1, "title": title,
-                "summary": summary, "topic_kind": topic_kind, "rung": Rung(rung).label,
+                "topic_id": str(other),
+                "kind": kind,
+                "direction": direction,
+                "depth": 1,
+                "title": title,
+                "summary": summary,
+                "topic_kind": topic_kind,
+                "rung": Rung(rung).label,
             }
             for direction, kind, other, title, summary, topic_kind, rung, scope in cursor.fetchall()
             if principal.sees(scope)
-        ]  # fmt: skip
+        ]
     topic["also_from"] = also_from(topic_id)
     return topic
 
@@ -158,10 +164,15 @@ def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
     with connection.cursor() as cursor:
         cursor.execute(_ALSO, {"id": topic_id})
         return [
-            {"topic_id": str(row[0]), "title": row[1], "provenance": row[2], "created_at": row[3],
-             "merged_into": str(row[4])}
+            {
+                "topic_id": str(row[0]),
+                "title": row[1],
+                "provenance": row[2],
+                "created_at": row[3],
+                "merged_into": str(row[4]),
+            }
             for row in cursor.fetchall()
-        ]  # fmt: skip
+        ]
 
 
 _HISTORY = f"""
@@ -221,8 +232,25 @@ def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[
 
 
 def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
-    (topic_id, title, summary, kind, scope, rung, categories, created_at, updated_at, salience, pinned, pin_reason,
-     retrievals, last_retrieved_at, released_at, merged_into, provenance) = row  # fmt: skip
+    (
+        topic_id,
+        title,
+        summary,
+        kind,
+        scope,
+        rung,
+        categories,
+        created_at,
+        updated_at,
+        salience,
+        pinned,
+        pin_reason,
+        retrievals,
+        last_retrieved_at,
+        released_at,
+        merged_into,
+        provenance,
+    ) = row
     return {
         "topic_id": str(topic_id),
         "title": title,
@@ -247,16 +275,40 @@ def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
-    (field_id, name, field_type, ref, revision_id, value, valid_from, provenance, why, impact, recorded_at, seq,
-     last_seq, cold_through, detached, salience, summary, ref_scope) = row  # fmt: skip
+    (
+        field_id,
+        name,
+        field_type,
+        ref,
+        revision_id,
+        value,
+        valid_from,
+        provenance,
+        why,
+        impact,
+        recorded_at,
+        seq,
+        last_seq,
+        cold_through,
+        detached,
+        salience,
+        summary,
+        ref_scope,
+    ) = row
     return {
         "id": str(field_id),
         "name": name,
         "field_type": field_type,
         "ref_topic_id": str(ref) if ref and principal.sees(ref_scope) else None,
         "current": {
-            "id": str(revision_id), "value": value, "valid_from": valid_from, "provenance": provenance,
-            "why_changed": why, "impact_expected": impact, "recorded_at": recorded_at, "seq": seq,
+            "id": str(revision_id),
+            "value": value,
+            "valid_from": valid_from,
+            "provenance": provenance,
+            "why_changed": why,
+            "impact_expected": impact,
+            "recorded_at": recorded_at,
+            "seq": seq,
         },
         "history": [],
         "summary": json.loads(summary) if summary else None,
@@ -264,14 +316,25 @@ def _field(row: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
         "cold_revisions": cold_through,
         "detached": detached,
         "salience": salience,
-    }  # fmt: skip
+    }
 
 
 def _revision(row: Sequence[Any], principal: Principal) -> dict[str, Any]:
     names = (
-        "id", "value", "valid_from", "provenance", "why_changed", "impact_expected", "recorded_at", "seq",
-        "field_type", "ref_topic_id", "actor", "cold", "ref_scope",
-    )  # fmt: skip
+        "id",
+        "value",
+        "valid_from",
+        "provenance",
+        "why_changed",
+        "impact_expected",
+        "recorded_at",
+        "seq",
+        "field_type",
+        "ref_topic_id",
+        "actor",
+        "cold",
+        "ref_scope",
+    )
     revision = dict(zip(names, row, strict=True))
     revision["id"] = str(revision["id"])
     ref, ref_scope = revision["ref_topic_id"], revision.pop("ref_scope")

@@ -26,17 +26,34 @@ FROM (SELECT id FROM memory_topic WHERE id = %s FOR KEY SHARE SKIP LOCKED) t
 
 
 def retrieval_record(
-    topic_ids: Sequence[uuid.UUID], *, field_ids: Sequence[uuid.UUID], query: str, query_hash: str, scope: str,
-    principal: Principal, knobs: Knobs, now: dt.datetime,
-) -> None:  # fmt: skip
+    topic_ids: Sequence[uuid.UUID],
+    *,
+    field_ids: Sequence[uuid.UUID],
+    query: str,
+    query_hash: str,
+    scope: str,
+    principal: Principal,
+    knobs: Knobs,
+    now: dt.datetime,
+) -> None:
     """Append what a query returned, best first. One INSERT.
 
     A question that nothing answered is kept too: it may be one that forgetting has left without an answer.
     """
     row: list[Any] = [
-        now, "query", principal.identity, scope, query, query_hash, list(topic_ids), list(field_ids),
-        knobs.query_salience_bump, knobs.query_field_salience_bump, None, None,
-    ]  # fmt: skip
+        now,
+        "query",
+        principal.identity,
+        scope,
+        query,
+        query_hash,
+        list(topic_ids),
+        list(field_ids),
+        knobs.query_salience_bump,
+        knobs.query_field_salience_bump,
+        None,
+        None,
+    ]
     rows_prepared(_APPEND, row)
 
 

@@ -239,9 +239,11 @@ def question_filter(search: Search, standing: str, *, now: dt.datetime) -> Candi
     _question, conditions = tree_question(search.conditions)
     extra = None
     if conditions not in (None, Within(scope)):
-        extra = Extra(*lookup_sql(
-            conditions, standing=standing, now=now, config=settings.MEMSTATE_TEXT_SEARCH_CONFIG, blank=search.blank
-        ))  # fmt: skip
+        extra = Extra(
+            *lookup_sql(
+                conditions, standing=standing, now=now, config=settings.MEMSTATE_TEXT_SEARCH_CONFIG, blank=search.blank
+            )
+        )
     return CandidateFilter(scope=scope, only_archived=standing == ARCHIVED, extra=extra)
 
 

@@ -22,9 +22,8 @@ _SHOWN_CHARS = 400
 _PLAIN_CHARS = 220
 _TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
 _SNIPPET = (
-    f"StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,"
-    'FragmentDelimiter=" … "'
-)  # fmt: skip
+    f'StartSel={_OPEN},StopSel={_CLOSE},MaxFragments=2,MaxWords=32,MinWords=20,ShortWord=0,FragmentDelimiter=" … "'
+)
 
 _HITS = """
 WITH told AS MATERIALIZED (
@@ -75,8 +74,11 @@ def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.
         marked_body = f"CASE WHEN length(body) <= {_PLAIN_CHARS} THEN {whole} ELSE {parts_of} END"
     sql = _HITS.format(
         salience=salience_effective_sql("v", "%(now)s::timestamptz"),
-        body=body, marked_title=marked_title, marked_body=marked_body, plain=_PLAIN_CHARS + 1,
-    )  # fmt: skip
+        body=body,
+        marked_title=marked_title,
+        marked_body=marked_body,
+        plain=_PLAIN_CHARS + 1,
+    )
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return [_hit(row) for row in cursor.fetchall()]
@@ -88,8 +90,27 @@ def _headline(column: str, asked: str, options: str) -> str:
 
 
 def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
-    (topic_id, title, summary, kind, scope, rung, categories, provenance, created_at, updated_at, released_at, salience,
-     live, pinned, retrievals, last_retrieved_at, marked_title, marked_body, plain) = row  # fmt: skip
+    (
+        topic_id,
+        title,
+        summary,
+        kind,
+        scope,
+        rung,
+        categories,
+        provenance,
+        created_at,
+        updated_at,
+        released_at,
+        salience,
+        live,
+        pinned,
+        retrievals,
+        last_retrieved_at,
+        marked_title,
+        marked_body,
+        plain,
+    ) = row
     hit = {
         "topic_id": str(topic_id),
         "title": title,

@@ -60,9 +60,7 @@ def schedule_resume(schedule_id: int, *, principal: Principal, reason: str, now:
     return _repeats_set(schedule_id, FOR_EVER, "schedule_resumed", principal=principal, reason=reason, now=now)
 
 
-def schedule_change(
-    schedule_id: int, *, minutes: int, principal: Principal, reason: str, now: dt.datetime
-) -> str:  # fmt: skip
+def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, reason: str, now: dt.datetime) -> str:
     """Set how many minutes lie between two times of a schedule. Three queries.
 
     Raises ``ValueRefused`` out of bounds, ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it follows a policy.
@@ -95,9 +93,14 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
         _waiting_refuse(row.func, tuple(row.args or ()), now)
         task = async_task(row.func, *(row.args or ()), group=row.group)
         AuditEvent.objects.create(
-            at=now, actor=principal.actor, action="job_retried", scope=ROOT, reason=reason,
-            before={"task": row.id, "error": last_line(row.result)}, after={"job": row.func, "task": task},
-        )  # fmt: skip
+            at=now,
+            actor=principal.actor,
+            action="job_retried",
+            scope=ROOT,
+            reason=reason,
+            before={"task": row.id, "error": last_line(row.result)},
+            after={"job": row.func, "task": task},
+        )
     return JOBS[row.func].title
 
 
@@ -144,10 +147,20 @@ def _own(schedule_id: int, principal: Principal) -> Schedule:
 
 
 def _audit(
-    row: Schedule, action: str, principal: Principal, reason: str, now: dt.datetime, before: dict[str, Any],
+    row: Schedule,
+    action: str,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    before: dict[str, Any],
     after: dict[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     AuditEvent.objects.create(
-        at=now, actor=principal.actor, action=action, scope=schedule_scope(row) or ROOT, reason=reason, before=before,
+        at=now,
+        actor=principal.actor,
+        action=action,
+        scope=schedule_scope(row) or ROOT,
+        reason=reason,
+        before=before,
         after={"schedule": row.name, **after},
-    )  # fmt: skip
+    )

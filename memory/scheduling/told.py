@@ -16,14 +16,7 @@ from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
 from memory.policy.schedules import FUNCTION
-from memory.scheduling.rows import (
-    NEVER,
-    last_line,
-    minutes_at_most,
-    schedule_gone,
-    schedule_scope,
-    schedule_title,
-)
+from memory.scheduling.rows import NEVER, last_line, minutes_at_most, schedule_gone, schedule_scope, schedule_title
 
 NEXT_TIMES = 3
 # What a page lists of the queue; the numbers beside it are of all.
@@ -70,9 +63,7 @@ def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleTold]:
     return [_told(row, last.get(row.task), now) for row in rows]
 
 
-def schedules_policies(
-    *, now: dt.datetime, cursor: str | None, limit: int
-) -> tuple[list[ScheduleTold], str | None]:  # fmt: skip
+def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleTold], str | None]:
     """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many.
 
     Raises ``ValueRefused`` for a foreign cursor.
@@ -84,8 +75,9 @@ def schedules_policies(
     found = list(rows[: limit + 1])
     shown = found[:limit]
     runs = runs_scheduled_last([schedule_scope(row) for row in shown])
-    failed = {task: said for task, said in _tasks_last([row.task for row in shown if row.task]).items()
-              if not said["good"]}  # fmt: skip
+    failed = {
+        task: said for task, said in _tasks_last([row.task for row in shown if row.task]).items() if not said["good"]
+    }
     told = []
     for row in shown:
         run = runs.get(schedule_scope(row))
@@ -109,14 +101,18 @@ def queue_told(*, now: dt.datetime) -> QueueTold:
     wake_ups = list(WakeUp.objects.select_related("scope").order_by("first_at", "id")[:LISTED])
     waiting = WakeUp.objects.aggregate(count=Count("id"), oldest=Min("first_at"))
     return QueueTold(
-        worker=worker_check(now), waiting=counted["waiting"], oldest=oldest, in_hand=counted["in_hand"],
+        worker=worker_check(now),
+        waiting=counted["waiting"],
+        oldest=oldest,
+        in_hand=counted["in_hand"],
         first=[_job_told(each.task, since=each.lock) for each in first],
-        wake_ups=waiting["count"], wake_up_oldest=waiting["oldest"],
+        wake_ups=waiting["count"],
+        wake_up_oldest=waiting["oldest"],
         happened=[
             {"scope": each.scope.path, "event": each.event, "since": each.first_at, "times": each.times}
             for each in wake_ups
         ],
-    )  # fmt: skip
+    )
 
 
 def failures_told(*, now: dt.datetime) -> list[dict[str, Any]]:
@@ -125,11 +121,14 @@ def failures_told(*, now: dt.datetime) -> list[dict[str, Any]]:
     return [
         {
             **_job_told({"func": row.func, "args": row.args}, since=row.stopped),
-            "id": row.id, "at": row.stopped, "attempts": row.attempt_count, "error": last_line(row.result),
+            "id": row.id,
+            "at": row.stopped,
+            "attempts": row.attempt_count,
+            "error": last_line(row.result),
             "may_retry": row.func in JOBS,
         }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
@@ -143,11 +142,18 @@ def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
 def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleTold:
     paused = row.repeats == NEVER
     return ScheduleTold(
-        id=row.pk, title=schedule_title(row), what=JOBS[row.func].what if row.func in JOBS else "", often=_often(row),
-        scope=schedule_scope(row) or None, minutes=row.minutes, paused=paused,
+        id=row.pk,
+        title=schedule_title(row),
+        what=JOBS[row.func].what if row.func in JOBS else "",
+        often=_often(row),
+        scope=schedule_scope(row) or None,
+        minutes=row.minutes,
+        paused=paused,
         overdue=not paused and row.next_run is not None and row.next_run < now - dt.timedelta(minutes=1),
-        times=[] if paused else _times(row, now), last=last, most_minutes=minutes_at_most(row),
-    )  # fmt: skip
+        times=[] if paused else _times(row, now),
+        last=last,
+        most_minutes=minutes_at_most(row),
+    )
 
 
 def _often(row: Schedule) -> str:
@@ -175,11 +181,13 @@ def _tasks_last(ids: list[str]) -> dict[str, dict[str, Any]]:
     rows = Task.objects.filter(pk__in=ids).only("started", "stopped", "success", "result")
     return {
         row.pk: {
-            "at": row.stopped, "good": row.success, "took": _took((row.stopped - row.started).total_seconds()),
+            "at": row.stopped,
+            "good": row.success,
+            "took": _took((row.stopped - row.started).total_seconds()),
             "error": "" if row.success else last_line(row.result),
         }
         for row in rows
-    }  # fmt: skip
+    }
 
 
 def _took(seconds: float) -> str:
@@ -190,7 +198,9 @@ def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
     func, args = str(task.get("func", "")), task.get("args") or ()
     kind = JOBS.get(func) or JobKind(func or "A job that cannot be read", "")
     return {
-        "title": kind.title, "what": kind.what, "since": since,
+        "title": kind.title,
+        "what": kind.what,
+        "since": since,
         "scope": args[0] if func == FUNCTION and args else None,
         "run_id": args[0] if func == "memory.jobs.run_continue" and args else None,
-    }  # fmt: skip
+    }

@@ -50,8 +50,9 @@ class Part:
 
     phase = Phase.BUILDING
 
-    def __init__(self, job: StudyJob, content: str, spans: list[tuple[int, int]], *, principal: Principal,
-                 now: dt.datetime) -> None:  # fmt: skip
+    def __init__(
+        self, job: StudyJob, content: str, spans: list[tuple[int, int]], *, principal: Principal, now: dt.datetime
+    ) -> None:
         self.job, self.content, self.spans, self.principal, self.now = job, content, spans, principal, now
         self.at, self.to = job.done, job.done + 1
         self.staged: list[IngestItem] = []
@@ -72,8 +73,9 @@ class Part:
         """Return how the dialogue begins."""
         start, end = self.spans[self.at]
         told: dict[str, Any] = {
-            "before": self.content[max(0, start - BEFORE_CHARS) : start], "part": self.content[start:end],
-        }  # fmt: skip
+            "before": self.content[max(0, start - BEFORE_CHARS) : start],
+            "part": self.content[start:end],
+        }
         words = PART
         if self.offset:
             words = PART_AGAIN
@@ -90,17 +92,20 @@ class Part:
                 Tool(
                     "session_topics",
                     "List the topics that were made from this text so far: id, title, names of their fields.",
-                    SessionTopicsArguments, self._list,
+                    SessionTopicsArguments,
+                    self._list,
                 ),
                 Tool("topic", "Read one of these topics whole.", TopicArguments, self._read),
                 Tool(
                     "new_topic",
                     "Note something new as a topic of its own. Look first whether an earlier part has made it.",
-                    NewTopicArguments, self._new, writes=True,
+                    NewTopicArguments,
+                    self._new,
+                    writes=True,
                 ),
                 *writers,
             ]
-        )  # fmt: skip
+        )
 
     def hold(self) -> bool:
         """Lock the stored topics that this changes, and the source; return whether the source is still there. One
@@ -192,12 +197,12 @@ class Part:
 def topic_shown(topic: KnownTopic, *, most: int = _SHORT, source: uuid.UUID | None = None) -> dict[str, Any]:
     """Return a topic as a model is shown it."""
     return {
-        "topic_id": str(topic.id), "title": topic.title, "summary": topic.summary[:most],
+        "topic_id": str(topic.id),
+        "title": topic.title,
+        "summary": topic.summary[:most],
         "fields": {each.name: each.value[:most] for each in topic.fields.values() if each.value},
-        "linked": [
-            {"topic_id": str(target), "kind": kind} for target, kind in sorted(topic.links) if target != source
-        ],
-    }  # fmt: skip
+        "linked": [{"topic_id": str(target), "kind": kind} for target, kind in sorted(topic.links) if target != source],
+    }
 
 
 def _listed(topic: KnownTopic) -> dict[str, Any]:

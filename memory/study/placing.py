@@ -94,15 +94,18 @@ class Placing:
         linkers = [tool for tool in writing_tools(self._write) if tool.name == "link"]
         return Toolbox(
             [
-                *readers, *linkers,
+                *readers,
+                *linkers,
                 Tool(
                     "merge_into",
                     "Let a topic of the store take in one of the given topics, because both are about the very same "
                     "thing and say the same.",
-                    MergeArguments, self._merge, writes=True,
+                    MergeArguments,
+                    self._merge,
+                    writes=True,
                 ),
             ]
-        )  # fmt: skip
+        )
 
     def hold(self) -> bool:
         """Lock all topics of this step before the first is changed, so that nobody waits in a circle, and keep what the
@@ -142,9 +145,14 @@ class Placing:
             for topic_id, into in self.staged.merges.items():
                 try:
                     run = topic_merge_into(
-                        cursor, topic_id, into, principal=self.principal, reason=MERGED_BECAUSE, now=now,
+                        cursor,
+                        topic_id,
+                        into,
+                        principal=self.principal,
+                        reason=MERGED_BECAUSE,
+                        now=now,
                         vectors=self._vectors,
-                    )  # fmt: skip
+                    )
                 except Conflict:
                     # One of the two has gone, or was moved, since the model decided.
                     counts["refused"] += 1
@@ -156,9 +164,12 @@ class Placing:
 
     def _note(self, topic_id: uuid.UUID, run: ForgetRun, *, now: dt.datetime) -> ConversationWrite:
         return ConversationWrite(
-            conversation_id=self.job.conversation_id, topic_id=topic_id, at=now, run_id=run.pk,
+            conversation_id=self.job.conversation_id,
+            topic_id=topic_id,
+            at=now,
+            run_id=run.pk,
             what=ConversationWrite.What.MERGED,
-        )  # fmt: skip
+        )
 
     def _watched(self, tool: Tool[Any]) -> Tool[Any]:
         """Return a tool that reads, with a note of what it has shown."""

@@ -25,9 +25,15 @@ ERASED = "The text was erased before it was read to its end."
 
 
 def study_start(
-    text: str, *, conversation_id: uuid.UUID, scope: str | None, model: str | None, principal: Principal,
-    now: dt.datetime, hand_over: HandOver,
-) -> StudyJob:  # fmt: skip
+    text: str,
+    *,
+    conversation_id: uuid.UUID,
+    scope: str | None,
+    model: str | None,
+    principal: Principal,
+    now: dt.datetime,
+    hand_over: HandOver,
+) -> StudyJob:
     """Keep the text as a source, outside every query, and ask the worker to study it. One transaction.
 
     Twice a batch of ingest, and time that grows with the text: about three seconds for a million characters. Raises
@@ -42,15 +48,27 @@ def study_start(
             kind="not_configured",
         )
     return study_keep(
-        text, conversation_id=conversation_id, scope=scope, model=model, principal=principal, now=now,
+        text,
+        conversation_id=conversation_id,
+        scope=scope,
+        model=model,
+        principal=principal,
+        now=now,
         hand_over=hand_over,
-    )  # fmt: skip
+    )
 
 
 def study_keep(
-    text: str, *, conversation_id: uuid.UUID, scope: str | None, model: str | None, principal: Principal,
-    now: dt.datetime, hand_over: HandOver, job_id: uuid.UUID | None = None,
-) -> StudyJob:  # fmt: skip
+    text: str,
+    *,
+    conversation_id: uuid.UUID,
+    scope: str | None,
+    model: str | None,
+    principal: Principal,
+    now: dt.datetime,
+    hand_over: HandOver,
+    job_id: uuid.UUID | None = None,
+) -> StudyJob:
     """Do what ``study_start`` does, whether there is a model or not: the demo takes its notes by itself. ``job_id`` is
     for who wants the study, and with it all its topics, to be the same each time."""
     principal.require("agent")
@@ -63,11 +81,21 @@ def study_keep(
         source = source_ensure(text, scope=where, principal=principal, now=now)
         room_check(principal.identity, counting=True)
         job = StudyJob.objects.create(
-            id=job_id or uuid7(now_ms=int(now.timestamp() * 1000)), conversation_id=conversation_id, scope=where,
-            actor=principal.actor, identity=principal.identity, role=principal.role, principal_scope=principal.scope,
-            model=model or "", source_id=source, part_chars=settings.MEMSTATE_CHAT_CHUNK_CHARS, segments=len(parts),
-            created_at=now, moved_at=now, handed_at=now,
-        )  # fmt: skip
+            id=job_id or uuid7(now_ms=int(now.timestamp() * 1000)),
+            conversation_id=conversation_id,
+            scope=where,
+            actor=principal.actor,
+            identity=principal.identity,
+            role=principal.role,
+            principal_scope=principal.scope,
+            model=model or "",
+            source_id=source,
+            part_chars=settings.MEMSTATE_CHAT_CHUNK_CHARS,
+            segments=len(parts),
+            created_at=now,
+            moved_at=now,
+            handed_at=now,
+        )
         study_journal(job, "study_started", job.actor, now)
         hand_over(job.id)
     return job
@@ -158,10 +186,21 @@ def study_finish(
 def study_journal(job: StudyJob, action: str, actor: str, now: dt.datetime) -> None:
     """Write down what happened to a study. One statement."""
     AuditEvent.objects.create(
-        at=now, actor=actor, action=action, topic_id=job.source_id, scope=job.scope, reason="",
-        after={"study": str(job.id), "conversation": str(job.conversation_id), "segments": job.segments,
-               "done": job.done, "topics": job.topics, "linked": job.linked},
-    )  # fmt: skip
+        at=now,
+        actor=actor,
+        action=action,
+        topic_id=job.source_id,
+        scope=job.scope,
+        reason="",
+        after={
+            "study": str(job.id),
+            "conversation": str(job.conversation_id),
+            "segments": job.segments,
+            "done": job.done,
+            "topics": job.topics,
+            "linked": job.linked,
+        },
+    )
 
 
 def _checked(text: str) -> str:

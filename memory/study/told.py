@@ -40,15 +40,30 @@ def study_told(job: StudyJob) -> dict[str, Any]:
     the kind ``kind``. ``waits_until`` is when it goes on, if it waits for phase B or for the model.
     """
     return {
-        "study_id": str(job.id), "conversation_id": str(job.conversation_id), "status": job.status, "phase": job.phase,
-        "scope": job.scope, "kind": job.kind, "model": job.model, "actor": job.actor, "segments": job.segments,
-        "done": job.done, "to_link": job.to_link, "linked": job.linked, "progress": _progress(job),
-        "topics": job.topics, "links": job.links, "merged": job.merged,
+        "study_id": str(job.id),
+        "conversation_id": str(job.conversation_id),
+        "status": job.status,
+        "phase": job.phase,
+        "scope": job.scope,
+        "kind": job.kind,
+        "model": job.model,
+        "actor": job.actor,
+        "segments": job.segments,
+        "done": job.done,
+        "to_link": job.to_link,
+        "linked": job.linked,
+        "progress": _progress(job),
+        "topics": job.topics,
+        "links": job.links,
+        "merged": job.merged,
         "source_topic_id": str(job.source_id) if job.source_id else None,
-        "warning": job.warning or None, "failure": job.failure or None,
+        "warning": job.warning or None,
+        "failure": job.failure or None,
         "waits_until": job.not_before if job.status == StudyJob.Status.WORKING else None,
-        "created_at": job.created_at, "moved_at": job.moved_at, "finished_at": job.finished_at,
-    }  # fmt: skip
+        "created_at": job.created_at,
+        "moved_at": job.moved_at,
+        "finished_at": job.finished_at,
+    }
 
 
 def studies_list(

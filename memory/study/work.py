@@ -206,12 +206,17 @@ def _spoken(job: StudyJob, step: Step) -> LoopEnd:
         return StudyJob.objects.filter(pk=job.pk, status=Status.WORKING).exists()
 
     return tools_loop(
-        step.messages(mark), step.toolbox(), mark=mark, purpose="study", model=job.model or None, go_on=go_on,
+        step.messages(mark),
+        step.toolbox(),
+        mark=mark,
+        purpose="study",
+        model=job.model or None,
+        go_on=go_on,
         tick=tick,
         most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
         # The last answer of a dialogue gets all the time an answer may take.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
-    )  # fmt: skip
+    )
 
 
 def _stored(job: StudyJob, step: Step, end: End, *, now: dt.datetime) -> bool:

@@ -168,8 +168,12 @@ def bar(value: float, most: float, label: str = "", tone: str = "accent") -> Saf
     return format_html(
         '<svg class="bar tone-{}" viewBox="0 0 {} 8" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<rect class="bar-rest" width="{}" height="8"/><rect class="bar-part" width="{}" height="8"/></svg>',
-        tone, _BAR, label or f"{share:.0%}", _BAR, round(share * _BAR),
-    )  # fmt: skip
+        tone,
+        _BAR,
+        label or f"{share:.0%}",
+        _BAR,
+        round(share * _BAR),
+    )
 
 
 @register.simple_tag(takes_context=True)
@@ -197,5 +201,8 @@ def nav_item(context: RequestContext, name: str, label: str, key: str, *also: st
     current = here in (name, *also) or here.startswith(tuple(f"{each}_" for each in (name, *also)))
     return format_html(
         '<li><a href="{}" data-go="{}"{}>{}</a></li>',
-        reverse(f"console:{name}"), key, mark_safe(' aria-current="page"') if current else "", label,
-    )  # fmt: skip
+        reverse(f"console:{name}"),
+        key,
+        mark_safe(' aria-current="page"') if current else "",
+        label,
+    )

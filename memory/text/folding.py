@@ -34,9 +34,10 @@ _LETTERS: Final = {
 }
 # A word: letters and digits with their vowel signs. Signs stand in the first two planes, and some in the fifteenth.
 _SIGNS: Final = "".join(
-    sign for at in (*range(0x300, 0x20000), *range(0xE0000, 0xE1000))
+    sign
+    for at in (*range(0x300, 0x20000), *range(0xE0000, 0xE1000))
     if unicodedata.category(sign := chr(at)) in ("Mn", "Mc")
-)  # fmt: skip
+)
 WORD: Final = re.compile(rf"[^\W_](?:[^\W_]|[{_SIGNS}])*")
 # Accents of Latin, Greek and Cyrillic, and the vowel points of Hebrew and Arabic, which readers add and leave out. The
 # marks of other scripts stay: they are vowels there (Devanagari, Thai) or make another letter (the Japanese dakuten).

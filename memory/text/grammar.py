@@ -29,9 +29,15 @@ FINITE = frozenset({"VVZ", "VVD", "VBZ", "VBD", "VBB", "VHZ", "VHD", "VHB", "VM0
 SURE = FINITE - {"VVB"}
 # Never anything else, whatever stands before them.
 _AUXILIARY = {
-    "is": ("VBZ", "be"), "was": ("VBD", "be"), "are": ("VBB", "be"), "were": ("VBD", "be"), "has": ("VHZ", "have"),
-    "had": ("VHD", "have"), "does": ("VDZ", "do"), "did": ("VDD", "do"),
-}  # fmt: skip
+    "is": ("VBZ", "be"),
+    "was": ("VBD", "be"),
+    "are": ("VBB", "be"),
+    "were": ("VBD", "be"),
+    "has": ("VHZ", "have"),
+    "had": ("VHD", "have"),
+    "does": ("VDZ", "do"),
+    "did": ("VDD", "do"),
+}
 NOMINAL = frozenset({"NP0", "NN0", "NN1", "NN2", "UNC", "CRD", "ORD", "ZZ0", "AJ0", "AJC", "AJS", "POS"})
 OPENING = frozenset({"AT0", "DPS", "DT0"})
 

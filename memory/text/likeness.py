@@ -110,9 +110,10 @@ def words_shared(one: str, other: str) -> Shared:
 def _telling(text: str) -> list[Token]:
     pointing = SUBJECTS | DIRECTED
     return [
-        token for token in tokens_read(text[:MOST_COMPARED])
+        token
+        for token in tokens_read(text[:MOST_COMPARED])
         if token.sort not in ("negation", "date") and token.key not in pointing
-    ]  # fmt: skip
+    ]
 
 
 def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int], list[Token], list[Token]]:
@@ -146,10 +147,11 @@ def _again(own: Sequence[Token], loose: Sequence[int], others: Sequence[Token]) 
     known = {_stem(token) for token in others}
     said = {token.key for token in others}
     return [
-        own[place] for place in loose
+        own[place]
+        for place in loose
         if own[place].sort not in ("word", "name")
         or not (own[place].key in said or (not own[place].capital and _stem(own[place]) in known))
-    ]  # fmt: skip
+    ]
 
 
 def _joined(
@@ -224,10 +226,14 @@ def _told(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
         for one, other in zip_longest(ours, theirs):
             found.append(
                 Difference(
-                    sort, one.text if one else "", other.text if other else "", "",
-                    one.span if one else None, other.span if other else None,
+                    sort,
+                    one.text if one else "",
+                    other.text if other else "",
+                    "",
+                    one.span if one else None,
+                    other.span if other else None,
                 )
-            )  # fmt: skip
+            )
     return found[:MOST_TOLD]
 
 

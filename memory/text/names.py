@@ -21,9 +21,7 @@ _HANGUL = re.compile("[\uac00-\ud7af]")
 _KATAKANA = re.compile("[\u30a0-\u30ff]")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # What Korean puts right behind a name. Anything else makes it another word.
-_PARTICLES = (
-    "은는이가을를의에와과도로만께씨님" + "야아랑"
-)  # fmt: skip
+_PARTICLES = "은는이가을를의에와과도로만께씨님" + "야아랑"
 _LONG_PARTICLES = (
     "에게",
     "에서",
@@ -177,10 +175,27 @@ def _words_iter(text: str) -> Iterator[_Word]:
 
 # Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
 _SPELLINGS = (
-    ("sch", "s"), ("sh", "s"), ("ch", "c"), ("tch", "c"), ("kh", "h"), ("zh", "z"), ("ph", "f"), ("th", "t"),
-    ("ts", "c"), ("tz", "c"), ("x", "ks"), ("w", "v"), ("y", "i"), ("j", "i"), ("q", "k"), ("ou", "u"),
-    ("oo", "u"), ("ee", "i"), ("ck", "k"), ("e", "i"),
-)  # fmt: skip
+    ("sch", "s"),
+    ("sh", "s"),
+    ("ch", "c"),
+    ("tch", "c"),
+    ("kh", "h"),
+    ("zh", "z"),
+    ("ph", "f"),
+    ("th", "t"),
+    ("ts", "c"),
+    ("tz", "c"),
+    ("x", "ks"),
+    ("w", "v"),
+    ("y", "i"),
+    ("j", "i"),
+    ("q", "k"),
+    ("ou", "u"),
+    ("oo", "u"),
+    ("ee", "i"),
+    ("ck", "k"),
+    ("e", "i"),
+)
 
 
 @lru_cache(maxsize=65536)

@@ -34,10 +34,17 @@ class LoopEnd:
 
 
 def tools_loop(
-    messages: list[Message], toolbox: Toolbox, *, mark: str, most_rounds: int, seconds: float, purpose: Purpose,
-    model: str | None = None, tick: Callable[[ToolCalled], None] | None = None,
+    messages: list[Message],
+    toolbox: Toolbox,
+    *,
+    mark: str,
+    most_rounds: int,
+    seconds: float,
+    purpose: Purpose,
+    model: str | None = None,
+    tick: Callable[[ToolCalled], None] | None = None,
     go_on: Callable[[], bool] = lambda: True,
-) -> LoopEnd:  # fmt: skip
+) -> LoopEnd:
     """Speak with the model until it calls no more tools, has used them ``most_rounds`` times, or ``seconds`` are over.
 
     ``messages`` grows by what is said. ``tick`` is told each call when it is answered, with what of its result the

@@ -84,24 +84,28 @@ def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
             "query",
             "Ask the memory store. Returns the topics that answer best, each with its fields, their current values and "
             "the topics it is linked with. Use it before you say that something is not known.",
-            QueryArguments, query,
+            QueryArguments,
+            query,
         ),
         Tool(
             "topic",
             "Read one topic whole, by its id: all fields, links, where it stands. Archived topics too.",
-            TopicArguments, topic,
+            TopicArguments,
+            topic,
         ),
         Tool(
             "history",
             "Read all values that one field of a topic has had, newest first, with when and why each was changed.",
-            HistoryArguments, history,
+            HistoryArguments,
+            history,
         ),
         Tool(
             "why",
             "Explain where a topic stands on the way to being forgotten: what happened to it and why, what comes next.",
-            TopicArguments, why,
+            TopicArguments,
+            why,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _cut(text: object, most: int) -> object:
@@ -115,27 +119,34 @@ def _fields(fields: list[dict[str, Any]], most: int, longest: int) -> dict[str, 
 
 def _bundle(found: dict[str, Any]) -> dict[str, Any]:
     return {
-        "topic_id": found["topic_id"], "title": found["title"], "summary": _cut(found["summary"], _SHORT),
+        "topic_id": found["topic_id"],
+        "title": found["title"],
+        "summary": _cut(found["summary"], _SHORT),
         "kind": found["topic_kind"],
         **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _SHORT),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "title": each["title"]}
             for each in found["neighbors"][:_MOST_NEIGHBORS]
         ],
-    }  # fmt: skip
+    }
 
 
 def _detail(topic: dict[str, Any]) -> dict[str, Any]:
     return {
-        "topic_id": topic["topic_id"], "title": topic["title"], "summary": _cut(topic["summary"], _LONG),
-        "kind": topic["topic_kind"], "scope": topic["scope"], "stands": topic["rung"],
-        "categories": topic["categories"], "created_at": topic["created_at"].isoformat(),
+        "topic_id": topic["topic_id"],
+        "title": topic["title"],
+        "summary": _cut(topic["summary"], _LONG),
+        "kind": topic["topic_kind"],
+        "scope": topic["scope"],
+        "stands": topic["rung"],
+        "categories": topic["categories"],
+        "created_at": topic["created_at"].isoformat(),
         **_fields(topic["fields"], _MOST_FIELDS_ALONE, _LONG),
         "linked": [
             {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
             for each in topic["neighbors"][:_MOST_NEIGHBORS]
         ],
-    }  # fmt: skip
+    }
 
 
 def _linked(told: dict[str, Any]) -> list[uuid.UUID]:

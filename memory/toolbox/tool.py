@@ -74,9 +74,13 @@ class ToolCalled:
     def as_json(self) -> dict[str, Any]:
         """Return the members of the wire format."""
         return {
-            "tool": self.tool, "arguments": self.arguments, "result": self.result, "ok": self.ok,
-            "ms": round(self.ms, 1), "topic_ids": [str(each) for each in self.topic_ids],
-        }  # fmt: skip
+            "tool": self.tool,
+            "arguments": self.arguments,
+            "result": self.result,
+            "ok": self.ok,
+            "ms": round(self.ms, 1),
+            "topic_ids": [str(each) for each in self.topic_ids],
+        }
 
 
 class Toolbox:

@@ -121,11 +121,13 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
         return _replied(
             write(
                 IngestItem(
-                    placement="extend_topic", topic_id=str(asked.topic_id), fields=_fields(asked.fields, provenance),
+                    placement="extend_topic",
+                    topic_id=str(asked.topic_id),
+                    fields=_fields(asked.fields, provenance),
                     edges=_edges(asked.links),
                 )
             )
-        )  # fmt: skip
+        )
 
     def version_field(asked: VersionFieldArguments) -> ToolReply:
         field = IngestField(
@@ -142,34 +144,48 @@ def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[A
         Tool(
             "new_topic",
             "Remember something new as a topic of its own. Ask the store first whether it knows it already.",
-            NewTopicArguments, new_topic, writes=True,
+            NewTopicArguments,
+            new_topic,
+            writes=True,
         ),
         Tool(
-            "extend_topic", "Add fields or links to a topic that is known.", ExtendTopicArguments, extend_topic,
+            "extend_topic",
+            "Add fields or links to a topic that is known.",
+            ExtendTopicArguments,
+            extend_topic,
             writes=True,
         ),
         Tool(
             "version_field",
             "Give one field of a topic a new value, because it has changed or was wrong. The old one stays on record.",
-            VersionFieldArguments, version_field, writes=True,
+            VersionFieldArguments,
+            version_field,
+            writes=True,
         ),
         Tool("link", "Link two topics that are known.", LinkTopicsArguments, link, writes=True),
-    ]  # fmt: skip
+    ]
 
 
 def item_new(
-    asked: NewTopicArguments, *, topic_id: uuid.UUID | None = None, kind: str | None = None,
+    asked: NewTopicArguments,
+    *,
+    topic_id: uuid.UUID | None = None,
+    kind: str | None = None,
     provenance: str = PROVENANCE,
-) -> IngestItem:  # fmt: skip
+) -> IngestItem:
     """Return a new topic as an item of ingest; ``topic_id`` and ``kind`` where they are not the model's to choose."""
     return IngestItem(
-        placement="new_topic", topic_id=str(topic_id) if topic_id else None, title=asked.title,
-        summary=asked.summary, topic_kind=asked.kind if kind is None else kind,
+        placement="new_topic",
+        topic_id=str(topic_id) if topic_id else None,
+        title=asked.title,
+        summary=asked.summary,
+        topic_kind=asked.kind if kind is None else kind,
         # A topic tells by its first field who wrote it, so one without a field gets its summary as one.
         fields=_fields(asked.fields, provenance)
         or [IngestField(name="note", value=asked.summary, provenance=provenance)],
-        edges=_edges(asked.links), categories=list(asked.categories),
-    )  # fmt: skip
+        edges=_edges(asked.links),
+        categories=list(asked.categories),
+    )
 
 
 def _fields(asked: list[FieldArguments], provenance: str) -> list[IngestField]:

@@ -52,15 +52,26 @@ def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, Re
     with connection.cursor() as cursor:
         cursor.execute(
             _NOTE,
-            {"conversation": conversation_id, "now": now, "topics": topics, "whats": whats, "revisions": revisions,
-             "targets": targets, "kinds": kinds},
-        )  # fmt: skip
+            {
+                "conversation": conversation_id,
+                "now": now,
+                "topics": topics,
+                "whats": whats,
+                "revisions": revisions,
+                "targets": targets,
+                "kinds": kinds,
+            },
+        )
 
 
 def writer_make(
-    principal: Principal, conversation_id: uuid.UUID, clock: Callable[[], dt.datetime], *,
-    heard: Callable[[], Collection[uuid.UUID]] = tuple, check: Callable[[], None] = lambda: None,
-) -> Writer:  # fmt: skip
+    principal: Principal,
+    conversation_id: uuid.UUID,
+    clock: Callable[[], dt.datetime],
+    *,
+    heard: Callable[[], Collection[uuid.UUID]] = tuple,
+    check: Callable[[], None] = lambda: None,
+) -> Writer:
     """Return what takes one item into the store in the name of ``principal``, and notes it for the conversation.
 
     Each item is written at once and by itself: embedded before its transaction, noted within it. ``heard`` tells which

@@ -56,7 +56,7 @@ def import_look(job_id: uuid.UUID, *, principal: Principal) -> Brought:
 
 def import_release(
     job_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, expected: int | None = None
-) -> TakenBack:  # fmt: skip
+) -> TakenBack:
     """Release topics that an import has brought, ``MOST_AT_ONCE`` at most, in one transaction; call it again for the
     rest. ``expected`` is how many that was when somebody looked (``Brought.next``). The statements of a change by hand.
 
@@ -78,9 +78,13 @@ def import_release(
         released = moved.run.applied if moved.run is not None else 0
         if moved.run is not None:
             AuditEvent.objects.create(
-                at=now, actor=principal.actor, action="import_released", scope=job.scope or job.principal_scope,
-                reason=reason, after={"job": str(job.pk), "run": str(moved.run.pk), "topics": released},
-            )  # fmt: skip
+                at=now,
+                actor=principal.actor,
+                action="import_released",
+                scope=job.scope or job.principal_scope,
+                reason=reason,
+                after={"job": str(job.pk), "run": str(moved.run.pk), "topics": released},
+            )
         return TakenBack(released, moved.run, _look(job))
 
 
@@ -89,9 +93,10 @@ def _look(job: ImportJob) -> Brought:
         return Brought(0, 0, 0, [])
     written = _written(job)
     counts = _topics(job).aggregate(
-        standing=Count("topic", filter=_HERE & ~written), written=Count("topic", filter=_HERE & written),
+        standing=Count("topic", filter=_HERE & ~written),
+        written=Count("topic", filter=_HERE & written),
         gone=Count("topic", filter=~_HERE),
-    )  # fmt: skip
+    )
     left = _topics(job).filter(_HERE & written).order_by("topic_id").values_list("topic_id", "topic__title")
     return Brought(**counts, left=list(left[:NAMED]))
 

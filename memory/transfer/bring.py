@@ -57,9 +57,7 @@ def _insert(rows: Rows, *, given: dict[str, str] | None = None, end: str = "") -
     )
 
 
-def _insert_listed(
-    rows: Rows, member: str, *, given: dict[str, str], below: str = "", where: str = "true"
-) -> str:  # fmt: skip
+def _insert_listed(rows: Rows, member: str, *, given: dict[str, str], below: str = "", where: str = "true") -> str:
     """Return the statement that brings the objects of a list in a line as rows. ``below`` is a list in whose objects
     ``o.one`` the list stands."""
     names, values = rows.insert_sql("x", given=given)
@@ -97,14 +95,12 @@ _CHANGES = (
         (
             _member_moved("x.changes", "summaries", _moved("x.changes->'summaries'", "%(summary)s"), "array"),
             _member_moved("x.changes", "withdrawn", _moved("x.changes->'withdrawn'", "%(summary)s"), "array"),
-            _member_moved(
-                "x.changes", "link_made", "to_jsonb((x.changes->>'link_made')::bigint + %(link)s)", "number"
-            ),
+            _member_moved("x.changes", "link_made", "to_jsonb((x.changes->>'link_made')::bigint + %(link)s)", "number"),
             _member_moved("x.changes", "links", f"jsonb_build_object({_SIDES})", "object"),
         )
     )
     + " END"
-)  # fmt: skip
+)
 _AFTERWARDS = (
     "CASE WHEN %(link)s = 0 OR x.action NOT IN ('superseded', 'supersedes') THEN x.after ELSE x.after || "
     + _member_moved("x.after", "link", "to_jsonb((x.after->>'link')::bigint + %(link)s)", "number")
@@ -126,8 +122,12 @@ _OWN = "SELECT t.id, t.scope_id, t.kind, t.created_at, t.rung FROM memory_topic 
 
 def _vitality() -> str:
     given = {
-        "topic_id": "t.id", "scope_id": "t.scope_id", "kind": "t.kind", "created_at": "t.created_at", "rung": "t.rung",
-    }  # fmt: skip
+        "topic_id": "t.id",
+        "scope_id": "t.scope_id",
+        "kind": "t.kind",
+        "created_at": "t.created_at",
+        "rung": "t.rung",
+    }
     names, values = shape.VITALITY.insert_sql("x", given=given)
     return (
         f"INSERT INTO memory_vitality ({names}) SELECT {values} FROM transfer_line l CROSS JOIN LATERAL ({_OWN}) t "
@@ -213,9 +213,7 @@ _RUN_THERE = f"(SELECT o.id FROM memory_forgetrun o WHERE o.id = x.run_id AND {R
 _OF_LINE = "(l.line->>'id')::uuid"
 
 _INSERTS: dict[str, Sequence[str]] = {
-    "policy": (
-        _insert_listed(shape.POLICY_VERSION, "versions", given={"scope": "l.line->>'scope'"}),
-    ),
+    "policy": (_insert_listed(shape.POLICY_VERSION, "versions", given={"scope": "l.line->>'scope'"}),),
     "topic": (
         SCOPES,
         _insert(shape.TOPIC),
@@ -223,54 +221,55 @@ _INSERTS: dict[str, Sequence[str]] = {
         _vitality(),
         _insert_listed(shape.EDIT, "edits", given={"topic_id": _OF_LINE}),
         _insert_listed(shape.FIELD, "fields", given={"topic_id": _OF_LINE}),
+        _insert_listed(shape.REVISION, "revisions", given={"field_id": "(o.one->>'id')::uuid"}, below="fields"),
         _insert_listed(
-            shape.REVISION, "revisions", given={"field_id": "(o.one->>'id')::uuid"}, below="fields"
-        ),
-        _insert_listed(
-            shape.SUMMARY, "summaries", below="fields",
+            shape.SUMMARY,
+            "summaries",
+            below="fields",
             given={"id": "x.id + %(summary)s", "field_id": "(o.one->>'id')::uuid"},
         ),
         _LOOKS,
     ),
-    "history": (
-        _insert_listed(shape.REVISION, "revisions", given={"field_id": "(l.line->>'field')::uuid"}),
-    ),
+    "history": (_insert_listed(shape.REVISION, "revisions", given={"field_id": "(l.line->>'field')::uuid"}),),
     "reference": (_REFERENCES,),
     "merged": _MERGED,
     "link": (
         _insert(shape.LINK, given={"id": "x.id + %(link)s"}, end="ON CONFLICT (source_id, target_id, kind) DO NOTHING"),
     ),
     "run": (
-        _insert(shape.RUN, given={
-            "status": "CASE WHEN x.status IN ('applying', 'held') THEN 'planned' ELSE x.status END",
-        }),
+        _insert(
+            shape.RUN, given={"status": "CASE WHEN x.status IN ('applying', 'held') THEN 'planned' ELSE x.status END"}
+        ),
     ),
     "action": (_insert(shape.ACTION, given={"changes": _CHANGES}, end="ON CONFLICT (run_id, place) DO NOTHING"),),
     "pair": (
-        _insert(shape.PAIR, given={
-            "run_id": _RUN_THERE,
-            "survivor_id": "CASE WHEN x.survivor_id IN (x.one_id, x.other_id) THEN x.survivor_id END",
-        }, end="ON CONFLICT DO NOTHING"),
+        _insert(
+            shape.PAIR,
+            given={
+                "run_id": _RUN_THERE,
+                "survivor_id": "CASE WHEN x.survivor_id IN (x.one_id, x.other_id) THEN x.survivor_id END",
+            },
+            end="ON CONFLICT DO NOTHING",
+        ),
     ),
     "access": (
-        _insert(shape.ACCESS, given={
-            "id": "x.id + %(access)s", "topic_ids": _TOPIC_IDS, "field_ids": _FIELD_IDS,
-        }),
+        _insert(shape.ACCESS, given={"id": "x.id + %(access)s", "topic_ids": _TOPIC_IDS, "field_ids": _FIELD_IDS}),
     ),
-    "shadow": (
-        _insert(shape.SHADOW, given={"access_id": "x.access_id + %(access)s"}, end="ON CONFLICT DO NOTHING"),
-    ),
+    "shadow": (_insert(shape.SHADOW, given={"access_id": "x.access_id + %(access)s"}, end="ON CONFLICT DO NOTHING"),),
     "watermark": (_insert(shape.WATERMARK, given={"position": "x.position + %(access)s"}, end=_WATERMARK),),
     "receipt": (_insert(shape.RECEIPT),),
     "audit": (_insert(shape.AUDIT, given={"after": _AFTERWARDS}),),
     "conversation": (
         _insert(shape.CONVERSATION, given={"identity": "''"}),
         _insert_listed(shape.TURN, "told", given={"conversation_id": _OF_LINE}),
-        _insert_listed(shape.WRITE, "writes", where=TOPIC_NEW, given={
-            "conversation_id": _OF_LINE, "link_id": "x.link_id + %(link)s",
-        }),
+        _insert_listed(
+            shape.WRITE,
+            "writes",
+            where=TOPIC_NEW,
+            given={"conversation_id": _OF_LINE, "link_id": "x.link_id + %(link)s"},
+        ),
     ),
-}  # fmt: skip
+}
 
 
 _BROUGHT_TOPICS = """
@@ -319,10 +318,12 @@ def _topics_index(cursor: CursorWrapper) -> None:
     cursor.execute(
         _VECTORS,
         {
-            "ids": list(texts), "hashes": [text_hash(text.embedded()) for text in texts.values()],
-            "model": embedder_get().model_name, "dimension": settings.MEMSTATE_EMBEDDING_DIMENSION,
+            "ids": list(texts),
+            "hashes": [text_hash(text.embedded()) for text in texts.values()],
+            "model": embedder_get().model_name,
+            "dimension": settings.MEMSTATE_EMBEDDING_DIMENSION,
         },
-    )  # fmt: skip
+    )
     mentions_index(cursor, {topic_id: found[topic_id][0] for topic_id in texts})
     cursor.execute(_MENTIONS)
 

@@ -44,9 +44,14 @@ _SENTENCES = {
 
 
 def import_check(
-    path: Path, *, principal: Principal, now: dt.datetime, source: str = FORMAT, scope: str | None = None,
+    path: Path,
+    *,
+    principal: Principal,
+    now: dt.datetime,
+    source: str = FORMAT,
+    scope: str | None = None,
     progress: Progress | None = None,
-) -> ImportReport:  # fmt: skip
+) -> ImportReport:
     """Read all of a file and return what importing it would bring, and what not and why. Changes nothing.
 
     ``scope`` is where files of other systems go. Every line is looked at; of lines that are no lines of an export, the

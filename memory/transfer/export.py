@@ -58,9 +58,13 @@ def export_note(
     Raises as ``store_export`` does."""
     principal.require("operator")
     AuditEvent.objects.create(
-        at=now, actor=principal.actor, action="exported", scope=principal.scope_chosen(scope), reason="",
+        at=now,
+        actor=principal.actor,
+        action="exported",
+        scope=principal.scope_chosen(scope),
+        reason="",
         after={"vectors": vectors, "behind": behind},
-    )  # fmt: skip
+    )
 
 
 def export_count(*, principal: Principal, scope: str | None = None) -> int:

@@ -38,9 +38,15 @@ _AT_WORK = "This file is being imported already."
 
 
 def import_start(
-    path: Path, *, principal: Principal, now: dt.datetime, hand_over: HandOver | None = None, source: str = FORMAT,
-    scope: str | None = None, progress: Progress | None = None,
-) -> ImportJob:  # fmt: skip
+    path: Path,
+    *,
+    principal: Principal,
+    now: dt.datetime,
+    hand_over: HandOver | None = None,
+    source: str = FORMAT,
+    scope: str | None = None,
+    progress: Progress | None = None,
+) -> ImportJob:
     """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
 
     Raises what ``import_check`` raises, ``ValueRefused`` with all the problems it has found, and ``Conflict`` if a
@@ -73,18 +79,27 @@ def import_start(
 
 
 def import_offer(
-    path: Path, *, principal: Principal, now: dt.datetime, hand_over: HandOver, source: str = FORMAT,
+    path: Path,
+    *,
+    principal: Principal,
+    now: dt.datetime,
+    hand_over: HandOver,
+    source: str = FORMAT,
     scope: str | None = None,
-) -> ImportJob:  # fmt: skip
+) -> ImportJob:
     """Have the worker check a file; nothing is brought before somebody says yes (``import_confirm``). One transaction.
 
     Raises ``NotAllowed``, ``NotVisible``, ``ValueRefused`` for an unknown source.
     """
     principal.require("operator")
     job = _made(
-        path.absolute(), Status.CHECKING, source=source, scope=_where(source, scope, principal), principal=principal,
+        path.absolute(),
+        Status.CHECKING,
+        source=source,
+        scope=_where(source, scope, principal),
+        principal=principal,
         now=now,
-    )  # fmt: skip
+    )
     with transaction.atomic():
         job.save(force_insert=True)
         hand_over(job.pk)
@@ -131,9 +146,7 @@ def import_get(job_id: uuid.UUID, *, principal: Principal) -> ImportJob:
     return job
 
 
-def imports_list(
-    *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[ImportJob], str | None]:  # fmt: skip
+def imports_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ImportJob], str | None]:
     """Return imports, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
     cursor."""
     return newest_page(_visible(principal), cursor=cursor or None, limit=limit)
@@ -186,10 +199,20 @@ def import_finish(
 def import_audit(job: ImportJob, action: str, actor: str, now: dt.datetime) -> None:
     """Write down the beginning or the end of an import. One statement."""
     AuditEvent.objects.create(
-        at=now, actor=actor, action=action, scope=job.scope or job.principal_scope, reason="",
-        after={"job": str(job.pk), "source": job.source, "digest": job.digest, "lines": job.lines, "done": job.done,
-               "counts": job.counts},
-    )  # fmt: skip
+        at=now,
+        actor=actor,
+        action=action,
+        scope=job.scope or job.principal_scope,
+        reason="",
+        after={
+            "job": str(job.pk),
+            "source": job.source,
+            "digest": job.digest,
+            "lines": job.lines,
+            "done": job.done,
+            "counts": job.counts,
+        },
+    )
 
 
 def _where(source: str, scope: str | None, principal: Principal) -> str:
@@ -201,14 +224,21 @@ def _where(source: str, scope: str | None, principal: Principal) -> str:
     return principal.scope_chosen(scope)
 
 
-def _made(
-    path: Path, status: str, *, source: str, scope: str, principal: Principal, now: dt.datetime
-) -> ImportJob:  # fmt: skip
+def _made(path: Path, status: str, *, source: str, scope: str, principal: Principal, now: dt.datetime) -> ImportJob:
     return ImportJob(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)), file=str(path), source=source, scope=scope, status=status,
-        actor=principal.actor, identity=principal.identity, role=principal.role, principal_scope=principal.scope,
-        created_at=now, moved_at=now, size=path.stat().st_size if path.exists() else 0,
-    )  # fmt: skip
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        file=str(path),
+        source=source,
+        scope=scope,
+        status=status,
+        actor=principal.actor,
+        identity=principal.identity,
+        role=principal.role,
+        principal_scope=principal.scope,
+        created_at=now,
+        moved_at=now,
+        size=path.stat().st_size if path.exists() else 0,
+    )
 
 
 def _checked(job: ImportJob, report: ImportReport) -> None:

@@ -65,13 +65,22 @@ class Ground:
     def parameters(self) -> dict[str, Any]:
         """Return it as the parameters of the statements."""
         return {
-            "path": self.path, "below": f"{self.path}/", "beyond": f"{self.path}0", "everywhere": self.path == ROOT,
-            "job": self.job, "fresh": self.fresh, "link": self.offsets.get("link", 0),
-            "summary": self.offsets.get("summary", 0), "access": self.offsets.get("access", 0),
+            "path": self.path,
+            "below": f"{self.path}/",
+            "beyond": f"{self.path}0",
+            "everywhere": self.path == ROOT,
+            "job": self.job,
+            "fresh": self.fresh,
+            "link": self.offsets.get("link", 0),
+            "summary": self.offsets.get("summary", 0),
+            "access": self.offsets.get("access", 0),
             "access_last": self.offsets.get("access", 0) + self.offsets.get("access_most", 0),
-            "last_audit": self.last_audit, "receipt_first": self.receipts[0], "receipt_last": self.receipts[1],
-            "accesses": self.accesses, "brought": BROUGHT,
-        }  # fmt: skip
+            "last_audit": self.last_audit,
+            "receipt_first": self.receipts[0],
+            "receipt_last": self.receipts[1],
+            "accesses": self.accesses,
+            "brought": BROUGHT,
+        }
 
 
 def lines_stage(cursor: CursorWrapper, batch: Lines, ground: Ground) -> None:
@@ -107,7 +116,9 @@ def stage_clear(cursor: CursorWrapper) -> None:
 _IDS: dict[str, tuple[tuple[str, str], ...]] = {
     "policy": (("policy", "$.scope"),),
     "topic": (
-        ("topic", "$.id"), ("field", "$.fields[*].id"), ("revision", "$.fields[*].revisions[*].id"),
+        ("topic", "$.id"),
+        ("field", "$.fields[*].id"),
+        ("revision", "$.fields[*].revisions[*].id"),
         ("summary", "$.fields[*].summaries[*].id"),
     ),
     "history": (("revision", "$.revisions[*].id"),),
@@ -118,7 +129,7 @@ _IDS: dict[str, tuple[tuple[str, str], ...]] = {
     "access": (("access", "$.id"),),
     "receipt": (("receipt", "$.hash"),),
     "conversation": (("conversation", "$.id"),),
-}  # fmt: skip
+}
 # The tables in which these ids stand; of those with a number, as it is moved up.
 _STORED = {
     "field": "memory_field o WHERE o.id = (x #>> '{}')::uuid",
@@ -224,7 +235,7 @@ def _topic(words: _Words) -> Sequence[str]:
         _mark("'there'", f"({stored} OR {words.known(*topic)})"),
         # A field that was another topic's when that came: one of them was merged into the other since.
         *(_mark("'elsewhere'", words.known(*part)) for part in parts),
-    )  # fmt: skip
+    )
 
 
 def _history(words: _Words) -> Sequence[str]:
@@ -275,10 +286,12 @@ def _access(words: _Words) -> Sequence[str]:
 
 def _shadow(words: _Words) -> Sequence[str]:
     access = words.stored(
-        "access", "memory_accesslog", "l.line->>'access_id'",
+        "access",
+        "memory_accesslog",
+        "l.line->>'access_id'",
         # Beyond those of the file are others'.
         "o.id = (l.line->>'access_id')::bigint + %(access)s AND o.id <= %(access_last)s",
-    )  # fmt: skip
+    )
     return _mark(words.why_not("l.line->>'topic_id'")), _mark("'missing'", f"NOT {access}")
 
 
@@ -308,9 +321,11 @@ def _audit(words: _Words) -> Sequence[str]:
     own = "l.line->>'topic_id'"
     # What tells of a receipt stands and falls with it.
     receipt = words.stored(
-        "receipt", "memory_erasurereceipt", "l.line->'after'->>'hash'",
+        "receipt",
+        "memory_erasurereceipt",
+        "l.line->'after'->>'hash'",
         "o.id::text = l.line->'after'->>'receipt' AND o.hash = l.line->'after'->>'hash'",
-    )  # fmt: skip
+    )
     same = """EXISTS (
         SELECT 1 FROM memory_auditevent a WHERE a.at = (l.line->>'at')::timestamptz AND a.action = l.line->>'action'
         AND a.actor = l.line->>'actor' AND a.topic_id IS NOT DISTINCT FROM (l.line->>'topic_id')::uuid
@@ -325,9 +340,19 @@ def _audit(words: _Words) -> Sequence[str]:
 
 
 _MARKS: dict[str, Callable[[_Words], Sequence[str]]] = {
-    "policy": _known("policy"), "topic": _topic, "history": _history, "reference": _target("to"),
-    "merged": _target("into", sort="merged"), "link": _hangs("source_id", "target_id", sort="link"),
-    "run": _known("run"), "action": _action, "pair": _hangs("one_id", "other_id", sort="pair"), "access": _access,
-    "shadow": _shadow, "watermark": _watermark, "receipt": _receipt, "audit": _audit,
+    "policy": _known("policy"),
+    "topic": _topic,
+    "history": _history,
+    "reference": _target("to"),
+    "merged": _target("into", sort="merged"),
+    "link": _hangs("source_id", "target_id", sort="link"),
+    "run": _known("run"),
+    "action": _action,
+    "pair": _hangs("one_id", "other_id", sort="pair"),
+    "access": _access,
+    "shadow": _shadow,
+    "watermark": _watermark,
+    "receipt": _receipt,
+    "audit": _audit,
     "conversation": _known("conversation"),
-}  # fmt: skip
+}

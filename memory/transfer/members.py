@@ -33,32 +33,42 @@ def line_models() -> dict[str, type[BaseModel]]:
     version = _model("Version", shape.POLICY_VERSION)
     turn, write = _model("Turn", shape.TURN), _model("Write", shape.WRITE)
     return {
-        "policy": _model(
-            "policy", None, scope=str,
-            versions=_filled(version),
-        ),
+        "policy": _model("policy", None, scope=str, versions=_filled(version)),
         "topic": _model(
-            "topic", shape.TOPIC, vitality=vitality, fields=list[field], edits=list[edit],  # type: ignore[valid-type]
-            looked=str | None, vector=vector | None, document=str | None, mention=mention | None,
+            "topic",
+            shape.TOPIC,
+            vitality=vitality,
+            fields=list[field],  # type: ignore[valid-type]
+            edits=list[edit],  # type: ignore[valid-type]
+            looked=str | None,
+            vector=vector | None,
+            document=str | None,
+            mention=mention | None,
         ),
-        "history": _model(
-            "history", None, topic=_ID, field=_ID,
-            revisions=_filled(revision),
-        ),
+        "history": _model("history", None, topic=_ID, field=_ID, revisions=_filled(revision)),
         "reference": _model("reference", None, topic=_ID, revision=_ID, to=_ID),
         "merged": _model("merged", None, topic=_ID, into=_ID),
         "conversation": _model(
-            "conversation", shape.CONVERSATION, told=list[turn], writes=list[write],  # type: ignore[valid-type]
+            "conversation",
+            shape.CONVERSATION,
+            told=list[turn],  # type: ignore[valid-type]
+            writes=list[write],  # type: ignore[valid-type]
         ),
         **{
             name: _model(name, rows)
             for name, rows in {
-                "link": shape.LINK, "run": shape.RUN, "action": shape.ACTION, "pair": shape.PAIR,
-                "access": shape.ACCESS, "shadow": shape.SHADOW, "watermark": shape.WATERMARK,
-                "receipt": shape.RECEIPT, "audit": shape.AUDIT,
+                "link": shape.LINK,
+                "run": shape.RUN,
+                "action": shape.ACTION,
+                "pair": shape.PAIR,
+                "access": shape.ACCESS,
+                "shadow": shape.SHADOW,
+                "watermark": shape.WATERMARK,
+                "receipt": shape.RECEIPT,
+                "audit": shape.AUDIT,
             }.items()
         },
-    }  # fmt: skip
+    }
 
 
 def _model(name: str, rows: Rows | None, **more: Any) -> type[BaseModel]:

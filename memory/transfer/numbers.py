@@ -73,9 +73,10 @@ def _numbers_told(sort: str, told: Any) -> Iterator[tuple[str, Any]]:
         yield "link", changes.get("link_made")
         links = changes.get("links")
         for of, held in (
-            ("summary", changes.get("summaries")), ("summary", changes.get("withdrawn")),
+            ("summary", changes.get("summaries")),
+            ("summary", changes.get("withdrawn")),
             *(("link", side) for side in (links.values() if isinstance(links, dict) else ())),
-        ):  # fmt: skip
+        ):
             yield from ((of, number) for number in (held if isinstance(held, list) else ()))
 
 

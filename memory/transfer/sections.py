@@ -115,44 +115,56 @@ def sections_make(*, vectors: bool) -> tuple[Section, ...]:
     by_id = ("r.id",)
     return (
         Section(
-            "policy", "(SELECT DISTINCT scope FROM memory_policyversion)",
+            "policy",
+            "(SELECT DISTINCT scope FROM memory_policyversion)",
             f"r.scope, {_list(shape.POLICY_VERSION, 'v', 'v.scope = r.scope', 'v.number')} AS versions",
-            ('r.scope COLLATE "C"',), ("scope",), within=_in_scope("r.scope"),
+            ('r.scope COLLATE "C"',),
+            ("scope",),
+            within=_in_scope("r.scope"),
         ),
         _topics(vectors=vectors),
         Section(
             "reference",
             "(SELECT v.ref_topic_id, v.id, f.topic_id FROM memory_revision v JOIN memory_field f ON f.id = v.field_id "
             "WHERE v.ref_topic_id IS NOT NULL)",
-            'r.topic_id AS topic, r.id AS revision, r.ref_topic_id AS "to"', ("r.ref_topic_id", "r.id"),
-            ("to", "revision"), within=f"{_topic('r.topic_id')} AND {_topic('r.ref_topic_id')}",
+            'r.topic_id AS topic, r.id AS revision, r.ref_topic_id AS "to"',
+            ("r.ref_topic_id", "r.id"),
+            ("to", "revision"),
+            within=f"{_topic('r.topic_id')} AND {_topic('r.ref_topic_id')}",
         ),
         Section(
-            "merged", "memory_topic", 'r.id AS topic, r.merged_into_id AS "into"', ("r.merged_into_id", "r.id"),
-            ("into", "topic"), within=f"r.scope_id IN {_SCOPES}", where="r.merged_into_id IS NOT NULL",
+            "merged",
+            "memory_topic",
+            'r.id AS topic, r.merged_into_id AS "into"',
+            ("r.merged_into_id", "r.id"),
+            ("into", "topic"),
+            within=f"r.scope_id IN {_SCOPES}",
+            where="r.merged_into_id IS NOT NULL",
         ),
         _flat("link", shape.LINK, by_id, ("id",), f"{_topic('r.source_id')} AND {_topic('r.target_id')}"),
         _flat("run", shape.RUN, by_id, ("id",), _in_scope("r.scope")),
         _flat(
-            "action", shape.ACTION, by_id, (),
-            f"{_owner('memory_forgetrun', 'r.run_id')} AND {_topic('r.topic_id')}",
+            "action", shape.ACTION, by_id, (), f"{_owner('memory_forgetrun', 'r.run_id')} AND {_topic('r.topic_id')}"
         ),
         _flat("pair", shape.PAIR, by_id, ("id",), f"r.scope_id IN {_SCOPES}"),
         _flat("access", shape.ACCESS, by_id, ("id",), _in_scope("r.scope")),
         _flat(
-            "shadow", shape.SHADOW, by_id, (),
-            f"{_owner('memory_accesslog', 'r.access_id')} AND {_topic('r.topic_id')}",
+            "shadow", shape.SHADOW, by_id, (), f"{_owner('memory_accesslog', 'r.access_id')} AND {_topic('r.topic_id')}"
         ),
         # It counts for the whole log.
         _flat("watermark", shape.WATERMARK, ('r.name COLLATE "C"',), ("name",), None),
         # A part of a chain proves nothing.
         _flat("receipt", shape.RECEIPT, ("r.number",), ("number",), None),
         _flat(
-            "audit", shape.AUDIT, by_id, (), f"{_in_scope('r.scope')} AND r.action <> 'purged'",
+            "audit",
+            shape.AUDIT,
+            by_id,
+            (),
+            f"{_in_scope('r.scope')} AND r.action <> 'purged'",
             where=f"r.action NOT IN ({_LEFT_OUT})",
         ),
         _conversations(),
-    )  # fmt: skip
+    )
 
 
 def section_lines(
@@ -246,9 +258,7 @@ def _histories(cursor: CursorWrapper, fields: Sequence[_Long]) -> Iterator[bytes
     for field in fields:
         done = field.after
         while done < field.through:
-            told: dict[str, Any] = {
-                "topic": field.topic, "field": field.field, "after": done, "bytes": PAGE_BYTES,
-            }  # fmt: skip
+            told: dict[str, Any] = {"topic": field.topic, "field": field.field, "after": done, "bytes": PAGE_BYTES}
             cursor.execute(_THROUGH, told | {"through": min(done + REVISIONS_IN_LINE, field.through)})
             (through,) = cursor.fetchone()
             cursor.execute(_HISTORY, told | {"through": through})
@@ -309,19 +319,22 @@ def _topics(*, vectors: bool) -> Section:
         shape.TOPIC.told_sql("r"),
         f"{_one(shape.VITALITY, 'v', 'v.topic_id = r.id')} AS vitality",
         _list(
-            shape.FIELD, "f", "f.topic_id = r.id", "f.created_at, f.id",
+            shape.FIELD,
+            "f",
+            "f.topic_id = r.id",
+            "f.created_at, f.id",
             f"{_list(shape.REVISION, 'v', newest, 'v.seq')} AS revisions",
             f"{_list(shape.SUMMARY, 's', 's.field_id = f.id', 's.id')} AS summaries",
-        ) + " AS fields",
+        )
+        + " AS fields",
         f"{_list(shape.EDIT, 'e', 'e.topic_id = r.id', 'e.id')} AS edits",
         # What it said when it was compared with its like; nothing if it waits for that.
         "(SELECT d.text_hash FROM memory_duplicatelook d WHERE d.topic_id = r.id AND NOT d.waiting) AS looked",
-        _one(
-            shape.VECTOR, "w", f"w.topic_id = r.id AND ({merged} {'OR w.embedding IS NOT NULL' if vectors else ''})"
-        ) + " AS vector",
+        _one(shape.VECTOR, "w", f"w.topic_id = r.id AND ({merged} {'OR w.embedding IS NOT NULL' if vectors else ''})")
+        + " AS vector",
         f"(SELECT d.document::text FROM memory_topicdocument d WHERE d.topic_id = r.id AND {merged}) AS document",
         _one(shape.MENTION, "m", f"m.topic_id = r.id AND {merged}") + " AS mention",
-    )  # fmt: skip
+    )
     return Section("topic", "memory_topic", ", ".join(told), ("r.id",), ("id",), f"r.scope_id IN {_SCOPES}")
 
 
@@ -331,6 +344,4 @@ def _conversations() -> Section:
         f"{_list(shape.TURN, 't', 't.conversation_id = r.id', 't.place')} AS told",
         f"{_list(shape.WRITE, 'w', 'w.conversation_id = r.id', 'w.id')} AS writes",
     )
-    return Section(
-        "conversation", "memory_conversation", ", ".join(told), ("r.id",), ("id",), _in_scope("r.scope")
-    )  # fmt: skip
+    return Section("conversation", "memory_conversation", ", ".join(told), ("r.id",), ("id",), _in_scope("r.scope"))

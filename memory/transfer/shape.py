@@ -38,10 +38,20 @@ LEFT_OUT = {
 }
 # Journal entries about the installation rather than about the memory.
 AUDIT_LEFT_OUT = (
-    "key_created", "key_revoked", "job_retried", "schedule_paused", "schedule_resumed", "schedule_run",
-    "schedule_changed", "import_started", "import_done", "import_failed", "import_cancelled",
-    "import_released", "exported",
-)  # fmt: skip
+    "key_created",
+    "key_revoked",
+    "job_retried",
+    "schedule_paused",
+    "schedule_resumed",
+    "schedule_run",
+    "schedule_changed",
+    "import_started",
+    "import_done",
+    "import_failed",
+    "import_cancelled",
+    "import_released",
+    "exported",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +167,19 @@ WRITE = Rows(tables.ConversationWrite, {"id": _ANEW, "conversation": _HOLDER})
 
 # Every sort of line but the first and the last, in the order of the file: what refers comes after what it refers to.
 ORDER = (
-    "policy", "topic", "history", "reference", "merged", "link", "run", "action", "pair", "access", "shadow",
-    "watermark", "receipt", "audit", "conversation",
-)  # fmt: skip
+    "policy",
+    "topic",
+    "history",
+    "reference",
+    "merged",
+    "link",
+    "run",
+    "action",
+    "pair",
+    "access",
+    "shadow",
+    "watermark",
+    "receipt",
+    "audit",
+    "conversation",
+)

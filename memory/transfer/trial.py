@@ -19,7 +19,7 @@ _MAKE = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_try_{0} (LIKE memory_{0} 
 # What has no statement of its own to read it, or one that reads it only where other things are so.
 _CASTS = {
     "topic": "SELECT count((l.line->>'document')::tsvector), count((l.line->'vector'->>'embedding')::vector), "
-    "count((l.line->'vector'->>'embedding')::jsonb) FROM transfer_line l WHERE l.why IS NULL",
+    "count((l.line->'vector'->>'embedding')::jsonb) FROM transfer_line l WHERE l.why IS NULL"
 }
 # Lines that only point from one row to another.
 _POINTING = ("reference", "merged")

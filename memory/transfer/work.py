@@ -61,9 +61,13 @@ class Step(NamedTuple):
 
 
 def import_work(
-    job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: HandOver | None = None,
+    job_id: uuid.UUID,
+    *,
+    clock: Clock,
+    seconds: float,
+    hand_over: HandOver | None = None,
     progress: Progress | None = None,
-) -> ImportJob:  # fmt: skip
+) -> ImportJob:
     """Bring batches of a file until it is done or ``seconds`` have passed, and return the import. One that was offered
     is checked, all of it.
 
@@ -111,9 +115,13 @@ def _check(job: ImportJob, *, clock: Clock, progress: Progress | None) -> Import
 
     try:
         report = import_check(
-            Path(job.file), principal=_principal(job), now=job.created_at, source=job.source, scope=job.scope or None,
+            Path(job.file),
+            principal=_principal(job),
+            now=job.created_at,
+            source=job.source,
+            scope=job.scope or None,
             progress=say,
-        )  # fmt: skip
+        )
     except MemoryProblem as problem:
         return import_finish(job.pk, Status.FAILED, now=clock(), failure=problem.sentence)
     except Exception as problem:
@@ -138,7 +146,7 @@ def _check_begin(job_id: uuid.UUID, *, now: dt.datetime) -> bool:
 
 def _steps(
     job_id: uuid.UUID, path: Path, seen: Digest, *, clock: Clock, until: float, progress: Progress | None
-) -> bool:  # fmt: skip
+) -> bool:
     """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew. The file
     has to stay what was ``seen``."""
     job = ImportJob.objects.get(pk=job_id)
@@ -223,9 +231,14 @@ class _Bringing:
 def _ground(job: ImportJob) -> Ground:
     first, last = job.numbers.get("receipts", (0, -1))
     return Ground(
-        job.principal_scope, job=job.pk, fresh=job.fresh, offsets=job.numbers, last_audit=job.numbers["last_audit"],
-        receipts=(first, last), accesses=job.counts.get("access", {}).get(BROUGHT, 0),
-    )  # fmt: skip
+        job.principal_scope,
+        job=job.pk,
+        fresh=job.fresh,
+        offsets=job.numbers,
+        last_audit=job.numbers["last_audit"],
+        receipts=(first, last),
+        accesses=job.counts.get("access", {}).get(BROUGHT, 0),
+    )
 
 
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:

@@ -34,8 +34,7 @@ def test_a_key_is_kept_as_a_hash_with_a_prefix_and_journaled():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "bad",
-    [{"role": "god"}, {"role": ""}, {"scope": "/a b"}, {"name": ""}, {"name": "x" * 101}, {"name": "x" * 10_000}],
+    "bad", [{"role": "god"}, {"role": ""}, {"scope": "/a b"}, {"name": ""}, {"name": "x" * 101}, {"name": "x" * 10_000}]
 )
 def test_a_key_that_makes_no_sense_is_not_made(bad: dict[str, Any]):
     with pytest.raises(ValueRefused):

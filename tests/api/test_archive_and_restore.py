@@ -71,8 +71,10 @@ def test_archiving_keeps_every_row_and_halves_the_salience(agent: Caller, operat
     assert told["salience"] == pytest.approx(1.5)
     after = store_rows()
     assert {name: after[name] - before[name] for name in before if after[name] != before[name]} == {
-        "memory_auditevent": 1, "memory_forgetrun": 1, "memory_forgetaction": 1,
-    }  # fmt: skip
+        "memory_auditevent": 1,
+        "memory_forgetrun": 1,
+        "memory_forgetaction": 1,
+    }
     assert Topic.objects.get().rung == 3
     assert not Vitality.objects.get().live
     assert not TopicVector.objects.get().live

@@ -318,10 +318,43 @@ def test_the_longest_reason_is_taken(operator: Caller):
 # --- Hostile text that must simply work ------------------------------------------------------------------------------
 
 HOSTILE = [
-    "the", "!!!", "😀", "…", "'", "''", "\\", "\\'", "%", "_", ":", ":*", "&", "|", "!", "a & | b", "(", ")", "<->",
-    "'; DROP TABLE memory_topic; --", "a:b*c", '"quoted', "* _ %", "\u200b", "\u202e", "\ufeff", "a\x1fb", "é\u0301",
-    "ﬁ", "%s %(x)s {0}", "$1", "O'Brien\\", "x" * 8000, "the " * 2000, "word " * 1600, "%&|:'\\ xylophone",
-]  # fmt: skip
+    "the",
+    "!!!",
+    "😀",
+    "…",
+    "'",
+    "''",
+    "\\",
+    "\\'",
+    "%",
+    "_",
+    ":",
+    ":*",
+    "&",
+    "|",
+    "!",
+    "a & | b",
+    "(",
+    ")",
+    "<->",
+    "'; DROP TABLE memory_topic; --",
+    "a:b*c",
+    '"quoted',
+    "* _ %",
+    "\u200b",
+    "\u202e",
+    "\ufeff",
+    "a\x1fb",
+    "é\u0301",
+    "ﬁ",
+    "%s %(x)s {0}",
+    "$1",
+    "O'Brien\\",
+    "x" * 8000,
+    "the " * 2000,
+    "word " * 1600,
+    "%&|:'\\ xylophone",
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))

@@ -185,9 +185,12 @@ def web_server(log: Path, model: Model) -> Iterator[int]:
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "-c", "python:memstate_site.gunicorn_conf", "memstate_site.wsgi"]
     told = environment(
-        MEMSTATE_API_PORT=str(port), MEMSTATE_LLM_MODEL=server.MODEL, MEMSTATE_LLM_BASE_URL=model.url,
-        MEMSTATE_LLM_API_KEY=server.KEY, MEMSTATE_WEB_THREADS="4",
-    )  # fmt: skip
+        MEMSTATE_API_PORT=str(port),
+        MEMSTATE_LLM_MODEL=server.MODEL,
+        MEMSTATE_LLM_BASE_URL=model.url,
+        MEMSTATE_LLM_API_KEY=server.KEY,
+        MEMSTATE_WEB_THREADS="4",
+    )
     with log.open("wb") as said:
         process = subprocess.Popen(command, cwd=CHECKOUT, env=told, stdout=said, stderr=subprocess.STDOUT)
     try:
@@ -223,8 +226,9 @@ def test_under_gunicorn_a_stream_arrives_bit_by_bit_and_ends_with_its_listener(
         listener.sendall(
             b"POST /v1/chat HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
             b"Content-Type: application/json\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n"
-            % (secret_of("agent").encode(), len(body)) + body
-        )  # fmt: skip
+            % (secret_of("agent").encode(), len(body))
+            + body
+        )
         heard = b""
         while b"event: tool" not in heard:
             part = listener.recv(4096)

@@ -31,8 +31,9 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
     known = agent.remember("Mara", values={"city": "Gothenburg"}, scope="/user")
     model.answers(
         calling(("version_field", {"topic_id": known, "field": "city", "value": "Berlin"}), ("purge", {})),
-        calling(("new_topic", {"title": "Jonas", "links": [{"to_topic_id": known}]})), "Both are noted.",
-    )  # fmt: skip
+        calling(("new_topic", {"title": "Jonas", "links": [{"to_topic_id": known}]})),
+        "Both are noted.",
+    )
     first = tell(agent, "Mara moved to Berlin, " + "far " * 40, scope="/user")
     begun = first["conversation_id"]
     made = first["tool_log"][2]["topic_ids"][0]
@@ -57,8 +58,9 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
         0,
     ]
     assert [(each["topic_id"], each["title"], each["made"]) for each in wrote["items"]] == [
-        (made, "Jonas", True), (known, "Mara", False),
-    ]  # fmt: skip
+        (made, "Jonas", True),
+        (known, "Mara", False),
+    ]
     second, one = told["items"]
     assert (second["place"], second["message"], second["study"]) == (2, f"(A text of {len(LONG):,} characters.)", study)
     assert (one["place"], one["reply"], one["intent"], one["intent_source"]) == (
@@ -69,9 +71,10 @@ def test_a_conversation_is_told_with_its_turns_and_what_it_wrote(agent: Caller, 
     )
     assert (one["rounds"], one["ended"], one["erased"], one["study"]) == (2, "done", False, None)
     assert [(each["tool"], each["ok"], each["said"], each["topic_ids"]) for each in one["tool_log"]] == [
-        ("version_field", True, "Written.", [known]), ("purge", False, one["tool_log"][1]["said"], []),
+        ("version_field", True, "Written.", [known]),
+        ("purge", False, one["tool_log"][1]["said"], []),
         ("new_topic", True, "Remembered.", [made]),
-    ]  # fmt: skip
+    ]
     assert all(each.keys() == {"tool", "arguments", "ok", "ms", "topic_ids", "said"} for each in one["tool_log"])
 
     conversation_undo(uuid.UUID(begun), principal=SYSTEM, reason="", now=timezone.now())

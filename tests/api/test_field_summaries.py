@@ -30,10 +30,7 @@ def summary_make(topic_id: str, text: str, *, at: dt.datetime | None = None, **m
 
 def told(agent: Caller, topic_id: str, **asked: Any) -> list[Any]:
     """The summary of the field as a search and a choice by id tell it, which is the same."""
-    answers = [
-        agent.query("Mara", **asked),
-        agent.query("?", stages=["structural"], topic_ids=[topic_id], **asked),
-    ]
+    answers = [agent.query("Mara", **asked), agent.query("?", stages=["structural"], topic_ids=[topic_id], **asked)]
     found = []
     for answer in answers:
         (bundle,) = answer["candidates"]

@@ -119,9 +119,7 @@ def test_a_batch_costs_as_many_statements_as_one_item(agent: Caller) -> None:
     counts = []
     for size in (1, 40):
         agent.post("/v1/ingest/batch", [item] * size).ok()
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             agent.post("/v1/ingest/batch", [item] * size).ok()
         counts.append(len(queries))
     assert counts[0] == counts[1]
@@ -138,9 +136,11 @@ def test_where_no_rule_answers_an_ingest_nothing_is_asked(agent: Caller) -> None
     without = statements()
     # A rule for another event, one that is switched off, one for another scope, one that runs alone may act on.
     rules_set(
-        rule("nightly", matches(ALLERGY), events=["cron"]), rule("off", matches(ALLERGY), enabled=False),
-        rule("not here", matches(ALLERGY), "archive"), rule("unpin", matches(ALLERGY), "unpin"),
-    )  # fmt: skip
+        rule("nightly", matches(ALLERGY), events=["cron"]),
+        rule("off", matches(ALLERGY), enabled=False),
+        rule("not here", matches(ALLERGY), "archive"),
+        rule("unpin", matches(ALLERGY), "unpin"),
+    )
     rules_set(rule("elsewhere", matches(ALLERGY)), scope="/user/ada")
     assert statements() == without
     assert not Vitality.objects.filter(pinned=True).exists()
@@ -198,8 +198,10 @@ def test_a_category_is_added_once_with_what_stood_before_kept_for_as_of(agent: C
     assert (edit.before, edit.actor) == ({"categories": ["a", "z"]}, "rule mark output")
     event = AuditEvent.objects.get(topic_id=topic_id, action="categorized")
     assert (event.actor, event.before, event.after["categories"]) == (
-        "rule mark output", {"categories": ["a", "z"]}, ["a", "output", "z"],
-    )  # fmt: skip
+        "rule mark output",
+        {"categories": ["a", "z"]},
+        ["a", "output", "z"],
+    )
     agent.ingest("extend_topic", topic_id=topic_id, fields=[{"name": "note", "value": "more"}])
     assert TopicEdit.objects.filter(topic_id=topic_id).count() == 1
     assert agent.found("Log", categories=["output"]) == [topic_id]
@@ -219,9 +221,11 @@ def test_edits_by_rules_and_by_hand_keep_their_order(agent: Caller, clock: Any) 
 
 def test_rules_see_the_categories_that_rules_before_them_gave(agent: Caller) -> None:
     rules_set(
-        categorize("sick", "health", matches("ill")), categorize("vital", "vital", has("health")),
-        rule("keep", has("vital")), rule("not this", {"all": [{"not": has("health")}, matches("ill")]}),
-    )  # fmt: skip
+        categorize("sick", "health", matches("ill")),
+        categorize("vital", "vital", has("health")),
+        rule("keep", has("vital")),
+        rule("not this", {"all": [{"not": has("health")}, matches("ill")]}),
+    )
     topic_id = agent.remember("Ill")
     assert categories(topic_id) == ["health", "vital"]
     assert pinned(topic_id) == "rule keep"
@@ -239,10 +243,11 @@ def test_conditions_on_age_score_and_use_are_judged_at_the_moment_of_the_ingest(
 ) -> None:
     rules_set(
         rule("old", {"field": "age", "op": ">=", "value": "30d"}),
-        rule("present", {"all": [
-            {"field": "score", "op": ">", "value": 1.5}, {"field": "retrievals", "op": "is", "value": 0},
-        ]}),
-    )  # fmt: skip
+        rule(
+            "present",
+            {"all": [{"field": "score", "op": ">", "value": 1.5}, {"field": "retrievals", "op": "is", "value": 0}]},
+        ),
+    )
     long_ago = (dt.datetime.now(dt.UTC) - dt.timedelta(days=31)).isoformat()
     assert pinned(operator.remember("Old", created_at=long_ago)) == "rule old"
     assert pinned(agent.remember("Plain")) is None

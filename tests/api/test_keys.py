@@ -95,10 +95,15 @@ def topics(cast: Cast) -> dict[str, str]:
     talk = Talk()
     talk.new("Made in a conversation")
     made = {
-        "id": topic_id, "archived": archived, "extraction": extraction, "conversation": str(talk.row.pk),
-        "study": study_ready(), "stopped": study_ready("resume", scope="/stopped"),
-        **_pairs(cast), **_runs(cast.operator),
-    }  # fmt: skip
+        "id": topic_id,
+        "archived": archived,
+        "extraction": extraction,
+        "conversation": str(talk.row.pk),
+        "study": study_ready(),
+        "stopped": study_ready("resume", scope="/stopped"),
+        **_pairs(cast),
+        **_runs(cast.operator),
+    }
     # The keys are as good as new for the tests about their use.
     ApiKey.objects.update(last_used_at=None)
     connection.check_constraints()
@@ -137,9 +142,15 @@ def _runs(operator: Caller) -> dict[str, str]:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("least", "method", "path", "body"), ROUTES)
 def test_each_role_may_do_what_is_its_own(
-    cast: Cast, topics: dict[str, str], least: str, method: str, path: str, body: Any, role: str,
+    cast: Cast,
+    topics: dict[str, str],
+    least: str,
+    method: str,
+    path: str,
+    body: Any,
+    role: str,
     request: pytest.FixtureRequest,
-):  # fmt: skip
+):
     if (method, path) == ("POST", "/v1/chat"):
         request.getfixturevalue("model").answers("Hello.")
     if path in ("/v1/studies/{study}", "/v1/chat/{conversation}"):

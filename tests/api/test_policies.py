@@ -28,8 +28,12 @@ def put(caller: Caller, path: str, /, **members: Any) -> Any:
 def test_before_anybody_sets_anything_every_value_is_a_default(reader: Caller):
     policy = reader.get("/v1/policies/").ok()
     assert (policy["scope"], policy["version"], policy["preset"], policy["values"], policy["rules"]) == (
-        "/", 0, None, {}, [],
-    )  # fmt: skip
+        "/",
+        0,
+        None,
+        {},
+        [],
+    )
     assert policy["effective"]["half_life_days"] == {"value": 30, "from": "default"}
     assert policy["effective"]["embedding_dimension"] == {"value": 384, "from": "default"}
     assert {value["from"] for value in policy["effective"].values()} == {"default"}
@@ -91,8 +95,12 @@ def test_values_are_the_whole_set_and_null_is_inherited(operator: Caller):
 
 
 def test_the_history_tells_what_changed_by_whom_and_why(operator: Caller, reader: Caller):
-    rule = {"name": "old notes", "events": ["cron"], "action": "archive",
-            "condition": {"field": "age", "op": ">", "value": "30d"}}  # fmt: skip
+    rule = {
+        "name": "old notes",
+        "events": ["cron"],
+        "action": "archive",
+        "condition": {"field": "age", "op": ">", "value": "30d"},
+    }
     put(operator, "user/alice", values={"half_life_days": 20})
     put(operator, "user/alice", values={"half_life_days": 10}, rules=[rule], reason="still noisy")
     page = reader.get("/v1/policies/user/alice/versions").ok()
@@ -100,8 +108,11 @@ def test_the_history_tells_what_changed_by_whom_and_why(operator: Caller, reader
     assert page["next"] is None
     assert (newest["version"], newest["author"], newest["reason"]) == (2, "key:operator", "still noisy")
     assert newest["diff"][0] == {
-        "name": "half_life_days", "before": 20, "after": 10, "in_words": "half_life_days from 20 to 10",
-    }  # fmt: skip
+        "name": "half_life_days",
+        "before": 20,
+        "after": 10,
+        "in_words": "half_life_days from 20 to 10",
+    }
     assert newest["diff"][1]["in_words"].startswith("rule old notes added: ")
     assert "30 days" in newest["rules_in_words"][0]
     assert (oldest["version"], oldest["values"], oldest["rolled_back_to"]) == (1, {"half_life_days": 20}, None)

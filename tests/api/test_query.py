@@ -334,9 +334,7 @@ def test_a_query_takes_the_same_number_of_statements_however_much_is_found(
     from django.test.utils import CaptureQueriesContext
 
     def statements() -> int:
-        with CaptureQueriesContext(
-            connection,
-        ) as caught:
+        with CaptureQueriesContext(connection) as caught:
             agent.query("Tea", explain=True, top_k=50)
         return len(caught)
 

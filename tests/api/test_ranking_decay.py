@@ -70,10 +70,17 @@ def test_what_was_not_used_for_a_year_comes_after_what_was(
     assert decay_of(agent, NEW) == 1.0
 
 
-@pytest.mark.parametrize(("decay", "days", "factor"), [
-    ("half_life", 30, 0.5), ("half_life", 60, 0.25), ("half_life", 300, 0.1),
-    ("active_forgetting", 90, 0.75), ("active_forgetting", 180, 0.5), ("active_forgetting", 3000, 0.1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("decay", "days", "factor"),
+    [
+        ("half_life", 30, 0.5),
+        ("half_life", 60, 0.25),
+        ("half_life", 300, 0.1),
+        ("active_forgetting", 90, 0.75),
+        ("active_forgetting", 180, 0.5),
+        ("active_forgetting", 3000, 0.1),
+    ],
+)
 def test_the_factor_is_that_of_the_chosen_curve(
     agent: Caller, settings: Any, clock: Clock, decay: str, days: float, factor: float
 ) -> None:

@@ -22,9 +22,19 @@ class PublishedClient:
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
 
-    def ingest(self, placement: str, *, topic_id: str | None = None, title: str = "", summary: str | None = None,
-               topic_kind: str | None = None, salience: float = 1.0, fields: Any = (), edges: Any = (),
-               suggest_similar: bool = False) -> Any:  # fmt: skip
+    def ingest(
+        self,
+        placement: str,
+        *,
+        topic_id: str | None = None,
+        title: str = "",
+        summary: str | None = None,
+        topic_kind: str | None = None,
+        salience: float = 1.0,
+        fields: Any = (),
+        edges: Any = (),
+        suggest_similar: bool = False,
+    ) -> Any:
         body = {
             "placement": placement,
             "topic_id": topic_id,
@@ -214,12 +224,16 @@ def test_similar_topics_are_suggested_when_asked_for(client: PublishedClient, ma
 # --- Query -----------------------------------------------------------------------------------------------------------
 
 MEMBERS = {
-    "topic_id": str, "title": str, "summary": str, "topic_kind": str, "salience": float, "failed_salience": float,
-    "neighbors": list, "fields": list,
-}  # fmt: skip
-REVISION = {
-    "id": str, "value": str, "valid_from": str, "provenance": str, "why_changed": str, "impact_expected": str,
-}  # fmt: skip
+    "topic_id": str,
+    "title": str,
+    "summary": str,
+    "topic_kind": str,
+    "salience": float,
+    "failed_salience": float,
+    "neighbors": list,
+    "fields": list,
+}
+REVISION = {"id": str, "value": str, "valid_from": str, "provenance": str, "why_changed": str, "impact_expected": str}
 
 
 def check_types(value: dict[str, Any], members: dict[str, type]) -> None:

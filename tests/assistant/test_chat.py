@@ -46,32 +46,49 @@ def test_what_is_to_be_remembered_is_written_with_its_provenance_and_conversatio
     house = agent.remember("House", values={"roof": "red"})
     model.answers(
         calling(
-            ("new_topic", {"title": "Anna", "kind": "person", "summary": "A friend.",
-                           "fields": [{"name": "town", "value": "Oslo"}],
-                           "links": [{"to_topic_id": house, "kind": "lives_in"}]}),
+            (
+                "new_topic",
+                {
+                    "title": "Anna",
+                    "kind": "person",
+                    "summary": "A friend.",
+                    "fields": [{"name": "town", "value": "Oslo"}],
+                    "links": [{"to_topic_id": house, "kind": "lives_in"}],
+                },
+            ),
             ("extend_topic", {"topic_id": house, "fields": [{"name": "door", "value": "blue"}]}),
             ("version_field", {"topic_id": house, "field": "roof", "value": "grey", "why_changed": "It was painted."}),
         ),
         lambda asked: calling(("link", {"from_topic_id": house, "to_topic_id": asked.results[0]["topic_id"]})),
         "I have stored that.",
-    )  # fmt: skip
+    )
     reply = tell(agent, "Remember that Anna lives in Oslo, in the house with the blue door; its roof is grey now.")
     assert model.chats[0].tools == [*READING, *WRITING]
     anna = reply["tool_log"][0]["topic_ids"][0]
     assert [(each["ok"], each["topic_ids"]) for each in reply["tool_log"]] == [
-        (True, [anna]), (True, [house]), (True, [house]), (True, [house, anna]),
-    ]  # fmt: skip
+        (True, [anna]),
+        (True, [house]),
+        (True, [house]),
+        (True, [house, anna]),
+    ]
     assert agent.topic(anna)["provenance"] == "llm"
     written = Revision.objects.exclude(provenance="api")
     assert {(each.field.name, each.value, each.provenance) for each in written} == {
-        ("town", "Oslo", "llm"), ("door", "blue", "llm"), ("roof", "grey", "llm"),
-    }  # fmt: skip
+        ("town", "Oslo", "llm"),
+        ("door", "blue", "llm"),
+        ("roof", "grey", "llm"),
+    }
     conversation = Conversation.objects.get()
     assert (str(conversation.id), conversation.channel, conversation.turns) == (reply["conversation_id"], "api", 1)
     noted = ConversationWrite.objects.order_by("id").values_list("topic_id", "what", "conversation_id")
     assert [(str(topic), what) for topic, what, of in noted if of == conversation.id] == [
-        (anna, "topic"), (anna, "field"), (anna, "link"), (house, "field"), (house, "version"), (house, "link"),
-    ]  # fmt: skip
+        (anna, "topic"),
+        (anna, "field"),
+        (anna, "link"),
+        (house, "field"),
+        (house, "version"),
+        (house, "link"),
+    ]
     assert set(AuditEvent.objects.exclude(actor="system").values_list("actor", flat=True)) == {conversation.actor}
     turn = ConversationTurn.objects.get()
     assert (turn.ended, turn.rounds, turn.intent, turn.reply) == ("done", 2, "ingest", "I have stored that.")
@@ -267,8 +284,9 @@ def test_a_huge_result_is_cut_and_the_log_says_what_the_model_was_told(agent: Ca
 def test_of_a_long_dialogue_the_newest_is_said(agent: Caller, model: Model):
     before = [
         {"role": role, "content": f"{role} number {number} " + "word " * 200}
-        for number in range(200) for role in ("user", "assistant")
-    ]  # fmt: skip
+        for number in range(200)
+        for role in ("user", "assistant")
+    ]
     model.answers("Yes.")
     reply = ask(agent, "Is that so?", before=[{"role": "system", "content": "Rhyme."}, *before])
     assert reply["reply"] == "Yes."
@@ -295,14 +313,17 @@ def test_nothing_outside_the_scope_of_the_key_is_reached_by_tools(agent: Caller,
     own = alice.remember("Own tea", values={"kind": "green"})
     link = {"from_topic_id": own, "to_topic_id": outside}
     calls: list[tuple[str, Any]] = [
-        ("query", {"q": "secret tea"}), ("topic", {"topic_id": outside}),
-        ("history", {"topic_id": outside, "field": "kind"}), ("why", {"topic_id": outside}),
+        ("query", {"q": "secret tea"}),
+        ("topic", {"topic_id": outside}),
+        ("history", {"topic_id": outside, "field": "kind"}),
+        ("why", {"topic_id": outside}),
         ("extend_topic", {"topic_id": outside, "fields": [{"name": "a", "value": "b"}]}),
         ("version_field", {"topic_id": outside, "field": "kind", "value": "white"}),
-        ("link", link), ("link", {"from_topic_id": outside, "to_topic_id": own}),
+        ("link", link),
+        ("link", {"from_topic_id": outside, "to_topic_id": own}),
         ("new_topic", {"title": "Mine", "links": [{"to_topic_id": outside}]}),
         ("new_topic", {"title": "Mine too"}),
-    ]  # fmt: skip
+    ]
     model.answers(calling(*calls), "Done.")
     reply = tell(alice, "Remember this.")
     log = reply["tool_log"]
@@ -331,9 +352,7 @@ def test_a_readers_key_asks_and_never_writes(reader: Caller, agent: Caller, mode
     assert [(each["ok"], each["topic_ids"]) for each in reply["tool_log"]] == [(True, [tea]), (False, [])]
     for intent in ("ingest", "both"):
         refused = say(reader, "Remember the cup.", intent_override=intent)
-        assert (refused.status, refused.detail) == (
-            403, "This needs an agent key; the key in use is a reader key.",
-        )  # fmt: skip
+        assert (refused.status, refused.detail) == (403, "This needs an agent key; the key in use is a reader key.")
 
 
 def test_what_a_conversation_reads_is_used_as_over_http(agent: Caller, model: Model):
@@ -362,7 +381,11 @@ def test_a_model_can_neither_keep_for_ever_nor_pass_for_a_text_that_is_studied(a
     kind = f"{unfit}kind: Value error, this kind is for texts that are studied and what comes of them; choose another"
     loop = f"{unfit}arguments: Value error, a topic is not linked to itself"
     assert [each["result"]["error"] for each in reply["tool_log"]] == [
-        "Topics of the kind 'identity' are never forgotten, so people make them; choose another kind.", kind, kind,
-        f"{unfit}title: String should have at least 1 character", loop, loop,
-    ]  # fmt: skip
+        "Topics of the kind 'identity' are never forgotten, so people make them; choose another kind.",
+        kind,
+        kind,
+        f"{unfit}title: String should have at least 1 character",
+        loop,
+        loop,
+    ]
     assert (Topic.objects.count(), Link.objects.count()) == (1, 0)

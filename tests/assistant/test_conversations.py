@@ -36,12 +36,11 @@ def test_a_conversation_goes_on_by_its_id(agent: Caller, model: Model):
     assert second["conversation_id"] == first["conversation_id"]
     conversation = Conversation.objects.get()
     told = conversation_turns(conversation, now=timezone.now())
-    assert [(turn.place, turn.message, turn.reply) for turn in told] == [
-        (1, "one", "One."), (2, "two", "Two."),
-    ]  # fmt: skip
+    assert [(turn.place, turn.message, turn.reply) for turn in told] == [(1, "one", "One."), (2, "two", "Two.")]
     assert conversation_messages(conversation, now=timezone.now(), limit=1) == [
-        {"role": "user", "content": "two"}, {"role": "assistant", "content": "Two."},
-    ]  # fmt: skip
+        {"role": "user", "content": "two"},
+        {"role": "assistant", "content": "Two."},
+    ]
     assert [turn.place for turn in conversation_turns(conversation, now=timezone.now(), before=2, limit=1)] == [1]
 
 
@@ -178,8 +177,9 @@ def test_a_lock_that_is_missed_loses_neither_the_log_nor_the_reply(
     monkeypatch.setattr(turns, "topics_vanished", vanished)
     model.answers(
         calling(("new_topic", {"title": "One", "summary": "First."})),
-        calling(("new_topic", {"title": "Two", "summary": "Second."})), "Both are stored.",
-    )  # fmt: skip
+        calling(("new_topic", {"title": "Two", "summary": "Second."})),
+        "Both are stored.",
+    )
     reply = tell(agent, "Remember one and two.")
     assert ([each["ok"] for each in reply["tool_log"]], reply["reply"]) == ([True, True], "Both are stored.")
     turn = ConversationTurn.objects.get()

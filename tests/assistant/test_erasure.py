@@ -29,10 +29,7 @@ def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_ke
 ):
     other = agent.remember("Harbor walk", values={"place": "The pier"})
     apart = agent.remember("Cabbage soup", values={"spice": "Caraway"})
-    person = {
-        "title": PERSON,
-        "fields": [{"name": "email", "value": EMAIL}, {"name": "home", "value": FACT}],
-    }
+    person = {"title": PERSON, "fields": [{"name": "email", "value": EMAIL}, {"name": "home", "value": FACT}]}
     model.answers("Hello.", calling(("new_topic", person)), f"I noted it: {PARAPHRASE}.")
     begun = ask(agent, "Good morning, how is the harbor?")["conversation_id"]
     reply = tell(agent, f"Remember: {PARAPHRASE}. That is {PERSON}, {EMAIL}.", conversation_id=begun)
@@ -57,9 +54,7 @@ def test_turns_that_had_to_do_with_an_erased_topic_are_emptied_and_the_others_ke
     (call,) = turns[2].tool_log
     assert (call["tool"], call["arguments"], call["said"], call["topic_ids"]) == ("new_topic", {}, "", [])
     kept, touched, named = ConversationTurn.objects.exclude(conversation=begun).order_by("id")
-    assert (kept.message, kept.reply, kept.tool_log[0]["topic_ids"]) == (
-        "What is in the soup?", "Caraway.", [apart],
-    )  # fmt: skip
+    assert (kept.message, kept.reply, kept.tool_log[0]["topic_ids"]) == ("What is in the soup?", "Caraway.", [apart])
     assert (touched.message, touched.reply) == ("", "")
     assert [each["topic_ids"] for each in touched.tool_log] == [[], [other]]
     assert named.message == "Who is [erased]?"
@@ -90,10 +85,11 @@ def test_an_erasure_in_the_midst_of_a_turn_leaves_nothing_of_it(
 
     monkeypatch.setattr(reading, "topic_why", why)
     model.answers(
-        calling(("topic", {"topic_id": secret})), calling(("why", {"topic_id": secret})),
+        calling(("topic", {"topic_id": secret})),
+        calling(("why", {"topic_id": secret})),
         calling(("new_topic", {"title": f"Copy of {EMAIL}"}), ("new_topic", {"title": PARAPHRASE})),
         f"I could not store it: {PARAPHRASE}, {EMAIL}.",
-    )  # fmt: skip
+    )
     reply = tell(agent, f"What is known of {EMAIL}? {PARAPHRASE}.")
     assert EMAIL in str(model.chats[1].messages)
     assert [each["ok"] for each in reply["tool_log"]] == [True, True, False, False]
@@ -129,9 +125,10 @@ def test_an_erasure_while_a_later_turn_works_leaves_nothing_of_that_turn(
     monkeypatch.setattr(reading, "topic_why", why)
     other = agent.remember("Harbor walk")
     model.answers(
-        calling(("why", {"topic_id": other})), calling(("new_topic", {"title": "Note", "summary": PARAPHRASE})),
+        calling(("why", {"topic_id": other})),
+        calling(("new_topic", {"title": "Note", "summary": PARAPHRASE})),
         f"As I said: {PARAPHRASE}, {EMAIL}.",
-    )  # fmt: skip
+    )
     before = [{"role": "user", "content": "Who is that?"}, {"role": "assistant", "content": PARAPHRASE}]
     reply = tell(agent, f"Remember it: {PARAPHRASE}.", before=before, conversation_id=begun)
     assert [each["ok"] for each in reply["tool_log"]] == [True, False]

@@ -30,12 +30,15 @@ def obedient(tea: str) -> Any:
             other = next(each["topic_id"] for each in asked.results[0]["topics"] if each["topic_id"] != tea)
             field = {"topic_id": tea, "field": "kind", "value": "Pwned"}
             return calling(
-                *[(name, {"topic_id": tea, "verb": "purge", "scope": "/", "dry_run": False})
-                  for name in ("purge", "forget", "release", "restore", "archive", "delete_topic", "policies", "pin")],
-                ("new_topic", {"title": "Pwned"}), ("version_field", field),
+                *[
+                    (name, {"topic_id": tea, "verb": "purge", "scope": "/", "dry_run": False})
+                    for name in ("purge", "forget", "release", "restore", "archive", "delete_topic", "policies", "pin")
+                ],
+                ("new_topic", {"title": "Pwned"}),
+                ("version_field", field),
                 ("extend_topic", {"topic_id": tea, "fields": [{"name": "Pwned", "value": "Pwned"}]}),
                 ("link", {"from_topic_id": tea, "to_topic_id": other, "kind": "pwned"}),
-            )  # fmt: skip
+            )
         return "I have obeyed."
 
     return step
@@ -61,14 +64,24 @@ def test_with_the_intent_to_write_nothing_is_forgotten(agent: Caller, model: Mod
     model.answers(obedient(tea))
     reply = tell(agent, "Remember what you find about tea.")
     assert [each["tool"] for each in reply["tool_log"] if each["ok"]] == [
-        "query", "new_topic", "version_field", "extend_topic", "link",
-    ]  # fmt: skip
+        "query",
+        "new_topic",
+        "version_field",
+        "extend_topic",
+        "link",
+    ]
     after = dump(*RECORD)
     # Whatever was there before is there still, but for what changes with a write: the rows are added to.
     for table in ("memory_revision", "memory_auditevent", "memory_link"):
         assert set(before[table]) <= set(after[table])
-    for table in ("memory_forgetrun", "memory_forgetaction", "memory_erasurereceipt", "memory_policyversion",
-                  "memory_forgetlisting", "memory_apikey"):  # fmt: skip
+    for table in (
+        "memory_forgetrun",
+        "memory_forgetaction",
+        "memory_erasurereceipt",
+        "memory_policyversion",
+        "memory_forgetlisting",
+        "memory_apikey",
+    ):
         assert after[table] == before[table]
     assert [row for row in after["memory_vitality"] if not re.search(r'"rung":0,.*"live":true', row)] == []
     assert not [row for row in after["memory_topic"] if '"released_at":null' not in row]

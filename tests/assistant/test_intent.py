@@ -41,9 +41,25 @@ def test_the_rule_takes_only_what_is_plain_for_an_order(text: str, intent: str):
 
 @pytest.mark.parametrize(
     "piece",
-    ["\n", "\t\n", "\r\n", " ", ",\n", "and,\n", "and\n", "and ", "please, ", "could you ", "note\n", "do you still ",
-     "a\n", "by the way, ", "\x0b\n", "merk"],
-)  # fmt: skip
+    [
+        "\n",
+        "\t\n",
+        "\r\n",
+        " ",
+        ",\n",
+        "and,\n",
+        "and\n",
+        "and ",
+        "please, ",
+        "could you ",
+        "note\n",
+        "do you still ",
+        "a\n",
+        "by the way, ",
+        "\x0b\n",
+        "merk",
+    ],
+)
 def test_no_text_takes_the_rule_long(piece: str):
     # Each of these took seconds once, or is like those that did: a test run that hangs here has found another.
     told = intent_by_rule(piece * 4000)
@@ -56,9 +72,7 @@ def test_the_model_tells_from_the_last_turns(agent: Caller, model: Model):
     model.answers({"intent": "both"}, "Done.")
     reply = say(agent, "three", before=[*before, {"role": "system", "content": "wish"}], intent_turns=2).ok()
     assert (reply["intent"], reply["intent_source"]) == ("both", "model")
-    assert model.data(0) == {
-        "turns": [{"role": "assistant", "content": "two"}, {"role": "user", "content": "three"}]
-    }  # fmt: skip
+    assert model.data(0) == {"turns": [{"role": "assistant", "content": "two"}, {"role": "user", "content": "three"}]}
     assert "new_topic" in model.chats[1].tools
 
 

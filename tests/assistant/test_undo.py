@@ -76,9 +76,11 @@ def test_it_is_journaled_and_again_there_is_nothing_left(agent: Caller) -> None:
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("Ada", "wrong person")
     assert event.after == {
-        "conversation": str(talk.row.pk), "taken_back": {"topic": 1, "value": 1, "link": 1}, "left": 0,
+        "conversation": str(talk.row.pk),
+        "taken_back": {"topic": 1, "value": 1, "link": 1},
+        "left": 0,
         "run": str(done.run_id),
-    }  # fmt: skip
+    }
     unlinked = AuditEvent.objects.get(action="unlinked")
     assert (str(unlinked.topic_id), unlinked.before["to"], unlinked.before["kind"]) == (anna, bob, "knows")
     assert AuditEvent.objects.filter(action="released", topic_id=made).exists()
@@ -156,9 +158,10 @@ def test_a_merge_that_somebody_went_on_with_stays_and_what_it_brought_is_taken_b
     done = talk.undo()
     assert done.counts == {"topic": 0, "value": 0, "field": 2, "link": 1, "merge": 0}
     assert {part.what: part.why for part in done.left} == {
-        "merge": "It was written to since.", "topic": "It is merged into another topic.",
+        "merge": "It was written to since.",
+        "topic": "It is merged into another topic.",
         "field": "Somebody else has written a newer value since.",
-    }  # fmt: skip
+    }
     now = told(operator, older)
     assert (now["fields"], now["links"]) == ({"city": "Oslo", "age": "40", "job": "captain"}, [])
 
@@ -214,8 +217,11 @@ def test_the_number_of_statements_does_not_grow(agent: Caller) -> None:
             talk.look()
         # Without merges a look locks nothing.
         assert len(looked) <= 12
-        assert all(each["sql"].lstrip().startswith(("SELECT", "WITH", "SAVEPOINT", "ROLLBACK", "RELEASE"))
-                   and " FOR " not in each["sql"] for each in looked)  # fmt: skip
+        assert all(
+            each["sql"].lstrip().startswith(("SELECT", "WITH", "SAVEPOINT", "ROLLBACK", "RELEASE"))
+            and " FOR " not in each["sql"]
+            for each in looked
+        )
         with CaptureQueriesContext(connection) as asked:
             conversation_undo(talk.row.pk, principal=OPERATOR, reason="", now=timezone.now())
         counted.append(len(asked))
@@ -241,8 +247,9 @@ def test_while_the_assistant_is_at_a_message_nothing_is_taken_back(
     monkeypatch.setattr(reading, "topic_why", why)
     model.answers(
         calling(("new_topic", {"title": "One", "summary": "First."}), ("why", {"topic_id": known})),
-        calling(("new_topic", {"title": "Two", "summary": "Second."})), "Done.",
-    )  # fmt: skip
+        calling(("new_topic", {"title": "Two", "summary": "Second."})),
+        "Done.",
+    )
     reply = tell(cast.agent, "Remember one and two.")
     wait = "The assistant is still at the last message of this conversation; wait for its reply."
     assert said[0] == f"To be taken back: 1 topic is released. {wait}"
@@ -275,8 +282,9 @@ def test_what_was_looked_at_is_what_is_done(cast: Cast) -> None:
     rows = store_rows()
     drifted = cast.operator.post(path, {"digest": looked["digest"]})
     assert (drifted.status, drifted.detail) == (
-        409, "What would be taken back is not what it was when it was looked at; nothing was changed. Look again.",
-    )  # fmt: skip
+        409,
+        "What would be taken back is not what it was when it was looked at; nothing was changed. Look again.",
+    )
     assert store_rows() == rows
     again = cast.operator.post(path, {"dry_run": True}).ok()
     assert again["digest"] != looked["digest"]

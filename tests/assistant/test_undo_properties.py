@@ -30,8 +30,9 @@ talk_steps = st.lists(
         st.tuples(st.just("link"), which, which, st.none()),
         st.tuples(st.just("merge"), which, which, st.none()),
     ),
-    min_size=1, max_size=12,
-)  # fmt: skip
+    min_size=1,
+    max_size=12,
+)
 other_steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), which, names, values),
@@ -40,7 +41,7 @@ other_steps = st.lists(
         st.tuples(st.just("archive"), which, names, values),
     ),
     max_size=4,
-)  # fmt: skip
+)
 
 
 def told(operator: Caller, topic_ids: list[str]) -> dict[str, Any]:
@@ -115,13 +116,14 @@ def others(step: tuple[Any, ...], agent: Caller, operator: Caller, ids: list[str
     verb, one, two, three = step
     topic = ids[one % len(ids)]
     if verb == "write":
-        agent.post("/v1/ingest", {
-            "placement": "extend_topic", "topic_id": topic, "fields": [{"name": two, "value": three}],
-        })  # fmt: skip
+        agent.post(
+            "/v1/ingest", {"placement": "extend_topic", "topic_id": topic, "fields": [{"name": two, "value": three}]}
+        )
     elif verb == "link":
-        agent.post("/v1/ingest", {
-            "placement": "extend_topic", "topic_id": topic, "edges": [{"to_topic_id": ids[two % len(ids)]}],
-        })  # fmt: skip
+        agent.post(
+            "/v1/ingest",
+            {"placement": "extend_topic", "topic_id": topic, "edges": [{"to_topic_id": ids[two % len(ids)]}]},
+        )
     elif verb == "ask":
         agent.query("Anna")
     else:
@@ -130,10 +132,19 @@ def others(step: tuple[Any, ...], agent: Caller, operator: Caller, ids: list[str
 
 # Merges one above the other, of which an upper one has to stay.
 STACKED = [
-    ("new", 3, "city", "a cat"), ("link", 2, 4, None), ("extend", 1, "pet", "a cat"), ("version", 3, "city", ""),
-    ("new", 2, "job", "a cat"), ("merge", 0, 2, None), ("merge", 3, 3, None), ("new", 3, "job", "Oslo"),
-    ("merge", 2, 2, None), ("merge", 4, 0, None), ("merge", 2, 1, None), ("extend", 3, "job", ""),
-]  # fmt: skip
+    ("new", 3, "city", "a cat"),
+    ("link", 2, 4, None),
+    ("extend", 1, "pet", "a cat"),
+    ("version", 3, "city", ""),
+    ("new", 2, "job", "a cat"),
+    ("merge", 0, 2, None),
+    ("merge", 3, 3, None),
+    ("new", 3, "job", "Oslo"),
+    ("merge", 2, 2, None),
+    ("merge", 4, 0, None),
+    ("merge", 2, 1, None),
+    ("extend", 3, "job", ""),
+]
 # A merge that moves a link which others' topics and one of its own share.
 LINKED = [("new", 1, "job", "Oslo"), ("link", 2, 3, None), ("merge", 3, 0, None)]
 

@@ -17,11 +17,27 @@ SUMMARIZED_AFTER, DETACHED_AFTER, ARCHIVED_AFTER = (-HALF_LIFE_DAYS * math.log2(
 SPREAD_DAYS = 125
 
 TABLES = (
-    "memory_forgetaction", "memory_forgetrun", "memory_shadowhit", "memory_accesslog", "memory_wakeup",
-    "memory_auditevent", "memory_link", "memory_fieldsummary", "memory_revision", "memory_field", "memory_topicvector",
-    "memory_topicdocument", "memory_vitality", "memory_topicedit", "memory_topic", "memory_scope", "memory_lexeme",
-    "memory_corpustotals", "memory_policyversion", "memory_rekeying",
-)  # fmt: skip
+    "memory_forgetaction",
+    "memory_forgetrun",
+    "memory_shadowhit",
+    "memory_accesslog",
+    "memory_wakeup",
+    "memory_auditevent",
+    "memory_link",
+    "memory_fieldsummary",
+    "memory_revision",
+    "memory_field",
+    "memory_topicvector",
+    "memory_topicdocument",
+    "memory_vitality",
+    "memory_topicedit",
+    "memory_topic",
+    "memory_scope",
+    "memory_lexeme",
+    "memory_corpustotals",
+    "memory_policyversion",
+    "memory_rekeying",
+)
 
 _MADE = """
 CREATE TEMPORARY TABLE made AS
@@ -71,9 +87,13 @@ def store_fill(topics: int) -> None:
     """Replace the store by ``topics`` topics of which none is due at ``NOW``."""
     store_clear()
     wanted = {
-        "topics": topics, "now": NOW, "spread": SPREAD_DAYS, "summarized": SUMMARIZED_AFTER,
-        "detached": DETACHED_AFTER, "half_life": HALF_LIFE_DAYS * 86_400.0,
-    }  # fmt: skip
+        "topics": topics,
+        "now": NOW,
+        "spread": SPREAD_DAYS,
+        "summarized": SUMMARIZED_AFTER,
+        "detached": DETACHED_AFTER,
+        "half_life": HALF_LIFE_DAYS * 86_400.0,
+    }
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS made")
         cursor.execute(_MADE, wanted)

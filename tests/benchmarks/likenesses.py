@@ -75,9 +75,18 @@ TEMPLATES = (
 )
 FILLERS = _words("just really actually basically currently already simply also")
 SHORT = {
-    "appointment": "appt", "apartment": "apt", "database": "db", "phone": "telephone", "dollars": "USD",
-    "Monday": "Mon", "Tuesday": "Tue", "Wednesday": "Wed", "Thursday": "Thu", "Friday": "Fri", "meeting": "mtg",
-}  # fmt: skip
+    "appointment": "appt",
+    "apartment": "apt",
+    "database": "db",
+    "phone": "telephone",
+    "dollars": "USD",
+    "Monday": "Mon",
+    "Tuesday": "Tue",
+    "Wednesday": "Wed",
+    "Thursday": "Thu",
+    "Friday": "Fri",
+    "meeting": "mtg",
+}
 
 
 @dataclass(slots=True)
@@ -108,16 +117,27 @@ def slots_draw(dice: random.Random) -> dict[str, str]:
     name, name2 = (f"{dice.choice(FIRST)} {dice.choice(LAST)}" for _ in range(2))
     city, city2 = dice.sample(CITIES, 2)
     return {
-        "name": name, "name2": name2, "city": city, "city2": city2, "firm": dice.choice(FIRMS),
-        "job": dice.choice(JOBS), "food": dice.choice(FOODS), "drink": dice.choice(DRINKS), "room": dice.choice(ROOMS),
-        "service": dice.choice(SERVICES), "tool": dice.choice(TOOLS), "day": dice.choice(DAYS),
-        "count": str(dice.randint(3, 40)), "big": f"{dice.randint(1, 9)},{dice.randint(0, 99):02}0",
-        "port": str(dice.randint(1024, 9999)), "phone": f"555-{dice.randint(1000, 9999)}",
+        "name": name,
+        "name2": name2,
+        "city": city,
+        "city2": city2,
+        "firm": dice.choice(FIRMS),
+        "job": dice.choice(JOBS),
+        "food": dice.choice(FOODS),
+        "drink": dice.choice(DRINKS),
+        "room": dice.choice(ROOMS),
+        "service": dice.choice(SERVICES),
+        "tool": dice.choice(TOOLS),
+        "day": dice.choice(DAYS),
+        "count": str(dice.randint(3, 40)),
+        "big": f"{dice.randint(1, 9)},{dice.randint(0, 99):02}0",
+        "port": str(dice.randint(1024, 9999)),
+        "phone": f"555-{dice.randint(1000, 9999)}",
         "time": f"{dice.randint(1, 12)} {dice.choice(('am', 'pm'))}",
         "date": f"{dice.choice(MONTHS)} {dice.randint(1, 28)}, {dice.randint(2019, 2027)}",
         "version": f"{dice.randint(1, 9)}.{dice.randint(0, 20)}.{dice.randint(0, 9)}",
         "code": "".join(dice.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(8)),
-    }  # fmt: skip
+    }
 
 
 def facts_draw(number: int, dice: random.Random) -> list[Fact]:
@@ -247,12 +267,20 @@ def _mistype(text: str, dice: random.Random) -> str:
     at = dice.choice(long)
     place = dice.randint(2, len(words[at]) - 3)
     word = words[at]
-    words[at] = word[:place] + word[place + 1] + word[place] + word[place + 2 :] if dice.random() < 0.5 else (
-        word[:place] + word[place + 1 :]
-    )  # fmt: skip
+    words[at] = (
+        word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+        if dice.random() < 0.5
+        else (word[:place] + word[place + 1 :])
+    )
     return " ".join(words)
 
 
 CHANGES: tuple[Callable[[str, random.Random], str], ...] = (
-    _lower, _punctuate, _fill, _shorten, _rewrite, _front, _mistype,
-)  # fmt: skip
+    _lower,
+    _punctuate,
+    _fill,
+    _shorten,
+    _rewrite,
+    _front,
+    _mistype,
+)

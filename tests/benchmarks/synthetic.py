@@ -17,10 +17,21 @@ WORDS = 8_000
 TOPICS_PER_CENTER = 50
 
 TABLES = (
-    "memory_accesslog", "memory_wakeup", "memory_auditevent", "memory_link", "memory_revision", "memory_field",
-    "memory_topicvector", "memory_topicdocument", "memory_vitality", "memory_topicedit", "memory_topic",
-    "memory_scope", "memory_lexeme", "memory_corpustotals",
-)  # fmt: skip
+    "memory_accesslog",
+    "memory_wakeup",
+    "memory_auditevent",
+    "memory_link",
+    "memory_revision",
+    "memory_field",
+    "memory_topicvector",
+    "memory_topicdocument",
+    "memory_vitality",
+    "memory_topicedit",
+    "memory_topic",
+    "memory_scope",
+    "memory_lexeme",
+    "memory_corpustotals",
+)
 
 _FILL = """
 WITH made AS (

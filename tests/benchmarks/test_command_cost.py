@@ -23,9 +23,15 @@ GIVEN = (
 )
 FAMILY = "Berg Holm Lopez Novak Roe Silva Weber Moreau Olsen Rossi Kowal Ito Meyer Dahl Santos Kumar"
 SAID = (
-    "lives in {place}", "works at {thing} and takes the {number} bus", "is allergic to {thing}", "plays the {thing}",
-    "has a {thing} in {place}", "does not like {thing}", "drives to {place} on day {number}", "owes {number} euros",
-)  # fmt: skip
+    "lives in {place}",
+    "works at {thing} and takes the {number} bus",
+    "is allergic to {thing}",
+    "plays the {thing}",
+    "has a {thing} in {place}",
+    "does not like {thing}",
+    "drives to {place} on day {number}",
+    "owes {number} euros",
+)
 PLACES = "Oslo Lugo Kiel Bergen Porto Graz Lyon Gdansk Turku Leeds".split()  # noqa: SIM905
 THINGS = "oboe walnuts kayak harp lamp pottery bakery violin bicycle telescope".split()  # noqa: SIM905
 

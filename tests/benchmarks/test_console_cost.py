@@ -72,9 +72,14 @@ def _fill() -> ForgetRun:
     values = {"max_archive_share": 1, "max_topics_for_forget_scan": 1_000_000, "topic_count_soft_limit": 0}
     policy_save("/", preset=None, values=values, author="bench", reason="for the bench", now=now)
     run = run_plan(
-        "/", event="memory_pressure", dry_run=False, actor=SYSTEM.actor, policies=policies_current(), judged_at=now,
+        "/",
+        event="memory_pressure",
+        dry_run=False,
+        actor=SYSTEM.actor,
+        policies=policies_current(),
+        judged_at=now,
         now=now,
-    )  # fmt: skip
+    )
     run = run_work(run.id, now=now, seconds=1200)
     assert run.status == "done"
     members = {field.attname: getattr(run, field.attname) for field in ForgetRun._meta.concrete_fields}
@@ -109,8 +114,9 @@ def test_no_page_grows_slow_with_the_store() -> None:
             body_of(reply)
         if reply.status_code != 200:
             continue
-        spent = milliseconds(lambda url=url, headers=headers: body_of(client.get(url, headers=headers)), times=TIMES,
-                             warm_up=2)  # fmt: skip
+        spent = milliseconds(
+            lambda url=url, headers=headers: body_of(client.get(url, headers=headers)), times=TIMES, warm_up=2
+        )
         rows.append([name, p50(spent), p95(spent), len(told), p50(spent) / bare])
     rows.sort(key=lambda row: -row[1])
     print(f"\n\nA bare count by index over {TOPICS:,} topics takes {bare:.2f} ms.")

@@ -42,16 +42,21 @@ def test_planted_near_duplicates_are_found_and_no_look_alike_is_merged():
         "10,000 topics, 1,000 planted near-duplicates, 1,000 look-alikes, mode auto",
         ("planted", "number", "offered", "merged"),
         [
-            ("near-duplicates", 900, f"{told.offered} ({told.offered / 9:.1f}%)",
-             f"{told.merged} ({told.merged / 9:.1f}%)"),
+            (
+                "near-duplicates",
+                900,
+                f"{told.offered} ({told.offered / 9:.1f}%)",
+                f"{told.merged} ({told.merged / 9:.1f}%)",
+            ),
             ("paraphrases", 100, told.offered_paraphrased, told.merged_paraphrased),
             ("look-alikes", 1_000, told.alike_held, sum(1 for _pair in told.wrongly_merged)),
         ],
-    )  # fmt: skip
+    )
     table(
-        "All pairs stored", ("verdict", "state", "pairs"),
+        "All pairs stored",
+        ("verdict", "state", "pairs"),
         [(verdict, state, times) for (verdict, state), times in sorted(told.verdicts.items())],
-    )  # fmt: skip
+    )
     print(f"\n{looks} looks, {taken:.1f} s with the merges")
     for pair in told.wrongly_merged:
         print("wrongly merged:", *pair, sep="\n  ")
@@ -84,9 +89,10 @@ def test_detection_grows_no_faster_than_n_log_n():
         rows.append((size, looks, DuplicatePair.objects.count(), taken, taken / (size * math.log2(size)) * 1e6))
     growth = rows[1][4] / rows[0][4]
     table(
-        "Comparing everything, mode review", ("topics", "looks", "pairs", "seconds", "µs per n log2 n"),
+        "Comparing everything, mode review",
+        ("topics", "looks", "pairs", "seconds", "µs per n log2 n"),
         [(f"{row[0]:,}", *row[1:]) for row in rows],
-    )  # fmt: skip
+    )
     print(f"\nper n log n, the larger costs {growth:.2f} times the smaller")
     # By a wide margin, so that a busy machine does not fail it: quadratic growth would be about 7.7.
     assert growth < 3

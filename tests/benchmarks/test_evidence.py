@@ -87,12 +87,16 @@ def _load(file: Path, agent: Caller, clock: Clock) -> Conversation:
         topic_of[turn_id], at_of[turn_id] = str(uuid.uuid4()), at
         sessions.setdefault(at, []).append(
             {
-                "placement": "new_topic", "topic_id": topic_of[turn_id], "scope": scope, "title": f"{speaker}, {said}",
-                "summary": text, "topic_kind": "utterance",
+                "placement": "new_topic",
+                "topic_id": topic_of[turn_id],
+                "scope": scope,
+                "title": f"{speaker}, {said}",
+                "summary": text,
+                "topic_kind": "utterance",
                 "fields": [{"name": "speaker", "value": speaker}, {"name": "said_at", "value": said}],
                 "edges": [{"to_topic_id": previous, "kind": "follows"}] if previous else [],
             }
-        )  # fmt: skip
+        )
         previous = topic_of[turn_id]
     for at, items in sessions.items():
         clock.set(at)
@@ -135,9 +139,14 @@ def _found(conversations: list[Conversation]) -> dict[bool, list[float]]:
                     question.text, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
                 )
                 ranked = candidates_rank(
-                    question.vector, probe, wanted, limit=10, knobs=knobs, model=embedder_get().model_name,
+                    question.vector,
+                    probe,
+                    wanted,
+                    limit=10,
+                    knobs=knobs,
+                    model=embedder_get().model_name,
                     now=conversation.forgets_at,
-                )  # fmt: skip
+                )
             ids = {str(candidate.topic_id) for candidate in ranked}
             found[question.before].append(len(question.evidence & ids) / len(question.evidence))
     return found
@@ -166,9 +175,13 @@ def _forgotten(
     for conversation, policy in zip(conversations, policies, strict=True):
         values = {**FREE, **policy.get("values", {})}
         policy_save(
-            conversation.scope, preset=policy.get("preset"), values=values, author="bench", reason="for the benchmark",
+            conversation.scope,
+            preset=policy.get("preset"),
+            values=values,
+            author="bench",
+            reason="for the benchmark",
             now=conversation.forgets_at,
-        )  # fmt: skip
+        )
         runs.append(
             run_start(conversation.scope, event="cron", dry_run=False, principal=operator, now=conversation.forgets_at)
         )
@@ -201,9 +214,12 @@ def _threshold(conversation: Conversation, strategy: str, share: float) -> dict[
     """Return values under which the strategy archives that share of the conversation."""
     knobs = Knobs(strategy=strategy)
     score = score_sql(
-        strategy, row="v", now="%(now)s::timestamptz", half_life=knobs.half_life,
+        strategy,
+        row="v",
+        now="%(now)s::timestamptz",
+        half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
-    )  # fmt: skip
+    )
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT percentile_disc(%(share)s) WITHIN GROUP (ORDER BY {score}) FROM memory_vitality v "
@@ -280,6 +296,11 @@ def _demo_rows(label: str, found: Backtest) -> list[object]:
     draft, lot = found.draft, found.by_lot
     asked = max(1, found.retrievals)
     return [
-        label, f"{found.archived_share:.0%}", f"{draft.used_afterwards:.0f}", f"{lot.used_afterwards:.0f}",
-        f"{draft.missed_retrievals / asked:.1%}", f"{lot.missed_retrievals / asked:.1%}", f"{draft.saved:.0%}",
-    ]  # fmt: skip
+        label,
+        f"{found.archived_share:.0%}",
+        f"{draft.used_afterwards:.0f}",
+        f"{lot.used_afterwards:.0f}",
+        f"{draft.missed_retrievals / asked:.1%}",
+        f"{lot.missed_retrievals / asked:.1%}",
+        f"{draft.saved:.0%}",
+    ]

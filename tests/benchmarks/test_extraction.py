@@ -51,16 +51,16 @@ def _facts(said: str) -> list[str]:
 
 
 def _sentences(said: str) -> list[str]:
-    return [
-        part for line in said.splitlines() for part in _ENDS.split(line.partition(": ")[2]) if part.strip()
-    ]  # fmt: skip
+    return [part for line in said.splitlines() for part in _ENDS.split(line.partition(": ")[2]) if part.strip()]
 
 
 def _sentences_by(said: str) -> list[str]:
     return [
         f"{line.partition(': ')[0]}: {part}"
-        for line in said.splitlines() for part in _ENDS.split(line.partition(": ")[2]) if part.strip()
-    ]  # fmt: skip
+        for line in said.splitlines()
+        for part in _ENDS.split(line.partition(": ")[2])
+        if part.strip()
+    ]
 
 
 def _pairs(cosines: Vectors, least: float) -> int:
@@ -89,9 +89,16 @@ def _measured(label: str, read: Callable[[str], list[str]], sessions: Sequence[S
         found = sum(_pairs(one @ two.T, least) for one, two in zip(told, noted, strict=True))
         near = sum(int(((one @ two.T).max(axis=1) >= least).sum()) for one, two in zip(told, noted, strict=True))
         rows.append(
-            [label, f"{least:.3f}", facts, f"{found / facts:.3f}", f"{found / observations:.3f}",
-             f"{near / facts:.3f}", f"{float((elsewhere >= least).mean()):.4f}"]
-        )  # fmt: skip
+            [
+                label,
+                f"{least:.3f}",
+                facts,
+                f"{found / facts:.3f}",
+                f"{found / observations:.3f}",
+                f"{near / facts:.3f}",
+                f"{float((elsewhere >= least).mean()):.4f}",
+            ]
+        )
     return rows
 
 
@@ -105,9 +112,10 @@ def test_facts_of_conversations(seen: bool) -> None:
     sessions = [session for file in files for session in _sessions(file)]
     rows: list[list[object]] = []
     for label, read in (
-        ("extraction without a model", _facts), ("sentences", _sentences),
+        ("extraction without a model", _facts),
+        ("sentences", _sentences),
         ("sentences with who said them", _sentences_by),
-    ):  # fmt: skip
+    ):
         rows += _measured(label, read, sessions)
     observations = sum(len(noted) for _said, noted in sessions)
     table(

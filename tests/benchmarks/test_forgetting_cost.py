@@ -110,9 +110,14 @@ def _run(size: int) -> list[object]:
     for _ in range(TIMES):
         started = time.perf_counter()
         run = run_plan(
-            "/", event="memory_pressure", dry_run=False, actor=SYSTEM.actor, policies=policies_current(),
-            judged_at=NOW, now=NOW,
-        )  # fmt: skip
+            "/",
+            event="memory_pressure",
+            dry_run=False,
+            actor=SYSTEM.actor,
+            policies=policies_current(),
+            judged_at=NOW,
+            now=NOW,
+        )
         planned = time.perf_counter()
         run = run_work(run.id, now=NOW, seconds=600)
         applied = time.perf_counter()
@@ -151,9 +156,10 @@ def test_moving_a_threshold_writes_one_row() -> None:
     after = _written()
     changed = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
     table(
-        f"A threshold moved {TIMES} times over {SIZES[0]:,} topics", ["tables written to", "rows", "ms each"],
+        f"A threshold moved {TIMES} times over {SIZES[0]:,} topics",
+        ["tables written to", "rows", "ms each"],
         [[", ".join(changed), sum(changed.values()), p50(spent)]],
-    )  # fmt: skip
+    )
     assert changed == {"memory_policyversion": TIMES}
     store_clear()
 

@@ -118,8 +118,9 @@ def test_what_a_topic_costs(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> N
 
     rows = []
     for name, count, work in (
-        (f"batches of {BATCH}", INSTANT_BATCHED - BATCH, batches), ("one by one", INSTANT_SINGLE, singles),
-    ):  # fmt: skip
+        (f"batches of {BATCH}", INSTANT_BATCHED - BATCH, batches),
+        ("one by one", INSTANT_SINGLE, singles),
+    ):
         agent.post("/v1/ingest/batch", items[:BATCH])
         spent.clear()
         before, started = sum(backend.cpu_times()[:2]), time.thread_time()

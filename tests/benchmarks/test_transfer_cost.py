@@ -35,10 +35,20 @@ SELECT created_at, 'query', 'bench', '/', title, md5(title), ARRAY[id], '{}', 0.
 FROM memory_topic WHERE random() < 0.2
 """
 TABLES = (
-    "memory_scope", "memory_topic", "memory_vitality", "memory_topicedit", "memory_field", "memory_revision",
-    "memory_link", "memory_accesslog", "memory_auditevent", "memory_topicdocument", "memory_topicvector",
-    "memory_topicmention", "memory_duplicatelook",
-)  # fmt: skip
+    "memory_scope",
+    "memory_topic",
+    "memory_vitality",
+    "memory_topicedit",
+    "memory_field",
+    "memory_revision",
+    "memory_link",
+    "memory_accesslog",
+    "memory_auditevent",
+    "memory_topicdocument",
+    "memory_topicvector",
+    "memory_topicmention",
+    "memory_duplicatelook",
+)
 
 # Says what it has taken at the first moment, once SETTLED topics are through, and at the end.
 WORK = """

@@ -39,15 +39,15 @@ def remembers(until: threading.Event) -> list[object]:
     """A model that stores a topic, and takes its time for the last word."""
     made = {"title": TITLE, "fields": [{"name": "day", "value": "4 July"}]}
     return [
-        {"intent": "ingest"}, calling(("query", {"q": "regatta"})), calling(("new_topic", made)),
+        {"intent": "ingest"},
+        calling(("query", {"q": "regatta"})),
+        calling(("new_topic", made)),
         held(until, "I have remembered the regatta."),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
-def test_from_a_message_to_its_undo(
-    enter: Enter, model: Model, patient: threading.Event, script: bool
-) -> None:  # fmt: skip
+def test_from_a_message_to_its_undo(enter: Enter, model: Model, patient: threading.Event, script: bool) -> None:
     page = enter("operator", java_script_enabled=script)
     model.answers(*remembers(patient))
     page.goto("/assistant/")

@@ -60,10 +60,17 @@ def test_a_question_mark_lists_the_keys_and_escape_closes_the_list(enter: Enter)
 @pytest.mark.parametrize(
     ("key", "path"),
     [
-        ("o", "/"), ("l", "/lookup/"), ("a", "/archived/"), ("s", "/salience/"), ("p", "/policies/"), ("r", "/runs/"),
-        ("c", "/schedules/"), ("u", "/audit/"), ("k", "/keys/"),
+        ("o", "/"),
+        ("l", "/lookup/"),
+        ("a", "/archived/"),
+        ("s", "/salience/"),
+        ("p", "/policies/"),
+        ("r", "/runs/"),
+        ("c", "/schedules/"),
+        ("u", "/audit/"),
+        ("k", "/keys/"),
     ],
-)  # fmt: skip
+)
 def test_g_and_a_letter_go_to_a_page(enter: Enter, key: str, path: str) -> None:
     page = enter("reader")
     page.goto("/audit/?actor=demo")

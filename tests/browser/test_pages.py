@@ -74,10 +74,19 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
         return {"import_id": import_work(made.pk, clock=timezone.now, seconds=60).pk}
     if "study_id" in asked:
         study = StudyJob.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), conversation=Conversation.objects.get(scope="/"), scope="/",
-            actor="test", identity="test", role="operator", principal_scope="/", part_chars=6000, segments=4, done=1,
-            created_at=now, moved_at=now,
-        )  # fmt: skip
+            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            conversation=Conversation.objects.get(scope="/"),
+            scope="/",
+            actor="test",
+            identity="test",
+            role="operator",
+            principal_scope="/",
+            part_chars=6000,
+            segments=4,
+            done=1,
+            created_at=now,
+            moved_at=now,
+        )
         return {"study_id": study.pk}
     if "receipt_id" in asked:
         # Nothing of the demo: a purge reaches every copy of it, the one too that is put back before each test.

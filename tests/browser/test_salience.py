@@ -14,12 +14,21 @@ from tests.browser.conftest import NARROW, Enter
 from tests.browser.watch import overflow, settled
 
 THRESHOLD = "#salience-form input[name=forget_salience_threshold]"
-RULES = json.dumps([
-    {"name": f"rule {place}", "action": "archive", "condition": {"all": [
-        {"field": "kind", "op": "is", "value": f"kind_{place}"}, {"field": "age", "op": ">=", "value": "30d"},
-    ]}}
-    for place in range(50)
-])  # fmt: skip
+RULES = json.dumps(
+    [
+        {
+            "name": f"rule {place}",
+            "action": "archive",
+            "condition": {
+                "all": [
+                    {"field": "kind", "op": "is", "value": f"kind_{place}"},
+                    {"field": "age", "op": ">=", "value": "30d"},
+                ]
+            },
+        }
+        for place in range(50)
+    ]
+)
 
 
 def newest() -> Any:

@@ -18,13 +18,18 @@ IMPORT = re.compile(r"/transfer/[0-9a-f-]{36}/$")
 MEMORIES = {
     "results": [
         {
-            "id": f"0b8e7c1a-5d2f-4c3b-9a10-00000000000{place}", "memory": text, "hash": "5d41", "user_id": "ida",
-            "created_at": "2026-03-01T09:00:00-08:00", "updated_at": None, "metadata": {"source": "app"},
+            "id": f"0b8e7c1a-5d2f-4c3b-9a10-00000000000{place}",
+            "memory": text,
+            "hash": "5d41",
+            "user_id": "ida",
+            "created_at": "2026-03-01T09:00:00-08:00",
+            "updated_at": None,
+            "metadata": {"source": "app"},
         }
         for place, text in enumerate(["Ida plays the hurdy-gurdy on Sundays", "Ida is allergic to hazelnuts"])
     ],
     "relations": [{"source": "ida", "relationship": "plays", "target": "hurdy-gurdy"}],
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=[True, False], ids=["with script", "without script"])

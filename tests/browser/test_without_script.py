@@ -79,9 +79,13 @@ def test_a_threshold_is_typed_and_previewed(page: Page) -> None:
 
 def test_a_run_is_planned_applied_and_undone(page: Page) -> None:
     policy_save(
-        "/", preset=None, values={"forget_salience_threshold": 0.11}, author="test", reason="so that something is due",
+        "/",
+        preset=None,
+        values={"forget_salience_threshold": 0.11},
+        author="test",
+        reason="so that something is due",
         now=timezone.now(),
-    )  # fmt: skip
+    )
     page.goto("/runs/start/")
     page.get_by_role("button", name="Dry run now").click()
     expect(page).to_have_url(RUN)

@@ -57,15 +57,22 @@ class Tour:
 def test_everything_an_agent_and_an_operator_do(agent: Any, operator: Any):
     tour, chief = Tour(agent), Tour(operator)
     mara = tour.ingest(
-        "new_topic", title="Mara", scope="/user/mara", topic_kind="person", categories=("people",),
-        fields=[{"name": name, "value": "Berlin"} for name in ("city", "a/b ../ü?", "..")], suggest_similar=True,
-    )["topic_id"]  # fmt: skip
+        "new_topic",
+        title="Mara",
+        scope="/user/mara",
+        topic_kind="person",
+        categories=("people",),
+        fields=[{"name": name, "value": "Berlin"} for name in ("city", "a/b ../ü?", "..")],
+        suggest_similar=True,
+    )["topic_id"]
     tour.ingest("version_field", topic_id=mara, fields=[{"name": "city", "value": "Lisbon", "why_changed": "moved"}])
     link, gears = {"to_topic_id": mara, "kind": "of"}, {"name": "gears", "field_type": "int", "value": "many"}
-    batch = tour.ingest_batch([
-        {"placement": "new_topic", "title": "Tea", "scope": "/user/mara", "edges": [link]},
-        {"placement": "new_topic", "title": "Bike", "fields": [gears]},
-    ])  # fmt: skip
+    batch = tour.ingest_batch(
+        [
+            {"placement": "new_topic", "title": "Tea", "scope": "/user/mara", "edges": [link]},
+            {"placement": "new_topic", "title": "Bike", "fields": [gears]},
+        ]
+    )
     assert [result["status"] for result in batch["results"]] == [200, 422]
     assert (batch["accepted"], batch["refused"]) == (1, 1)
     tea = batch["results"][0]["topic_id"]

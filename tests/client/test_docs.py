@@ -25,9 +25,8 @@ def programs(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("program", [*programs(PAGE), *programs(BASE / "README.md")])
 def test_examples_can_be_run(
-    program: str, http_cast: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):  # fmt: skip
+    program: str, http_cast: Any, live_server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.setitem(sys.modules, "memstate", module)
     here = f'"{live_server.url}", api_key="{secret_of("agent")}"'
     said, changed = re.subn(r'(?:"http://127\.0\.0\.1:8765", )?api_key="ms_\.\.\."', lambda _found: here, program)

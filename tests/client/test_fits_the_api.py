@@ -88,9 +88,10 @@ def methods_of(kind: type) -> dict[str, Any]:
     return {
         name: method
         for name, method in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_") and name not in ("close", "pages", "with_timeout", "ingest_all")
+        if not name.startswith("_")
+        and name not in ("close", "pages", "with_timeout", "ingest_all")
         and not name.endswith(("_iter", "_stream"))
-    }  # fmt: skip
+    }
 
 
 def called(kind: str, name: str, arguments: dict[str, Any]) -> httpx2.Request:
@@ -130,9 +131,12 @@ def test_every_argument_goes_where_the_document_says(kind: str):
     reached: set[str] = set()
     for name, method in methods_of(MemState if kind == "sync" else AsyncMemState).items():
         wanted = inspect.signature(method).parameters
-        minimal = called(kind, name, {
-            each: "some" for each, place in wanted.items() if place.default is place.empty and each != "self"
-        } | ({"items": []} if "items" in wanted else {}))  # fmt: skip
+        minimal = called(
+            kind,
+            name,
+            {each: "some" for each, place in wanted.items() if place.default is place.empty and each != "self"}
+            | ({"items": []} if "items" in wanted else {}),
+        )
         # The most exact address is the one that is meant.
         (operation_id, _held) = max(operation_of(minimal), key=lambda found: len(OPERATIONS[found[0]][1]))
         reached.add(operation_id)
@@ -143,8 +147,9 @@ def test_every_argument_goes_where_the_document_says(kind: str):
 
         given = {
             each: sample((in_body or {})[each]) if each in in_body else known.get(each)
-            for each in wanted if each not in ("self", "items", "idempotency_key")
-        } | ({"items": sample(schema)} if "items" in wanted else {})  # fmt: skip
+            for each in wanted
+            if each not in ("self", "items", "idempotency_key")
+        } | ({"items": sample(schema)} if "items" in wanted else {})
         if "idempotency_key" in wanted:
             given["idempotency_key"] = "a-key"
         request = called(kind, name, given)
@@ -265,9 +270,13 @@ SMALL = {
 @pytest.fixture(scope="module")
 def small() -> Any:
     """The client as it would be if the API were another one."""
-    text = client_text({"paths": DOCUMENT["paths"] | SMALL["paths"], "components": {
-        "schemas": DOCUMENT["components"]["schemas"] | SMALL["components"]["schemas"]
-    }}, MODULE.read_text(encoding="utf-8"))  # fmt: skip
+    text = client_text(
+        {
+            "paths": DOCUMENT["paths"] | SMALL["paths"],
+            "components": {"schemas": DOCUMENT["components"]["schemas"] | SMALL["components"]["schemas"]},
+        },
+        MODULE.read_text(encoding="utf-8"),
+    )
     space: dict[str, Any] = {"__name__": "small"}
     exec(compile(text, "small.py", "exec"), space)
     return space

@@ -171,10 +171,18 @@ def test_reading_is_tried_again_for_longer_each_time(client: Any, alone: Proxy, 
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, Refused), (401, NotAllowed), (403, NotAllowed), (404, NotFound), (405, MemStateError), (409, Conflict),
-        (413, Refused), (422, Refused), (500, ServerFault), (302, MemStateError),
+        (400, Refused),
+        (401, NotAllowed),
+        (403, NotAllowed),
+        (404, NotFound),
+        (405, MemStateError),
+        (409, Conflict),
+        (413, Refused),
+        (422, Refused),
+        (500, ServerFault),
+        (302, MemStateError),
     ],
-)  # fmt: skip
+)
 def test_what_will_not_pass_is_not_tried_again(
     client: Any, alone: Proxy, waits: list[float], status: int, kind: type[MemStateError]
 ):
@@ -200,8 +208,12 @@ def test_waits_are_as_long_as_the_server_says_and_never_shorter(client: Any, alo
     in_ten = email.utils.format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=10), usegmt=True)
     past = "Wed, 21 Oct 2015 07:28:00 GMT"
     for header, expected in [
-        ("7", 7.25), (in_ten, pytest.approx(9.8, abs=1.5)), (past, 0.5), ("soon", 0.5), ("9" * 400, 0.5),
-    ]:  # fmt: skip
+        ("7", 7.25),
+        (in_ten, pytest.approx(9.8, abs=1.5)),
+        (past, 0.5),
+        ("soon", 0.5),
+        ("9" * 400, 0.5),
+    ]:
         alone.does(answer(429, {"Retry-After": header}, "Later."), answer(200, body=STATS))
         client.stats()
         assert waits.pop() == expected, header

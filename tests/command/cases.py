@@ -45,9 +45,7 @@ FAMILIES = (
     "there_and_back",
 )
 MEMBERS = {"id", "family", "note", "facts", "operations", "final_query", "must", "must_not", "once", "expect", "listed"}
-FACT_MEMBERS = {
-    "text", "title", "fields", "summary", "scope", "kind", "categories", "valid_from", "created_at",
-}  # fmt: skip
+FACT_MEMBERS = {"text", "title", "fields", "summary", "scope", "kind", "categories", "valid_from", "created_at"}
 REFUSED = 409
 """The status of an ambiguous supersede, which has no list to answer with."""
 
@@ -206,10 +204,11 @@ def case_run(case: Case, operator: Caller) -> Outcome:
     reached = {part for part in [*case.must, *case.must_not] if _reached(part, final, case, operator)}
     values = list(_values_written(case, answers))
     gone = [
-        part for part in case.must
+        part
+        for part in case.must
         if part not in reached
         and not any(plain(part) in new and _reached(value, final, case, operator) for new, value in values)
-    ]  # fmt: skip
+    ]
     outcome.lost = [part for part in gone if _held(part, case.stored)]
     outcome.missed = [part for part in gone if part not in outcome.lost]
     outcome.left = [

@@ -53,9 +53,12 @@ def dump() -> str:
     binaries = packaged_binaries()
     told = connection.settings_dict
     where = {
-        "PGHOST": str(told["HOST"]), "PGPORT": str(told["PORT"] or ""), "PGUSER": str(told["USER"]),
-        "PGPASSWORD": str(told["PASSWORD"]), "PGDATABASE": str(told["NAME"]),
-    }  # fmt: skip
+        "PGHOST": str(told["HOST"]),
+        "PGPORT": str(told["PORT"] or ""),
+        "PGUSER": str(told["USER"]),
+        "PGPASSWORD": str(told["PASSWORD"]),
+        "PGDATABASE": str(told["NAME"]),
+    }
     environment = {**os.environ, **{name: value for name, value in where.items() if value}}
     command = [str(binaries.folder / "bin" / "pg_dump"), "--inserts"]
     return subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout
@@ -68,26 +71,41 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
     made: dict[str, Any] = {}
     lately = (timezone.now() - dt.timedelta(days=60)).isoformat()
     made["fact"] = operator.remember(
-        PERSON, summary=FACT, scope=scope, created_at=lately, salience=0.8,
+        PERSON,
+        summary=FACT,
+        scope=scope,
+        created_at=lately,
+        salience=0.8,
         values={"email": EMAIL, "phone": PHONE, "note": "Keeps the key of the shed"},
-    )  # fmt: skip
+    )
     for turn in range(8):
         agent.ingest(
-            "version_field", topic_id=made["fact"],
-            fields=[{"name": "note", "value": f"{PERSON} told story number {turn} about the flat above the bakery",
-                     "why_changed": f"{PERSON} wrote from {EMAIL}", "impact_expected": "Call +48601234567 first"}],
-        )  # fmt: skip
+            "version_field",
+            topic_id=made["fact"],
+            fields=[
+                {
+                    "name": "note",
+                    "value": f"{PERSON} told story number {turn} about the flat above the bakery",
+                    "why_changed": f"{PERSON} wrote from {EMAIL}",
+                    "impact_expected": "Call +48601234567 first",
+                }
+            ],
+        )
     made["old"] = operator.remember(
         f"Old note on {PERSON}", created_at=past, salience=0.2, scope=scope, values={"who": f"{PERSON}, {EMAIL}"}
     )
     made["friend"] = agent.remember(
-        "The gardener", scope=scope, fields=[{"name": "knows", "value": "somebody", "ref_topic_id": made["fact"]}],
+        "The gardener",
+        scope=scope,
+        fields=[{"name": "knows", "value": "somebody", "ref_topic_id": made["fact"]}],
         edges=[{"to_topic_id": made["fact"], "kind": "knows"}],
-    )  # fmt: skip
+    )
     agent.ingest(
-        "extend_topic", topic_id=made["fact"], edges=[{"to_topic_id": made["friend"], "kind": "knows"}],
+        "extend_topic",
+        topic_id=made["fact"],
+        edges=[{"to_topic_id": made["friend"], "kind": "knows"}],
         fields=[{"name": "bike", "value": "blue"}],
-    )  # fmt: skip
+    )
     made["other"] = agent.remember("Harbor walk", scope=scope, values={"place": "The pier, on Sundays"})
     # Said once with a key, so that the reply is kept.
     kept = {"placement": "new_topic", "title": f"Call {PERSON}", "scope": scope, "fields": []}
@@ -113,18 +131,32 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
     now = timezone.now()
     # As it is stored when somebody asks what a purge would take.
     ForgetListing.objects.create(
-        id=uuid.uuid4(), verb="purge", scope="/", query=EMAIL, reason=f"{PERSON} asked", actor="x", identity="x",
-        count=1, created_at=now, expires_at=now,
+        id=uuid.uuid4(),
+        verb="purge",
+        scope="/",
+        query=EMAIL,
+        reason=f"{PERSON} asked",
+        actor="x",
+        identity="x",
+        count=1,
+        created_at=now,
+        expires_at=now,
         entries=[{"id": made["fact"], "why": f"It names {EMAIL}.", "confidence": 1.0, "excerpt": FACT, "state": []}],
-    )  # fmt: skip
+    )
     # Jobs: one waiting, one done, one failed with the row in its words.
     async_task("memory.jobs.run_continue", made["fact"], f"for {EMAIL}")
     for number, success in enumerate((True, False)):
         Task.objects.create(
-            id=uuid.uuid4().hex, name=f"job {number}", func="memory.jobs.upkeep", args=(made["fact"], EMAIL), kwargs={},
-            result=f"Failing row contains ({made['fact']}, {PERSON}, {EMAIL})", success=success, started=now,
+            id=uuid.uuid4().hex,
+            name=f"job {number}",
+            func="memory.jobs.upkeep",
+            args=(made["fact"], EMAIL),
+            kwargs={},
+            result=f"Failing row contains ({made['fact']}, {PERSON}, {EMAIL})",
+            success=success,
+            started=now,
             stopped=now,
-        )  # fmt: skip
+        )
     # The planner learns what the columns hold.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")

@@ -33,9 +33,21 @@ FOLDS = 5
 # Strength of the pull of every weight towards 0.
 RIDGE = 0.5
 GUARDS = (
-    "forbidden", "both_named", "_codes_of_subject", "numbers_held", "identifiers_held", "names_held", "_rivals",
-    "_goes_along", "_items_divided", "phrase_held", "_covering", "_records", "_answers", "_without",
-)  # fmt: skip
+    "forbidden",
+    "both_named",
+    "_codes_of_subject",
+    "numbers_held",
+    "identifiers_held",
+    "names_held",
+    "_rivals",
+    "_goes_along",
+    "_items_divided",
+    "phrase_held",
+    "_covering",
+    "_records",
+    "_answers",
+    "_without",
+)
 
 Floats = npt.NDArray[np.float64]
 _vectors: dict[tuple[str, str], Floats] = {}
@@ -205,13 +217,21 @@ def _logistic(rows: Floats, goes: Floats) -> Floats:
 def _nothing(name: str) -> Callable[..., Any]:
     """Return what stands for a part of ``choose`` that is left out."""
     kept = {
-        "forbidden": lambda *_: "", "both_named": lambda _asked, _new, facts: tuple(facts),
-        "_codes_of_subject": lambda _new, facts: tuple(facts), "numbers_held": lambda _asked, facts: tuple(facts),
-        "identifiers_held": lambda *_: None, "names_held": lambda *_: None, "_rivals": lambda *_: False,
-        "_goes_along": lambda *_: False, "_items_divided": lambda chosen, *_: chosen, "phrase_held": lambda *_: (),
-        "_covering": lambda *_: (), "_records": lambda chosen, _facts: tuple(chosen), "_answers": lambda *_: [],
+        "forbidden": lambda *_: "",
+        "both_named": lambda _asked, _new, facts: tuple(facts),
+        "_codes_of_subject": lambda _new, facts: tuple(facts),
+        "numbers_held": lambda _asked, facts: tuple(facts),
+        "identifiers_held": lambda *_: None,
+        "names_held": lambda *_: None,
+        "_rivals": lambda *_: False,
+        "_goes_along": lambda *_: False,
+        "_items_divided": lambda chosen, *_: chosen,
+        "phrase_held": lambda *_: (),
+        "_covering": lambda *_: (),
+        "_records": lambda chosen, _facts: tuple(chosen),
+        "_answers": lambda *_: [],
         "_without": lambda _request, facts: list(facts),
-    }  # fmt: skip
+    }
     return kept[name]
 
 

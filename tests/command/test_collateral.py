@@ -62,8 +62,9 @@ def checksums() -> dict[str, str]:
 def fill(operator: Caller, people: int) -> None:
     items = [
         {"placement": "new_topic", "title": text, "fields": [{"name": "fact", "value": text}]}
-        for number in range(people) for text in (words(number, said) for said, _asked, _new in FACTS)
-    ]  # fmt: skip
+        for number in range(people)
+        for text in (words(number, said) for said, _asked, _new in FACTS)
+    ]
     for begin in range(0, len(items), 500):
         assert operator.post("/v1/ingest/batch", items[begin : begin + 500]).ok()["refused"] == 0
     # The planner must know of the rows, or each request takes seconds.

@@ -63,8 +63,10 @@ def test_a_description_says_who_is_meant_and_is_in_few_facts(operator: Caller) -
         remember(operator, text)
 
     assert set(listed(operator, "everything about Ada the physicist")) == {
-        "Ada the physicist keeps bees.", "Ada plays the cello.", "Ada moved to Graz.",
-    }  # fmt: skip
+        "Ada the physicist keeps bees.",
+        "Ada plays the cello.",
+        "Ada moved to Graz.",
+    }
 
 
 def test_a_tag_is_the_name_only_where_nobody_writes_it_otherwise(operator: Caller) -> None:
@@ -208,9 +210,13 @@ def test_what_says_the_same_in_other_words_goes_too(operator: Caller) -> None:
 
 def test_a_field_of_a_topic_is_forgotten_and_its_other_fields_stay(operator: Caller) -> None:
     topic = operator.remember(
-        "Maria Lopez", values={"city": "Madrid", "phone": "+34 600 000 111"}, scope="/people", topic_kind="person",
-        categories=["friends"], pinned=True,
-    )  # fmt: skip
+        "Maria Lopez",
+        values={"city": "Madrid", "phone": "+34 600 000 111"},
+        scope="/people",
+        topic_kind="person",
+        categories=["friends"],
+        pinned=True,
+    )
     friend = operator.remember("Pedro", scope="/people")
     operator.ingest("extend_topic", topic_id=topic, edges=[{"to_topic_id": friend, "kind": "knows"}])
 

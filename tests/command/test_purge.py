@@ -33,10 +33,18 @@ def purge(*ids: str, reason: str = "a test", said: tuple[str, ...] = ()) -> Eras
 def test_nothing_of_a_rich_history_is_left_in_any_table(cast: Cast) -> None:
     made = history_make(cast)
     assert {table for table, _needle in traces(*NEEDLES)} >= {
-        "memory_topic", "memory_revision", "memory_fieldsummary", "memory_accesslog", "memory_auditevent",
-        "memory_forgetaction", "memory_forgetlisting", "memory_topicedit", "django_q_task",
-        "memory_vitality", "pg_stats",
-    }  # fmt: skip
+        "memory_topic",
+        "memory_revision",
+        "memory_fieldsummary",
+        "memory_accesslog",
+        "memory_auditevent",
+        "memory_forgetaction",
+        "memory_forgetlisting",
+        "memory_topicedit",
+        "django_q_task",
+        "memory_vitality",
+        "pg_stats",
+    }
     hers = [made[name] for name in ("fact", "old", "kept", "deferred")]
     receipt = purge(
         *hers, reason=f"{PERSON} asked from {EMAIL}, by telephone {PHONE}", said=(f"everything on {PERSON}",)
@@ -45,8 +53,10 @@ def test_nothing_of_a_rich_history_is_left_in_any_table(cast: Cast) -> None:
     assert receipt.reason == "[erased] asked from [erased], by telephone [erased]"
     # Ids stand where they are to stand, and nowhere else.
     assert {table for table, _needle in traces(*hers)} - {"pg_stats"} == {
-        "memory_auditevent", "memory_erasurereceipt", "memory_forgetlisting"
-    }  # fmt: skip
+        "memory_auditevent",
+        "memory_erasurereceipt",
+        "memory_forgetlisting",
+    }
     verdict = erasure_verify()
     assert verdict.ok, verdict
     assert (verdict.traces, verdict.again, verdict.addresses) == ([], [], [])
@@ -121,9 +131,12 @@ def test_the_same_text_and_id_may_be_stored_again_and_are_no_traces(operator: Ca
     verdict = erasure_verify()
     assert verdict.ok, verdict.traces
     assert {(trace.table, trace.sort) for trace in verdict.again} >= {
-        ("memory_topic", "id"), ("memory_topic", "text"), ("memory_revision", "identifier"),
-        ("memory_accesslog", "identifier"), ("memory_vitality", "id"),
-    }  # fmt: skip
+        ("memory_topic", "id"),
+        ("memory_topic", "text"),
+        ("memory_revision", "identifier"),
+        ("memory_accesslog", "identifier"),
+        ("memory_vitality", "id"),
+    }
 
 
 def test_a_request_that_is_sent_again_does_not_bring_back_what_was_purged(agent: Caller, operator: Caller) -> None:
@@ -255,13 +268,29 @@ def test_every_table_is_handled_or_named_with_a_reason() -> None:
 
 # Everything in them that is a text is searched, and what was erased is replaced.
 SEARCHED = {
-    "memory_accesslog", "memory_auditevent", "memory_forgetrun", "memory_forgetlisting", "memory_idempotencyrecord",
-    "memory_conversation", "memory_conversationturn", "memory_studyjob",
-    "memory_policyversion", "memory_rekeying", "memory_extractionjob", "memory_importjob",
-    "django_admin_log", "django_session",
-    "django_q_task", "django_q_ormq", "axes_accessattempt", "axes_accesslog", "axes_accessfailurelog",
-    "auth_user_groups", "auth_user_user_permissions", "auth_group_permissions",
-}  # fmt: skip
+    "memory_accesslog",
+    "memory_auditevent",
+    "memory_forgetrun",
+    "memory_forgetlisting",
+    "memory_idempotencyrecord",
+    "memory_conversation",
+    "memory_conversationturn",
+    "memory_studyjob",
+    "memory_policyversion",
+    "memory_rekeying",
+    "memory_extractionjob",
+    "memory_importjob",
+    "django_admin_log",
+    "django_session",
+    "django_q_task",
+    "django_q_ormq",
+    "axes_accessattempt",
+    "axes_accesslog",
+    "axes_accessfailurelog",
+    "auth_user_groups",
+    "auth_user_user_permissions",
+    "auth_group_permissions",
+}
 
 
 def test_every_reference_to_a_topic_is_followed_cut_or_makes_its_row_belong() -> None:
@@ -276,11 +305,12 @@ def test_the_number_of_statements_does_not_grow_with_topics(cast: Cast, django_a
     def made(count: int, word: str) -> list[str]:
         return [
             cast.agent.remember(
-                f"{word} {n} of {count}", summary=f"about {word} number {n}",
+                f"{word} {n} of {count}",
+                summary=f"about {word} number {n}",
                 values={"mail": f"{word}{n}@lumen.example", "note": f"{word} {n} and so on"},
             )
             for n in range(count)
-        ]  # fmt: skip
+        ]
 
     few, many = made(2, "beech"), made(40, "larch")
     for topic_id in (*few, *many):

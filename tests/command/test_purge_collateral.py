@@ -30,14 +30,17 @@ def person(n: int) -> dict[str, Any]:
     mail = ("a@{d}", "aa@{d}", "x.a@{d}", "a.x@{d}", "a@{d}.org", "a@x.{d}", "a-a@{d}", "a_a@{d}", "1a@{d}", "a1@{d}")
     block = n // 10
     return {
-        "placement": "new_topic", "title": f"{name} {n}", "scope": f"/people/{block % 50}", "topic_kind": "person",
+        "placement": "new_topic",
+        "title": f"{name} {n}",
+        "scope": f"/people/{block % 50}",
+        "topic_kind": "person",
         "summary": f"{name} works for {WORK[n % 4]} as number {n}",
         "fields": [
             {"name": "email", "value": mail[n % 10].format(d=f"n{block}.example")},
             {"name": "phone", "value": f"+49 30 {1000000 + block}{n % 10 or ''}"},
             {"name": "employer", "value": WORK[n % 4]},
         ],
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture
@@ -96,8 +99,12 @@ def test_the_purge_of_one_person_among_ten_thousand_touches_exactly_the_rows_of_
     # Gone: the rows of this topic, and the words that nobody else uses.
     topic = {table for table, key in gone if key == people[chosen]}
     assert topic == {
-        "memory_topic", "memory_vitality", "memory_topicvector", "memory_topicdocument", "memory_topicmention"
-    } | ({"memory_duplicatelook"} & topic)  # fmt: skip
+        "memory_topic",
+        "memory_vitality",
+        "memory_topicvector",
+        "memory_topicdocument",
+        "memory_topicmention",
+    } | ({"memory_duplicatelook"} & topic)
     others = sorted((table, key) for table, key in gone if key != people[chosen])
     assert {table for table, _key in others} == {"memory_field", "memory_revision", "memory_lexeme"}
     assert [table for table, _key in others].count("memory_field") == 3
@@ -112,8 +119,9 @@ def test_the_purge_of_one_person_among_ten_thousand_touches_exactly_the_rows_of_
     }
     # The reason for a pin is a note; the salience beside it is as it was.
     assert {(table, key) for table, key in changed if table in NOTES} == {
-        ("memory_vitality", people[7]), ("memory_forgetaction", str(ForgetAction.objects.get().pk))
-    }  # fmt: skip
+        ("memory_vitality", people[7]),
+        ("memory_forgetaction", str(ForgetAction.objects.get().pk)),
+    }
     assert {table for table, _key in made} == {"memory_auditevent", "memory_erasurereceipt"}
     # In the logs, the addresses that this one is a part of stand as they were asked for.
     asked = set(AccessLog.objects.values_list("query", flat=True))

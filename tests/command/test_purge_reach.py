@@ -119,9 +119,12 @@ def test_tables_of_others_are_read_and_never_changed(operator: Caller) -> None:
         assert cursor.fetchall() == [(topic_id,)]
     verdict = erasure_verify()
     assert {(trace.table.partition(".")[2], trace.column, trace.sort) for trace in verdict.traces} == {
-        ("customers", "name", "identifier"), ("mails", "mail", "identifier"), ("memory_auditevent", "topic_id", "id"),
-        ("memory_auditevent", "reason", "identifier"), ("memory_auditevent", "reason", "text"),
-    }  # fmt: skip
+        ("customers", "name", "identifier"),
+        ("mails", "mail", "identifier"),
+        ("memory_auditevent", "topic_id", "id"),
+        ("memory_auditevent", "reason", "identifier"),
+        ("memory_auditevent", "reason", "text"),
+    }
     assert all("is not MemState's" in trace.sentence() for trace in verdict.traces)
 
 
@@ -149,9 +152,19 @@ def test_a_list_of_any_verb_that_holds_a_purged_topic_says_no_more_what_it_was_a
         for each in (gone, kept)
     ]
     ForgetListing.objects.create(
-        id=uuid.uuid4(), verb="release", scope="/", query="her", reason="she left", actor="x", identity="x", count=2,
-        question="Whose?", created_at=now, expires_at=now, entries=entries,
-    )  # fmt: skip
+        id=uuid.uuid4(),
+        verb="release",
+        scope="/",
+        query="her",
+        reason="she left",
+        actor="x",
+        identity="x",
+        count=2,
+        question="Whose?",
+        created_at=now,
+        expires_at=now,
+        entries=entries,
+    )
     purge(gone)
     listing = ForgetListing.objects.get()
     assert (listing.query, listing.reason, listing.question) == ("", "", "")

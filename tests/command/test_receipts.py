@@ -26,10 +26,12 @@ def five(cast: Cast) -> list[ErasureReceipt]:
     return [
         topics_purge(
             [uuid.UUID(cast.operator.remember(f"The {word} of the {word} in the {word}", scope=f"/user/{word}"))],
-            principal=SYSTEM, reason=f"the {word} of the {word}, in the {word}, was private", now=timezone.now(),
+            principal=SYSTEM,
+            reason=f"the {word} of the {word}, in the {word}, was private",
+            now=timezone.now(),
         )
         for word in ("amber", "birch", "cedar", "delta", "ember")
-    ]  # fmt: skip
+    ]
 
 
 def test_receipts_are_numbered_without_a_gap_and_each_holds_the_hash_of_the_one_before(five: Any) -> None:
@@ -42,11 +44,19 @@ def test_receipts_are_numbered_without_a_gap_and_each_holds_the_hash_of_the_one_
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("reason", "nothing happened"), ("actor", "somebody else"), ("scope", "/elsewhere"), ("topic_ids", []),
-        ("content_hashes", []), ("identifier_hashes", ["0" * 64]), ("counts", {"memory_topic": 7}),
-        ("at", timezone.now()), ("previous_hash", "0" * 64), ("hash", "0" * 64), ("reason_hash", "0" * 64),
+        ("reason", "nothing happened"),
+        ("actor", "somebody else"),
+        ("scope", "/elsewhere"),
+        ("topic_ids", []),
+        ("content_hashes", []),
+        ("identifier_hashes", ["0" * 64]),
+        ("counts", {"memory_topic": 7}),
+        ("at", timezone.now()),
+        ("previous_hash", "0" * 64),
+        ("hash", "0" * 64),
+        ("reason_hash", "0" * 64),
     ],
-)  # fmt: skip
+)
 def test_any_column_that_was_changed_is_found(five: Any, column: str, value: Any) -> None:
     ErasureReceipt.objects.filter(number=3).update(**{column: value})
     chain = receipts_verify()

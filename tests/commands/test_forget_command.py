@@ -121,7 +121,7 @@ def test_the_runs_are_listed_newest_first(operator: Caller, faded: list[str], cl
         (["no path"], "scope"),
         (["--undo", str(uuid.UUID(int=1)), "--runs"], "not allowed with argument"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_told_in_a_sentence_and_changes_nothing(
     operator: Caller, faded: list[str], words: list[str], sentence: str
 ):

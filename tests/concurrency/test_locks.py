@@ -20,9 +20,10 @@ ALLOWED = {"memory/models/locks.py", "memstate_site/prepare.py"}
 def test_advisory_locks_are_taken_in_one_place() -> None:
     found = {
         str(path.relative_to(ROOT))
-        for room in ("memory", "memstate_site") for path in (ROOT / room).rglob("*.py")
+        for room in ("memory", "memstate_site")
+        for path in (ROOT / room).rglob("*.py")
         if "advisory" in path.read_text(encoding="utf-8")
-    }  # fmt: skip
+    }
     assert found == ALLOWED
 
 

@@ -64,9 +64,13 @@ def test_a_writer_that_holds_the_topic_is_waited_for_and_what_it_wrote_goes_too(
             time.sleep(0.5)
             field = Revision.objects.get().field
             Revision.objects.create(
-                id=uuid.uuid4(), field=field, seq=2, value="second combination of the safe", valid_from=timezone.now(),
+                id=uuid.uuid4(),
+                field=field,
+                seq=2,
+                value="second combination of the safe",
+                valid_from=timezone.now(),
                 recorded_at=timezone.now(),
-            )  # fmt: skip
+            )
             wrote.set()
 
     def erase() -> bool:

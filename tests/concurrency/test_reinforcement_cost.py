@@ -57,12 +57,19 @@ def test_folding_never_touches_the_vectors_and_updates_vitality_in_place(http_ca
     for start in range(0, QUERIES, 10):
         AccessLog.objects.bulk_create(
             AccessLog(
-                at=timezone.now(), kind="query", actor="key", scope="/", query="q", query_hash=str(number),
+                at=timezone.now(),
+                kind="query",
+                actor="key",
+                scope="/",
+                query="q",
+                query_hash=str(number),
                 topic_ids=(hits := [ids[(number * 7 + place * 31) % TOPICS] for place in range(8)]),
-                field_ids=[fields[hit] for hit in hits], bump=0.1, field_bump=0.1,
+                field_ids=[fields[hit] for hit in hits],
+                bump=0.1,
+                field_bump=0.1,
             )
             for number in range(start, start + 10)
-        )  # fmt: skip
+        )
         assert accesses_fold(now=timezone.now()) == 10
     assert statistics("memory_topicvector") == vectors
     assert statistics("memory_topicdocument") == documents

@@ -56,20 +56,21 @@ def old_topics(cast: Cast, count: int, *, salience: float = 0.1, revisions: int 
     created = (timezone.now() - dt.timedelta(days=60)).isoformat()
     items: list[dict[str, Any]] = [
         {
-            "placement": "new_topic", "topic_id": str(uuid.uuid4()), "title": f"Old {n}", "salience": salience,
-            "created_at": created, "fields": [{"name": "state", "value": "revision 1"}],
+            "placement": "new_topic",
+            "topic_id": str(uuid.uuid4()),
+            "title": f"Old {n}",
+            "salience": salience,
+            "created_at": created,
+            "fields": [{"name": "state", "value": "revision 1"}],
         }
         for n in range(count)
-    ]  # fmt: skip
+    ]
     ids = [item["topic_id"] for item in items]
     more = [
-        {
-            "placement": "version_field", "topic_id": topic_id,
-            "fields": [{"name": "state", "value": f"revision {n}"}],
-        }
+        {"placement": "version_field", "topic_id": topic_id, "fields": [{"name": "state", "value": f"revision {n}"}]}
         for n in range(2, revisions + 1)
         for topic_id in ids
-    ]  # fmt: skip
+    ]
     reply = cast.operator.post("/v1/ingest/batch", items + more).ok()
     assert reply["refused"] == 0
     return ids
@@ -211,11 +212,14 @@ def test_runs_in_scopes_beside_each_other_go_on_at_once_and_one_above_them_waits
     for name in ("a", "b"):
         items = [
             {
-                "placement": "new_topic", "title": f"Old {n}", "salience": 0.1, "scope": f"/{name}",
+                "placement": "new_topic",
+                "title": f"Old {n}",
+                "salience": 0.1,
+                "scope": f"/{name}",
                 "created_at": (now - dt.timedelta(days=60)).isoformat(),
             }
             for n in range(30)
-        ]  # fmt: skip
+        ]
         http_cast.operator.post("/v1/ingest/batch", items).ok()
 
     def start(scope: str) -> ForgetRun:
@@ -341,9 +345,13 @@ def test_a_run_acts_by_the_policy_it_was_planned_with_and_says_so(http_cast: Cas
             while not waiting():
                 assert time.monotonic() < deadline
             PolicyVersion.objects.create(
-                scope="/", number=2, values={"forget_salience_threshold": 0, "theta_detach": 0, "theta_summary": 0},
-                author="test", reason="while a run is planned", created_at=timezone.now(),
-            )  # fmt: skip
+                scope="/",
+                number=2,
+                values={"forget_salience_threshold": 0, "theta_detach": 0, "theta_summary": 0},
+                author="test",
+                reason="while a run is planned",
+                created_at=timezone.now(),
+            )
 
     run, _nothing = at_once([plan, save])
     assert policies_current().effective("/").version == 2
@@ -390,9 +398,14 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
     agent, operator = http_cast.agent, http_cast.operator
     # What is restored, edited or used is due again at once, so that every run meets somebody.
     policy(
-        http_cast, theta_summary=9, theta_detach=6, forget_salience_threshold=3, prune_after_days=0,
-        topic_count_soft_limit=0, keep_recent_revisions=2,
-    ).ok()  # fmt: skip
+        http_cast,
+        theta_summary=9,
+        theta_detach=6,
+        forget_salience_threshold=3,
+        prune_after_days=0,
+        topic_count_soft_limit=0,
+        keep_recent_revisions=2,
+    ).ok()
     ids = [
         topic_id for salience in (4, 6, 8, 10) for topic_id in old_topics(http_cast, 10, salience=salience, revisions=4)
     ]
@@ -413,11 +426,12 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
         for turn in range(5):
             items = [
                 {
-                    "placement": "extend_topic", "topic_id": topic_id,
+                    "placement": "extend_topic",
+                    "topic_id": topic_id,
                     "fields": [{"name": "state", "value": f"turn {turn}"}, {"name": f"more {turn}", "value": "1"}],
                 }
                 for topic_id in order
-            ]  # fmt: skip
+            ]
             send("write", agent.post("/v1/ingest/batch", items))
 
     def edit() -> None:
@@ -443,10 +457,19 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
 
     def rekey() -> None:
         for turn in range(5):
-            send("policy", policy(
-                http_cast, theta_summary=9, theta_detach=6, forget_salience_threshold=3, prune_after_days=0,
-                topic_count_soft_limit=0, keep_recent_revisions=2, half_life_days=20 + turn,
-            ))  # fmt: skip
+            send(
+                "policy",
+                policy(
+                    http_cast,
+                    theta_summary=9,
+                    theta_detach=6,
+                    forget_salience_threshold=3,
+                    prune_after_days=0,
+                    topic_count_soft_limit=0,
+                    keep_recent_revisions=2,
+                    half_life_days=20 + turn,
+                ),
+            )
             half_lives_rekey(now=timezone.now(), budget_seconds=20)
 
     def worker() -> None:
@@ -457,8 +480,15 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
             wake_ups_answer(now=timezone.now(), seconds=20)
 
     clients: list[Callable[[], None]] = [
-        run_and_undo, partial(write, ids), partial(write, ids[::-1]), edit, pin, move, ask, rekey
-    ]  # fmt: skip
+        run_and_undo,
+        partial(write, ids),
+        partial(write, ids[::-1]),
+        edit,
+        pin,
+        move,
+        ask,
+        rekey,
+    ]
 
     def last_one_out(job: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
@@ -486,8 +516,9 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
         states = Counter(run.actions.values_list("state", flat=True))
         assert run.applied + run.skipped == run.planned == run.actions.count()
         assert (states["applied"] + states["undone"] + states["conflict"], states["skipped"]) == (
-            run.applied, run.skipped
-        )  # fmt: skip
+            run.applied,
+            run.skipped,
+        )
         assert len(set(run.actions.values_list("topic_id", flat=True))) == run.planned
         assert not run.failure
     told = ForgetAction.objects.filter(state__in=["skipped", "conflict"]).values_list("note", flat=True)

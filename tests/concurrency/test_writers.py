@@ -123,12 +123,14 @@ def test_batches_that_touch_the_same_topics_in_opposite_order_do_not_wait_for_ea
         order = ids if number % 2 else ids[::-1]
         items = [
             {
-                "placement": "extend_topic", "topic_id": topic_id, "pinned": True,
+                "placement": "extend_topic",
+                "topic_id": topic_id,
+                "pinned": True,
                 "fields": [{"name": name, "value": str(number)} for name in ("ab" if number % 2 else "ba")],
                 "edges": [{"to_topic_id": other, "kind": "beside"} for other in order if other != topic_id],
             }
             for topic_id in order
-        ]  # fmt: skip
+        ]
         return lambda: [batch(agent, items).status for _turn in range(5)]
 
     statuses = at_once([writer(number) for number in range(8)])
@@ -213,12 +215,19 @@ def fill_log(ids: list[str], rows: int) -> None:
     fields = list(Field.objects.filter(topic_id__in=ids).order_by("id").values_list("id", flat=True))
     AccessLog.objects.bulk_create(
         AccessLog(
-            at=timezone.now(), kind="query", actor=f"key:{number}", scope="/", query="q", query_hash=uuid.uuid4().hex,
-            topic_ids=ids if number % 2 else ids[::-1], field_ids=fields if number % 2 else fields[::-1],
-            bump=0.1, field_bump=0.1,
+            at=timezone.now(),
+            kind="query",
+            actor=f"key:{number}",
+            scope="/",
+            query="q",
+            query_hash=uuid.uuid4().hex,
+            topic_ids=ids if number % 2 else ids[::-1],
+            field_ids=fields if number % 2 else fields[::-1],
+            bump=0.1,
+            field_bump=0.1,
         )
         for number in range(rows)
-    )  # fmt: skip
+    )
 
 
 def fold_all() -> int:
@@ -250,11 +259,13 @@ def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
     def write(order: list[str]) -> Callable[[], set[int]]:
         items = [
             {
-                "placement": "extend_topic", "topic_id": topic_id, "pinned": True,
+                "placement": "extend_topic",
+                "topic_id": topic_id,
+                "pinned": True,
                 "fields": [{"name": "b", "value": "1"}, {"name": "a", "value": "2"}],
             }
             for topic_id in order
-        ]  # fmt: skip
+        ]
         return lambda: {batch(agent, items).status for _turn in range(6)}
 
     def write_deferred() -> set[int]:

@@ -87,19 +87,27 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     )
     asked = AccessLog.objects.bulk_create(
         AccessLog(
-            at=now - dt.timedelta(minutes=place), kind="lookup" if place % 2 else "query", actor="test", scope="/",
-            query=f"topic {place}", query_hash=str(place), topic_ids=[uuid.UUID(main)], bump=0.1, field_bump=0.1,
-            folded_at=now, counted=True,
+            at=now - dt.timedelta(minutes=place),
+            kind="lookup" if place % 2 else "query",
+            actor="test",
+            scope="/",
+            query=f"topic {place}",
+            query_hash=str(place),
+            topic_ids=[uuid.UUID(main)],
+            bump=0.1,
+            field_bump=0.1,
+            folded_at=now,
+            counted=True,
         )
         for place in range(n)
-    )  # fmt: skip
+    )
     ShadowHit.objects.bulk_create(
         ShadowHit(access=access, topic_id=uuid.UUID(main), rank=1, similarity=0.9, at=access.at) for access in asked
     )
     AuditEvent.objects.bulk_create(
         AuditEvent(at=now - dt.timedelta(minutes=place), actor="test", action="pinned", topic_id=uuid.UUID(main))
         for place in range(n)
-    )  # fmt: skip
+    )
     _runs_make(uuid.UUID(made["run_id"]), n)
     _policies_make(n, now)
     for place in range(n):
@@ -110,11 +118,17 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
     schedule = Schedule.objects.get(func="memory.jobs.upkeep").pk
     pair_id = _pairs_make(forgotten, now)
     return Crowd(
-        topic_id=uuid.UUID(main), run_id=uuid.UUID(made["run_id"]), key_id=key.pk, schedule_id=schedule,
-        pair_id=pair_id, listing_id=_listings_make(n, now), receipt_id=_receipts_make(n, now),
-        extraction_id=_extractions_make(operator, n, now), import_id=_imports_make(n, now),
+        topic_id=uuid.UUID(main),
+        run_id=uuid.UUID(made["run_id"]),
+        key_id=key.pk,
+        schedule_id=schedule,
+        pair_id=pair_id,
+        listing_id=_listings_make(n, now),
+        receipt_id=_receipts_make(n, now),
+        extraction_id=_extractions_make(operator, n, now),
+        import_id=_imports_make(n, now),
         **_conversations_make(forgotten, n, now),
-    )  # fmt: skip
+    )
 
 
 def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:
@@ -124,11 +138,19 @@ def _pairs_make(topics: list[str], now: dt.datetime) -> uuid.UUID:
     DuplicatePair.objects.all().delete()
     pairs = DuplicatePair.objects.bulk_create(
         DuplicatePair(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)), scope_id=scope, one_id=one, other_id=other,
-            verdict="duplicate", similarity=0.95, held=False, one_hash="", other_hash="", found_at=now,
+            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            scope_id=scope,
+            one_id=one,
+            other_id=other,
+            verdict="duplicate",
+            similarity=0.95,
+            held=False,
+            one_hash="",
+            other_hash="",
+            found_at=now,
         )
         for one, other in itertools.pairwise(ids)
-    )  # fmt: skip
+    )
     return pairs[0].pk
 
 
@@ -138,8 +160,9 @@ def _listings_make(n: int, now: dt.datetime) -> uuid.UUID:
     ForgetListing.objects.filter(pk=made.id).update(query="ann@example.org")
     members = {
         field.attname: getattr(made, field.attname)
-        for field in ForgetListing._meta.concrete_fields if hasattr(made, field.attname)
-    }  # fmt: skip
+        for field in ForgetListing._meta.concrete_fields
+        if hasattr(made, field.attname)
+    }
     ForgetListing.objects.bulk_create(
         ForgetListing(
             **members | {"id": uuid.uuid4(), "identity": "system", "created_at": now - dt.timedelta(days=1 + place)}
@@ -154,12 +177,20 @@ def _receipts_make(n: int, now: dt.datetime) -> uuid.UUID:
     hashes = [f"{place:064x}" for place in range(n)]
     receipts = ErasureReceipt.objects.bulk_create(
         ErasureReceipt(
-            id=uuid.uuid4(), number=1 + place, at=now, actor="test", reason="for the test", scope="/",
-            topic_ids=[str(uuid.uuid4()) for _ in hashes], content_hashes=hashes, identifier_hashes=hashes,
-            counts={"memory_topic": n}, hash=hashes[place],
+            id=uuid.uuid4(),
+            number=1 + place,
+            at=now,
+            actor="test",
+            reason="for the test",
+            scope="/",
+            topic_ids=[str(uuid.uuid4()) for _ in hashes],
+            content_hashes=hashes,
+            identifier_hashes=hashes,
+            counts={"memory_topic": n},
+            hash=hashes[place],
         )
         for place in range(n)
-    )  # fmt: skip
+    )
     return receipts[-1].pk
 
 
@@ -183,39 +214,81 @@ def _imports_make(n: int, now: dt.datetime) -> uuid.UUID:
     report = {"source": "mem0", "lines": n, "losses": [f"loss {place}" for place in range(n)]}
     made = ImportJob.objects.bulk_create(
         ImportJob(
-            id=uuid.uuid4(), digest="0" * 64, source="mem0", scope="/brought", status="done", lines=n, done=n,
-            counts={"topic": {"brought": n}}, report=report, actor="test", identity="test", role="operator",
-            principal_scope="/", created_at=now - dt.timedelta(hours=place), moved_at=now, finished_at=now,
+            id=uuid.uuid4(),
+            digest="0" * 64,
+            source="mem0",
+            scope="/brought",
+            status="done",
+            lines=n,
+            done=n,
+            counts={"topic": {"brought": n}},
+            report=report,
+            actor="test",
+            identity="test",
+            role="operator",
+            principal_scope="/",
+            created_at=now - dt.timedelta(hours=place),
+            moved_at=now,
+            finished_at=now,
         )
         for place in range(n)
-    )  # fmt: skip
+    )
     return made[-1].pk
 
 
 def _conversations_make(topics: list[str], n: int, now: dt.datetime) -> dict[str, uuid.UUID]:
     """So many conversations; the newest has so many turns with calls, and has written to so many topics."""
     made = Conversation.objects.bulk_create(
-        Conversation(id=uuid.uuid4(), scope="/", actor="test", identity="test", created_at=now,
-                     moved_at=now - dt.timedelta(minutes=place), turns=n)
+        Conversation(
+            id=uuid.uuid4(),
+            scope="/",
+            actor="test",
+            identity="test",
+            created_at=now,
+            moved_at=now - dt.timedelta(minutes=place),
+            turns=n,
+        )
         for place in range(n)
-    )  # fmt: skip
+    )
     study = StudyJob.objects.create(
-        id=uuid.uuid4(), conversation=made[0], scope="/", actor="test", identity="test", role="operator",
-        principal_scope="/", part_chars=1000, segments=n, done=n, status="cancelled", created_at=now, moved_at=now,
-    )  # fmt: skip
-    calls = [{"tool": "topic", "arguments": {"topic_id": each}, "ok": True, "ms": 1.0, "topic_ids": [each], "said": ""}
-             for each in topics]  # fmt: skip
+        id=uuid.uuid4(),
+        conversation=made[0],
+        scope="/",
+        actor="test",
+        identity="test",
+        role="operator",
+        principal_scope="/",
+        part_chars=1000,
+        segments=n,
+        done=n,
+        status="cancelled",
+        created_at=now,
+        moved_at=now,
+    )
+    calls = [
+        {"tool": "topic", "arguments": {"topic_id": each}, "ok": True, "ms": 1.0, "topic_ids": [each], "said": ""}
+        for each in topics
+    ]
     ConversationTurn.objects.bulk_create(
-        ConversationTurn(conversation=made[0], place=1 + place, scope="/", at=now, message="What is known?",
-                         reply="This.", ended="done", tool_log=calls, study=study)
+        ConversationTurn(
+            conversation=made[0],
+            place=1 + place,
+            scope="/",
+            at=now,
+            message="What is known?",
+            reply="This.",
+            ended="done",
+            tool_log=calls,
+            study=study,
+        )
         for place in range(n)
-    )  # fmt: skip
+    )
     fields = dict(Revision.objects.filter(seq=1, field__topic__in=topics).values_list("field__topic", "id"))
     ConversationWrite.objects.bulk_create(
         ConversationWrite(conversation=made[0], topic_id=topic, at=now, what=what, revision_id=revision)
         for place, (topic, revision) in enumerate(fields.items())
         for what in (["version"] if place % 2 else ["topic", "field"])
-    )  # fmt: skip
+    )
     return {"conversation_id": made[0].pk, "study_id": study.pk}
 
 
@@ -252,9 +325,14 @@ def _jobs_make(n: int, now: dt.datetime) -> None:
         async_task("memory.jobs.run_continue", str(uuid.UUID(int=place)))
     Success.objects.bulk_create(
         Success(
-            id=uuid.uuid4().hex, name=f"job {place}", func="memory.jobs.upkeep", started=now, stopped=now, success=True,
+            id=uuid.uuid4().hex,
+            name=f"job {place}",
+            func="memory.jobs.upkeep",
+            started=now,
+            stopped=now,
+            success=True,
             group="upkeep",
         )
         for place in range(n)
-    )  # fmt: skip
+    )
     jobs.schedules_ensure()

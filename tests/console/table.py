@@ -97,16 +97,20 @@ def addresses() -> list[Address]:
     """Return every address of the site that is a page or a part of one, in the order of the table."""
     return [
         Address(
-            pattern.name or f"({route})", route, getattr(pattern.callback, "console_roles", None),
-            tuple(pattern.pattern.converters), dict(pattern.pattern.converters),
+            pattern.name or f"({route})",
+            route,
+            getattr(pattern.callback, "console_roles", None),
+            tuple(pattern.pattern.converters),
+            dict(pattern.pattern.converters),
         )
         for route, pattern in _walk(get_resolver().url_patterns)
-    ]  # fmt: skip
+    ]
 
 
 def pages() -> list[Address]:
     """Return what answers GET and is neither sign-in nor a file."""
     return [
-        address for address in addresses()
+        address
+        for address in addresses()
         if address.roles and address.roles.get("GET", "anybody") != "anybody" and not address.is_export
-    ]  # fmt: skip
+    ]

@@ -50,8 +50,11 @@ def archive_by_hand(operator: Caller, title: str, reason: str = "", **more: Any)
 def test_each_row_tells_why_in_words(looker: Client, operator: Caller) -> None:
     archive_by_run(operator, "The harbor", 0.03)
     archive_by_hand(operator, "The bakery", "it closed in May")
-    rule = {"name": "no crowds", "condition": {"field": "title", "op": "contains", "value": "crowd"},
-            "action": "archive"}  # fmt: skip
+    rule = {
+        "name": "no crowds",
+        "condition": {"field": "title", "op": "contains", "value": "crowd"},
+        "action": "archive",
+    }
     policy_put(operator, rules=[rule], topic_count_soft_limit=0, max_archive_share=1, strategy="static")
     archive_by_run(operator, "A crowd", 1)
 
@@ -115,8 +118,10 @@ def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(
     run_take_back(uuid.UUID(event.after["run"]), principal=principal_like("operator"), reason="", now=timezone.now())
     again = archived_of(topic)
     assert (again["archived_at"], again["run_id"], again["restored_before"]) == (
-        first["archived_at"], first["run_id"], 0,
-    )  # fmt: skip
+        first["archived_at"],
+        first["run_id"],
+        0,
+    )
     assert shown(looker, regret="missed") == []
 
 
@@ -180,10 +185,12 @@ def test_the_page_costs_the_same_for_10_and_for_200_topics(looker: Client, opera
     for number in (10, 200):
         topics_make(operator, number, salience=0.01)
         run(operator, dry_run=False)
-        costs.append([
-            statements_of(lambda url=url: looker.get(url))  # type: ignore[misc]
-            for url in ("/archived/", "/archived/?sort=title", "/archived/?regret=missed", "/archived/count/")
-        ])  # fmt: skip
+        costs.append(
+            [
+                statements_of(lambda url=url: looker.get(url))  # type: ignore[misc]
+                for url in ("/archived/", "/archived/?sort=title", "/archived/?regret=missed", "/archived/count/")
+            ]
+        )
     print(costs)
     assert costs[0] == costs[1]
 

@@ -51,11 +51,17 @@ def remembering(topic_id: str) -> list[Any]:
         {"intent": "ingest"},
         calling(
             ("extend_topic", {"topic_id": topic_id, "fields": [{"name": "phone", "value": "12"}]}),
-            ("new_topic", {"title": "Anna's job", "fields": [{"name": "role", "value": "pilot"}],
-                           "links": [{"to_topic_id": topic_id, "kind": "about"}]}),
+            (
+                "new_topic",
+                {
+                    "title": "Anna's job",
+                    "fields": [{"name": "role", "value": "pilot"}],
+                    "links": [{"to_topic_id": topic_id, "kind": "about"}],
+                },
+            ),
         ),
         "I have remembered both.",
-    ]  # fmt: skip
+    ]
 
 
 def test_without_a_model_the_page_says_how_to_configure_one(looker: Client, op: Client) -> None:
@@ -82,9 +88,17 @@ def test_a_message_is_answered_with_every_call_in_sight(
     assert reply.headers["Location"] == f"/assistant/{conversation.pk}/#last"
     page = op.get(f"/assistant/{conversation.pk}/")
     told, source = text_of(page), page.content.decode()
-    for part in ("Added to a topic", "extend_topic", "field phone 12", "Remembered something new", "about → Anna Berg",
-                 "I have remembered both.", "remembers, as the model understood it", "1 round of tools",
-                 "1 new topic, 2 values, 1 link."):  # fmt: skip
+    for part in (
+        "Added to a topic",
+        "extend_topic",
+        "field phone 12",
+        "Remembered something new",
+        "about → Anna Berg",
+        "I have remembered both.",
+        "remembers, as the model understood it",
+        "1 round of tools",
+        "1 new topic, 2 values, 1 link.",
+    ):
         assert part in told, part
     assert f'href="/topic/{anna}/"' in source or f"/{anna}/" in source
     assert "hx-get" not in source.partition('id="turns"')[2].partition("</ol>")[0]
@@ -105,8 +119,10 @@ def test_a_message_is_answered_with_every_call_in_sight(
     assert "Anna." in text_of(part)
     assert 'hx-swap-oob="true"' in part.content.decode()
     assert [each["content"] for each in model.chats[-1].messages[1:]] == [
-        "Remember that Anna is a pilot,\nphone 12.", "I have remembered both.", "Who is the pilot?",
-    ]  # fmt: skip
+        "Remember that Anna is a pilot,\nphone 12.",
+        "I have remembered both.",
+        "Who is the pilot?",
+    ]
 
 
 def test_what_the_assistant_writes_is_counted_whoever_asked(op: Client, agent: Caller, model: Model) -> None:
@@ -154,8 +170,9 @@ def client_part(op: Client, conversation: Conversation, message: str, **members:
 
 def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Caller, model: Model) -> None:
     agent.remember("Anna")
-    model.answers({"intent": "query"}, calling(("query", {"q": "x", "top_k": 900}), ("purge", {"topic_id": "all"})),
-                  failing(400))  # fmt: skip
+    model.answers(
+        {"intent": "query"}, calling(("query", {"q": "x", "top_k": 900}), ("purge", {"topic_id": "all"})), failing(400)
+    )
     say(op, "Who is Anna?")
     told = text_of(op.get(f"/assistant/{Conversation.objects.get().pk}/"))
     assert "top_k: Input should be less than or equal to 50" in told
@@ -212,8 +229,13 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     agent.ingest("version_field", topic_id=bob, fields=[{"name": "city", "value": "Bern"}])
     page = f"/assistant/{talk.row.pk}/"
     told = text_of(op.get(f"{page}undo/"))
-    for part in ("2 things are taken back", "city: “Oslo” again", "1 is left as it is",
-                 "Somebody else has written a newer value since.", "Take back 2 things"):  # fmt: skip
+    for part in (
+        "2 things are taken back",
+        "city: “Oslo” again",
+        "1 is left as it is",
+        "Somebody else has written a newer value since.",
+        "Take back 2 things",
+    ):
         assert part in told, part
     assert op.post(f"{page}undo/", {"reason": "", "digest": digest_of(op, page)}).status_code == 422
     # What has changed since it was looked at is shown anew, and nothing is done.
@@ -251,11 +273,22 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
 def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, looker: Client, model: Model) -> None:
     talk = Talk()
     job = StudyJob.objects.create(
-        id=uuid.uuid4(), conversation=talk.row, scope="/", actor="user:operator", identity="x", role="operator",
-        principal_scope="/", part_chars=6000, segments=8, done=2, phase="waiting", created_at=timezone.now(),
-        moved_at=timezone.now(), not_before=timezone.now() + timezone.timedelta(minutes=5),
+        id=uuid.uuid4(),
+        conversation=talk.row,
+        scope="/",
+        actor="user:operator",
+        identity="x",
+        role="operator",
+        principal_scope="/",
+        part_chars=6000,
+        segments=8,
+        done=2,
+        phase="waiting",
+        created_at=timezone.now(),
+        moved_at=timezone.now(),
+        not_before=timezone.now() + timezone.timedelta(minutes=5),
         topics=3,
-    )  # fmt: skip
+    )
     turn = turn_begin(talk.row, message="(A text of 48,000 characters.)", model="small", now=timezone.now())
     ConversationTurn.objects.filter(pk=turn.pk).update(study=job, ended="done", reply="I study it.")
     page, study = f"/assistant/{talk.row.pk}/", f"/assistant/studies/{job.pk}/"
@@ -302,11 +335,13 @@ def test_who_may_see_and_go_on(op: Client, looker: Client, administrator: Client
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        ({"message": "   "}, "is empty"), ({"message": ""}, "required"),
+        ({"message": "   "}, "is empty"),
+        ({"message": ""}, "required"),
         ({"message": "x" * 60_001, "intent": "query"}, "60,000"),
-        ({"message": "Hello", "scope": "//a b"}, ""), ({"message": "Hello", "intent": "purge"}, "valid choice"),
+        ({"message": "Hello", "scope": "//a b"}, ""),
+        ({"message": "Hello", "intent": "purge"}, "valid choice"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_comes_back_with_the_reason(op: Client, model: Model, sent: Any, sentence: str) -> None:
     reply = op.post("/assistant/say/", sent)
     assert reply.status_code == 422

@@ -143,11 +143,14 @@ def test_texts_are_in_quotes_and_numbers_are_not() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "/audit/export.csv?since=yesterday", "/audit/export.jsonl?until=9999-12-31",
+        "/audit/export.csv?since=yesterday",
+        "/audit/export.jsonl?until=9999-12-31",
         "/archived/export.csv?scope=no%20scope",
-        "/archived/export.csv?regret=maybe", "/runs/export.csv?status=odd", "/lookup/export.csv?q=rung:nowhere",
+        "/archived/export.csv?regret=maybe",
+        "/runs/export.csv?status=odd",
+        "/lookup/export.csv?q=rung:nowhere",
     ],
-)  # fmt: skip
+)
 def test_nothing_is_exported_for_a_filter_that_cannot_be_read(looker: Client, url: str) -> None:
     reply = looker.get(url)
     assert reply.status_code == 422

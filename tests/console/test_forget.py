@@ -436,9 +436,11 @@ def test_receipts_are_listed_and_shown_and_say_whether_the_chain_is_whole(
         op.post(f"/topics/{one}/purge/", {"typed": title, "reason": f"the reason of {title}"})
     receipt = ErasureReceipt.objects.get(number=2)
     for address in (
-        "/forget/receipts/", f"/forget/receipts/{receipt.pk}/", "/forget/receipts/export.jsonl",
+        "/forget/receipts/",
+        f"/forget/receipts/{receipt.pk}/",
+        "/forget/receipts/export.jsonl",
         f"/forget/receipts/{receipt.pk}/export.csv",
-    ):  # fmt: skip
+    ):
         reply = looker.get(address)
         assert reply.status_code == 200, address
         said = body_of(reply)

@@ -184,18 +184,48 @@ def test_each_qualifier_finds_what_it_says(looker: Client, agent: Caller, operat
     age(new, retrieval_count=5, last_retrieved_at=clock.now)
     operator.post(f"/v1/topics/{new}/pin", {}).ok()
     wanted = {
-        f"id:{old}": [old], f"id:{old[:13]}": [old], old: [old], f"id:{old.replace('-', '').upper()}": [old],
-        "scope:/user/mara": [old], "scope:/user": [new, old], "kind:note": [old], 'kind:""': [new],
-        "category:work": [old], "field:city": [old], "field:city=berlin": [old], "field:city=Bonn": [],
-        'field:"due date"=""': [new], "salience:<0.6": [old], "salience:>=0.6": [new], "salience:0.3..0.5": [old],
-        "created:<2026-06-02": [old], "created:2026-06-01": [old], "created:>2026-06-01": [new],
-        "created:>=2026-06-01": [new, old], "created:<=2026-06-01": [old], "created:2026-05-01..2026-06-01": [old],
-        "created:>30d": [old], "created:<1h": [new], "used:>30d": [old], "used:never": [old],
-        "used:>=2026-07-01": [new], "retrievals:>3": [new], "retrievals:0": [old], "retrievals:1..5": [new],
-        "pinned:yes": [new], "pinned:no": [old], "is:pinned": [new], "-pinned:yes": [old], "rung:active": [new, old],
-        "kind:note OR pinned:yes": [new, old], "(kind:note OR pinned:yes) -scope:/user/mara": [new],
-        "provenance:import": [new], "NOT provenance:import": [old], "is:live": [new, old], "rung:summarized": [],
-    }  # fmt: skip
+        f"id:{old}": [old],
+        f"id:{old[:13]}": [old],
+        old: [old],
+        f"id:{old.replace('-', '').upper()}": [old],
+        "scope:/user/mara": [old],
+        "scope:/user": [new, old],
+        "kind:note": [old],
+        'kind:""': [new],
+        "category:work": [old],
+        "field:city": [old],
+        "field:city=berlin": [old],
+        "field:city=Bonn": [],
+        'field:"due date"=""': [new],
+        "salience:<0.6": [old],
+        "salience:>=0.6": [new],
+        "salience:0.3..0.5": [old],
+        "created:<2026-06-02": [old],
+        "created:2026-06-01": [old],
+        "created:>2026-06-01": [new],
+        "created:>=2026-06-01": [new, old],
+        "created:<=2026-06-01": [old],
+        "created:2026-05-01..2026-06-01": [old],
+        "created:>30d": [old],
+        "created:<1h": [new],
+        "used:>30d": [old],
+        "used:never": [old],
+        "used:>=2026-07-01": [new],
+        "retrievals:>3": [new],
+        "retrievals:0": [old],
+        "retrievals:1..5": [new],
+        "pinned:yes": [new],
+        "pinned:no": [old],
+        "is:pinned": [new],
+        "-pinned:yes": [old],
+        "rung:active": [new, old],
+        "kind:note OR pinned:yes": [new, old],
+        "(kind:note OR pinned:yes) -scope:/user/mara": [new],
+        "provenance:import": [new],
+        "NOT provenance:import": [old],
+        "is:live": [new, old],
+        "rung:summarized": [],
+    }
     if not Topic.objects.filter(pk=new, provenance="import").exists():
         Topic.objects.filter(pk=new).update(provenance="import")
     for q, ids in wanted.items():
@@ -230,10 +260,39 @@ def test_a_mistake_is_shown_in_its_place(looker: Client, q: str, wrong: str | No
 
 
 @examples(40)
-@given(st.text(max_size=40) | st.lists(
-    st.sampled_from(("a", " ", "-", "(", ")", '"', "OR", "kind:", "salience:<1", "field:x=", "%s", "%(x)s", "'", "\\",
-                     "created:>1y", "used:<1000y", "id:f", "\u0000", ";", "&", "!", "<->", "a:*")), max_size=12,
-).map("".join))  # fmt: skip
+@given(
+    st.text(max_size=40)
+    | st.lists(
+        st.sampled_from(
+            (
+                "a",
+                " ",
+                "-",
+                "(",
+                ")",
+                '"',
+                "OR",
+                "kind:",
+                "salience:<1",
+                "field:x=",
+                "%s",
+                "%(x)s",
+                "'",
+                "\\",
+                "created:>1y",
+                "used:<1000y",
+                "id:f",
+                "\u0000",
+                ";",
+                "&",
+                "!",
+                "<->",
+                "a:*",
+            )
+        ),
+        max_size=12,
+    ).map("".join)
+)
 @pytest.mark.django_db
 def test_nothing_that_is_typed_breaks_the_page(q: str):
     client = _reader()
@@ -254,9 +313,13 @@ def _reader() -> Client:
 def test_what_is_added_to_the_address_by_hand_is_refused_in_a_sentence(looker: Client, agent: Caller):
     agent.remember("Tea")
     for members in (
-        {"sort": "taste"}, {"part": "lost"}, {"cursor": "x", "part": "live"}, {"cursor": "x"},
-        {"cursor": "WyJjcmVhdGVkIl0=", "part": "live"}, {"q": "tea", "cursor": "x", "part": "live"},
-    ):  # fmt: skip
+        {"sort": "taste"},
+        {"part": "lost"},
+        {"cursor": "x", "part": "live"},
+        {"cursor": "x"},
+        {"cursor": "WyJjcmVhdGVkIl0=", "part": "live"},
+        {"q": "tea", "cursor": "x", "part": "live"},
+    ):
         assert looker.get("/lookup/", members).status_code == 400, members
 
 
@@ -282,15 +345,20 @@ def stored(draw: st.DrawFn) -> dict[str, Any]:
     standing_ = draw(st.sampled_from(("live", "live", "archived", "released")))
     created = NOW - dt.timedelta(days=draw(st.integers(0, 60)), hours=draw(st.integers(0, 23)))
     return {
-        "title": title, "scope": draw(st.sampled_from(SCOPES)), "kind": draw(st.sampled_from(("", "note", "Note"))),
-        "categories": draw(st.lists(st.sampled_from(("x", "y")), unique=True)), "standing": standing_,
-        "rung": 3 if standing_ == "archived" else draw(st.integers(0, 2)), "created": created,
+        "title": title,
+        "scope": draw(st.sampled_from(SCOPES)),
+        "kind": draw(st.sampled_from(("", "note", "Note"))),
+        "categories": draw(st.lists(st.sampled_from(("x", "y")), unique=True)),
+        "standing": standing_,
+        "rung": 3 if standing_ == "archived" else draw(st.integers(0, 2)),
+        "created": created,
         "used": draw(st.none() | st.integers(0, 40).map(lambda days: NOW - dt.timedelta(days=days, hours=5))),
-        "retrievals": draw(st.integers(0, 4)), "pinned": draw(st.booleans()),
+        "retrievals": draw(st.integers(0, 4)),
+        "pinned": draw(st.booleans()),
         "field": draw(st.none() | st.sampled_from(("kavo", "Zilu brom", ""))),
         "salience": draw(st.sampled_from((0.05, 0.2, 1.0, 3.0))),
         "provenance": draw(st.sampled_from(("api", "import"))),
-    }  # fmt: skip
+    }
 
 
 def between(name: str, values: Any) -> Any:
@@ -314,9 +382,10 @@ leaves: Any = st.one_of(
     between("salience", st.sampled_from((0.1, 0.5, 2.0))),
     st.builds(Compare, st.just("retrievals"), _order | st.just("="), st.integers(0, 4)),
     st.builds(Compare, st.sampled_from(("created", "used")), _order | st.just("="), _days),
-    between("used", _days), between("created", _days),
+    between("used", _days),
+    between("created", _days),
     st.builds(Elapsed, st.sampled_from(("created", "used")), _order, st.integers(0, 50).map(lambda n: n * 86_400.0)),
-)  # fmt: skip
+)
 
 
 def _several(inner: Any) -> Any:
@@ -398,8 +467,9 @@ def _store(agent: Caller, rows: list[dict[str, Any]]) -> None:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE memory_topic CASCADE; SET CONSTRAINTS ALL DEFERRED")
     for row in rows:
         fields = [] if row["field"] is None else [{"name": "f", "value": row["field"]}]
-        made = agent.ingest(title=row["title"], scope=row["scope"], topic_kind=row["kind"],
-                            categories=row["categories"], fields=fields)  # fmt: skip
+        made = agent.ingest(
+            title=row["title"], scope=row["scope"], topic_kind=row["kind"], categories=row["categories"], fields=fields
+        )
         row["id"] = uuid.UUID(made["topic_id"])
         live = row["standing"] == "live"
         released = NOW if row["standing"] == "released" else None
@@ -407,10 +477,16 @@ def _store(agent: Caller, rows: list[dict[str, Any]]) -> None:
             rung=row["rung"], created_at=row["created"], released_at=released, provenance=row["provenance"]
         )
         Vitality.objects.filter(pk=row["id"]).update(
-            rung=row["rung"], created_at=row["created"], live=live, pinned=row["pinned"],
-            retrieval_count=row["retrievals"], last_retrieved_at=row["used"], salience=row["salience"],
-            reinforced_at=NOW, half_life=HALF_LIFE,
-        )  # fmt: skip
+            rung=row["rung"],
+            created_at=row["created"],
+            live=live,
+            pinned=row["pinned"],
+            retrieval_count=row["retrievals"],
+            last_retrieved_at=row["used"],
+            salience=row["salience"],
+            reinforced_at=NOW,
+            half_life=HALF_LIFE,
+        )
         with connection.cursor() as cursor:
             for table in ("memory_topicdocument", "memory_topicvector"):
                 cursor.execute(f"UPDATE {table} SET live = %s WHERE topic_id = %s", [live, row["id"]])

@@ -108,7 +108,7 @@ def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Mod
         (server.Step(b"<html>"), "can be reached", True),
         (server.huge(), "too long", False),
     ],
-)  # fmt: skip
+)
 def test_whatever_the_endpoint_says_is_told_in_a_sentence(
     looker: Client, model: Model, step: server.Step, said: str, well: bool
 ) -> None:

@@ -53,8 +53,9 @@ def numbers_of(page: str) -> dict[str, tuple[int, str]]:
     """Return the numbers over the page by name, each with the address that it leads to."""
     found = re.findall(
         r'<a class="stat" href="([^"]+)"><span class="stat-name">(?:<span[^>]*>)?(\w+)(?:</span>)?</span>'
-        r'<span class="stat-number">([\d,]+)</span>', page,
-    )  # fmt: skip
+        r'<span class="stat-number">([\d,]+)</span>',
+        page,
+    )
     return {name.lower(): (int(count.replace(",", "")), html.unescape(url)) for url, name, count in found}
 
 
@@ -71,8 +72,13 @@ def test_the_numbers_are_the_store_s_and_lead_to_lists_of_as_many(looker: Client
     numbers = numbers_of(text_of(looker, "/"))
 
     assert {name: count for name, (count, _url) in numbers.items()} == {
-        "active": 9, "summarized": 0, "detached": 0, "archived": 2, "pinned": 1, "released": 1,
-    }  # fmt: skip
+        "active": 9,
+        "summarized": 0,
+        "detached": 0,
+        "archived": 2,
+        "pinned": 1,
+        "released": 1,
+    }
     assert sum(count for name, (count, _url) in numbers.items() if name != "pinned") == Topic.objects.count()
     for name, (count, url) in numbers.items():
         text_of(looker, url)
@@ -171,10 +177,18 @@ def test_all_is_well_and_every_check_stays_visible(looker: Client) -> None:
 def test_a_held_run_is_a_call_to_look_at_it(looker: Client) -> None:
     now = timezone.now()
     run = ForgetRun.objects.create(
-        id="01991f3a-0000-7000-8000-000000000001", scope="/team", event="cron", status="held", actor="system",
-        policy_version=0, judged_at=now, created_at=now, planned=3, counts={"archived": 3},
+        id="01991f3a-0000-7000-8000-000000000001",
+        scope="/team",
+        event="cron",
+        status="held",
+        actor="system",
+        policy_version=0,
+        judged_at=now,
+        created_at=now,
+        planned=3,
+        counts={"archived": 3},
         held_because="It would archive 3 of 4 active topics.",
-    )  # fmt: skip
+    )
 
     page = text_of(looker, "/")
 

@@ -22,9 +22,11 @@ from tests.console.people import body_of, person, statements_of
 pytestmark = pytest.mark.django_db
 
 PIN = {
-    "name": "keep decisions", "events": ["ingest_complete"],
-    "condition": {"field": "kind", "op": "is", "value": "decision"}, "action": "pin",
-}  # fmt: skip
+    "name": "keep decisions",
+    "events": ["ingest_complete"],
+    "condition": {"field": "kind", "op": "is", "value": "decision"},
+    "action": "pin",
+}
 
 
 def saved(scope: str = "/", *, preset: str | None = None, rules: Any = None, reason: str = "because", **values: Any):
@@ -41,10 +43,14 @@ def versions_made(scopes: Iterable[str]) -> None:
         numbers[scope] = numbers.get(scope, 0) + 1
         made.append(
             PolicyVersion(
-                scope=scope, number=numbers[scope], values={"mode": "off"}, author="user:mara", reason="because",
+                scope=scope,
+                number=numbers[scope],
+                values={"mode": "off"},
+                author="user:mara",
+                reason="because",
                 created_at=timezone.now(),
             )
-        )  # fmt: skip
+        )
     PolicyVersion.objects.bulk_create(made)
 
 
@@ -387,9 +393,13 @@ def test_a_shipped_set_is_added_and_single_rules_are_switched_and_removed(op: Cl
     op.post(f"{EDIT}/user", {**draft, "reason": "rules"})
     states = {rule.name: rule.enabled for rule in policies_current().effective("/user").rules.rules}
     assert states == {
-        "session_state lives 24h": True, "tool_output lives 7d": False, "project_status lives 30d": True,
-        "preference lives 730d": True, "keep decisions": False, "old projects after 30 days": True,
-    }  # fmt: skip
+        "session_state lives 24h": True,
+        "tool_output lives 7d": False,
+        "project_status lives 30d": True,
+        "preference lives 730d": True,
+        "keep decisions": False,
+        "old projects after 30 days": True,
+    }
     assert policies_current().effective("/").rules.rules[0].enabled
 
 

@@ -238,9 +238,7 @@ def test_progress_refreshes_itself_until_the_run_is_done(op: Client, operator: C
     assert "every 2s" not in body_of(part)
 
 
-def test_a_long_run_is_handed_to_the_worker(
-    op: Client, operator: Caller, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     topics_make(operator, 2, salience=0.01)
     run = planned(op)
     handed: list[uuid.UUID] = []
@@ -314,9 +312,16 @@ def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller
     step(op, large, "apply")
     for place in range(200):
         ForgetRun.objects.create(
-            id=uuid.UUID(int=place), scope="/", event="cron", status="done", actor="system", policy_version=1,
-            policy_versions={"/": 1}, judged_at=NOON, created_at=NOON,
-        )  # fmt: skip
+            id=uuid.UUID(int=place),
+            scope="/",
+            event="cron",
+            status="done",
+            actor="system",
+            policy_version=1,
+            policy_versions={"/": 1},
+            judged_at=NOON,
+            created_at=NOON,
+        )
 
     assert Topic.objects.filter(rung=3).count() == 210
     assert statements_of(lambda: op.get(f"/runs/{large.pk}/")) == ten[0] <= 11

@@ -74,8 +74,11 @@ def test_a_link_may_name_single_values_and_the_rest_stays_as_it_is_set(
     page = page_of(looker, **DRAFT)
 
     assert counts_of(page) == {
-        "summarize": [3, 0, -3, 0, 3], "detach": [3, 0, -3, 0, 3], "archive": [3, 6, 3, 3, 0], "climb": [0] * 5,
-    }  # fmt: skip
+        "summarize": [3, 0, -3, 0, 3],
+        "detach": [3, 0, -3, 0, 3],
+        "archive": [3, 6, 3, 3, 0],
+        "climb": [0] * 5,
+    }
     assert "The draft archives 3 more topics, detaches 3 fewer and summarizes 3 fewer than now." in page
     assert "12 topics in retrieval" in page
 
@@ -99,8 +102,19 @@ def test_what_the_page_shows_is_what_a_dry_run_then_plans(op: Client, twelve: di
 
 
 def test_a_draft_in_the_address_survives_a_reload(looker: Client, twelve: dict[float, list[str]]) -> None:
-    part = looker.get("/salience/", {**DRAFT, "base_version": "1", "strategy": "static", "prune_after_days": "0",
-                      "kind": "", "rung": "", "scale": "linear"}, headers={"HX-Request": "true"})  # fmt: skip
+    part = looker.get(
+        "/salience/",
+        {
+            **DRAFT,
+            "base_version": "1",
+            "strategy": "static",
+            "prune_after_days": "0",
+            "kind": "",
+            "rung": "",
+            "scale": "linear",
+        },
+        headers={"HX-Request": "true"},
+    )
     address = part.headers["HX-Replace-Url"]
 
     again = looker.get(address).content.decode()
@@ -329,8 +343,10 @@ def test_counts_over_several_policies_are_those_of_each_added_up(looker: Client,
     plan = run(operator)["counts"]
 
     assert [counts[step][0] for step in ("summarize", "detach", "archive")] == [
-        plan["summarized"], plan["detached"], plan["archived"],
-    ]  # fmt: skip
+        plan["summarized"],
+        plan["detached"],
+        plan["archived"],
+    ]
     assert counts["archive"][1] == counts["archive"][0] + 2
 
 
@@ -414,8 +430,15 @@ def test_two_drafts_are_also_compared_by_whom_they_bring_back_up(looker: Client,
     topics_make(operator, 5, salience=0.2)
     run(operator, dry_run=False, event="manual")
 
-    page = page_of(looker, **{"b-base_version": "1", **{f"b-{name}": str(value) for name, value in PLAIN.items()},
-                              "b-theta_summary": "0.15", "b-theta_detach": "0.1"})  # fmt: skip
+    page = page_of(
+        looker,
+        **{
+            "b-base_version": "1",
+            **{f"b-{name}": str(value) for name, value in PLAIN.items()},
+            "b-theta_summary": "0.15",
+            "b-theta_detach": "0.1",
+        },
+    )
 
     compared = page.partition('aria-label="Draft A, draft B and the policy in force"')[2].partition("</table>")[0]
     assert re.findall(r">(\d+)<", compared.partition("back up")[2]) == ["0", "0", "5"] * 3
@@ -486,12 +509,21 @@ def test_a_backtest_is_of_what_the_fields_say(looker: Client, operator: Caller) 
 
 # --- Drafts too long for an address ---
 
-RULES = json.dumps([
-    {"name": f"rule {place}", "action": "archive", "condition": {"all": [
-        {"field": "kind", "op": "is", "value": f"kind_{place}"}, {"field": "age", "op": ">=", "value": "30d"},
-    ]}}
-    for place in range(50)
-])  # fmt: skip
+RULES = json.dumps(
+    [
+        {
+            "name": f"rule {place}",
+            "action": "archive",
+            "condition": {
+                "all": [
+                    {"field": "kind", "op": "is", "value": f"kind_{place}"},
+                    {"field": "age", "op": ">=", "value": "30d"},
+                ]
+            },
+        }
+        for place in range(50)
+    ]
+)
 
 
 def test_a_draft_too_long_for_an_address_is_shown_and_saved_all_the_same(

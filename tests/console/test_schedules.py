@@ -51,9 +51,14 @@ def do(client: Client, name: str, verb: str, **said: Any) -> Any:
 
 def failure(**members: Any) -> Failure:
     return Failure.objects.create(
-        id=uuid.uuid4().hex, name="quiet-owl", started=NOON, stopped=NOON, success=False, attempt_count=3,
+        id=uuid.uuid4().hex,
+        name="quiet-owl",
+        started=NOON,
+        stopped=NOON,
+        success=False,
+        attempt_count=3,
         **{"args": (), "func": "memory.jobs.tidy", "result": ERROR, **members},
-    )  # fmt: skip
+    )
 
 
 def test_schedules_are_told_in_words_with_their_next_three_times(looker: Client, operator: Caller) -> None:
@@ -94,8 +99,12 @@ def test_a_cron_line_is_said_in_words_or_quoted(cron: str, said: str) -> None:
 
 def test_minutes_are_said_in_words() -> None:
     assert [minutes_words(each) for each in (1, 10, 60, 90, 120)] == [
-        "every minute", "every 10 minutes", "every hour", "every 90 minutes", "every 2 hours",
-    ]  # fmt: skip
+        "every minute",
+        "every 10 minutes",
+        "every hour",
+        "every 90 minutes",
+        "every 2 hours",
+    ]
 
 
 def test_the_worker_and_the_queue_are_told_and_refresh_themselves(looker: Client, db: None) -> None:
@@ -222,17 +231,20 @@ def test_a_reader_sees_schedules_and_is_refused_every_change(looker: Client, db:
     assert schedule("tidy").repeats == -1
 
 
-def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(
-    looker: Client, operator: Caller
-) -> None:  # fmt: skip
+def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(looker: Client, operator: Caller) -> None:
     def policies(first: int, last: int) -> None:
         Schedule.objects.bulk_create(
             Schedule(
-                name=f"forget /{n:03}", func="memory.jobs.forget_scheduled", args=repr((f"/{n:03}",)), cron="0 3 * * *",
-                schedule_type="C", next_run=NOON, task=uuid.uuid4().hex,
+                name=f"forget /{n:03}",
+                func="memory.jobs.forget_scheduled",
+                args=repr((f"/{n:03}",)),
+                cron="0 3 * * *",
+                schedule_type="C",
+                next_run=NOON,
+                task=uuid.uuid4().hex,
             )
             for n in range(first, last)
-        )  # fmt: skip
+        )
 
     policies(0, 10)
     jobs.upkeep_request()

@@ -308,6 +308,10 @@ def test_behind_tls_cookies_ask_for_it() -> None:
     program = f"from memstate_site import settings; print([bool(getattr(settings, name)) for name in {names}])"
     result = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=CHECKOUT, env={**os.environ, "MEMSTATE_BEHIND_TLS": "yes"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=CHECKOUT,
+        env={**os.environ, "MEMSTATE_BEHIND_TLS": "yes"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert result.stdout.strip() == "[True, True, True, True]"

@@ -37,9 +37,15 @@ def sends(topic: str, **changes: Any) -> dict[str, Any]:
     """Return the form of an edit as a browser sends it, with members changed."""
     row = Topic.objects.get(pk=topic)
     return {
-        "title": row.title, "summary": row.summary, "kind": row.kind, "categories": "\r\n".join(row.categories),
-        "salience": "", "reason": "", "seen_at": row.updated_at.isoformat(), **changes,
-    }  # fmt: skip
+        "title": row.title,
+        "summary": row.summary,
+        "kind": row.kind,
+        "categories": "\r\n".join(row.categories),
+        "salience": "",
+        "reason": "",
+        "seen_at": row.updated_at.isoformat(),
+        **changes,
+    }
 
 
 def last_event(topic: str) -> AuditEvent:
@@ -71,9 +77,11 @@ def test_a_topic_that_fades_says_when_it_will_be_forgotten(looker: Client, agent
 def test_the_timeline_marks_what_changed_from_revision_to_revision(looker: Client, agent: Caller):
     topic = agent.remember("Rent", values={"amount": "900 a month"})
     for value in ("950 a month", "950 a month, bills included"):
-        agent.ingest("version_field", topic_id=topic, fields=[
-            {"name": "amount", "value": value, "why_changed": "the landlord wrote", "provenance": "letter"},
-        ])  # fmt: skip
+        agent.ingest(
+            "version_field",
+            topic_id=topic,
+            fields=[{"name": "amount", "value": value, "why_changed": "the landlord wrote", "provenance": "letter"}],
+        )
     page = read(looker, topic)
     assert "<del>900</del><ins>950</ins> a month" in page
     assert "950 a month<ins>, bills included</ins>" in page
@@ -202,17 +210,28 @@ def test_a_topic_that_does_not_exist_is_said_not_to(looker: Client):
 def test_nothing_that_agents_wrote_becomes_markup(op: Client, agent: Caller):
     other = agent.remember(f"other {NASTY}")
     topic = agent.remember(
-        f"title {NASTY}", summary=f"summary {NASTY}", topic_kind=f"kind {NASTY}", categories=[f"tag {NASTY}"],
-        values={f"name {NASTY}": f"value {NASTY}"}, edges=[{"kind": f"kind {NASTY}", "to_topic_id": other}],
-    )  # fmt: skip
+        f"title {NASTY}",
+        summary=f"summary {NASTY}",
+        topic_kind=f"kind {NASTY}",
+        categories=[f"tag {NASTY}"],
+        values={f"name {NASTY}": f"value {NASTY}"},
+        edges=[{"kind": f"kind {NASTY}", "to_topic_id": other}],
+    )
     agent.ingest(
-        "version_field", topic_id=topic,
+        "version_field",
+        topic_id=topic,
         fields=[{"name": f"name {NASTY}", "value": f"later {NASTY}", "why_changed": f"why {NASTY}"}],
-    )  # fmt: skip
+    )
     AccessLog.objects.create(
-        at=dt.datetime.now(dt.UTC), actor=NASTY, scope="/", query=f"query {NASTY}", query_hash="1", bump=0.1,
-        field_bump=0.1, topic_ids=[topic],
-    )  # fmt: skip
+        at=dt.datetime.now(dt.UTC),
+        actor=NASTY,
+        scope="/",
+        query=f"query {NASTY}",
+        query_hash="1",
+        bump=0.1,
+        field_bump=0.1,
+        topic_ids=[topic],
+    )
     op.post(f"/topics/{topic}/edit/", sends(topic, summary=f"new {NASTY}", reason=NASTY))
     op.post(f"/topics/{topic}/pin/", {"reason": f"pin {NASTY}"})
     below = ("", "uses/", "salience/", "edit/", "archive/", f"field/?name={NASTY}")
@@ -235,13 +254,14 @@ def test_a_reader_sees_no_buttons_and_may_do_nothing(looker: Client, agent: Call
 @pytest.mark.parametrize(
     ("act", "before", "action"),
     [
-        ("pin", None, "pinned"), ("unpin", "pin", "unpinned"), ("archive", None, "archived"),
-        ("restore", "archive", "restored"), ("release", None, "released"),
+        ("pin", None, "pinned"),
+        ("unpin", "pin", "unpinned"),
+        ("archive", None, "archived"),
+        ("restore", "archive", "restored"),
+        ("release", None, "released"),
     ],
-)  # fmt: skip
-def test_each_act_is_journaled_with_who_and_why(
-    op: Client, agent: Caller, act: str, before: str | None, action: str
-):  # fmt: skip
+)
+def test_each_act_is_journaled_with_who_and_why(op: Client, agent: Caller, act: str, before: str | None, action: str):
     topic = agent.remember("Tea")
     if before:
         op.post(f"/topics/{topic}/{before}/", {"reason": "first"})
@@ -280,10 +300,17 @@ def test_a_released_topic_says_so_and_can_be_restored(op: Client, agent: Caller)
 
 def test_an_edit_changes_what_the_topic_says_and_keeps_what_it_said(op: Client, agent: Caller):
     topic = agent.remember("Tea", summary="Black", categories=["kitchen"], topic_kind="preference")
-    reply = op.post(f"/topics/{topic}/edit/", sends(
-        topic, title="Tea at home", summary="Green\r\nand cold", categories="kitchen\r\n  habits \r\n\r\n",
-        salience="2.5", reason="asked again",
-    ))  # fmt: skip
+    reply = op.post(
+        f"/topics/{topic}/edit/",
+        sends(
+            topic,
+            title="Tea at home",
+            summary="Green\r\nand cold",
+            categories="kitchen\r\n  habits \r\n\r\n",
+            salience="2.5",
+            reason="asked again",
+        ),
+    )
     assert reply.status_code == 302
     row = Topic.objects.get(pk=topic)
     assert (row.title, row.summary, row.categories) == ("Tea at home", "Green\nand cold", ["habits", "kitchen"])
@@ -339,9 +366,10 @@ def test_of_two_editors_the_second_keeps_the_text_and_sees_the_other_one(op: Cli
 
 def test_what_is_wrong_with_a_form_stands_beside_it_and_nothing_is_changed(op: Client, agent: Caller):
     topic = agent.remember("Tea")
-    reply = op.post(f"/topics/{topic}/edit/", sends(
-        topic, title="", summary="kept words", salience="11", categories="\n".join(str(n) for n in range(60))
-    ))  # fmt: skip
+    reply = op.post(
+        f"/topics/{topic}/edit/",
+        sends(topic, title="", summary="kept words", salience="11", categories="\n".join(str(n) for n in range(60))),
+    )
     page = reply.content.decode()
     assert reply.status_code == 422
     for said in ("This field is required.", "less than or equal to 10", "At most 50 categories.", "kept words"):
@@ -361,19 +389,34 @@ def test_statements_do_not_grow_with_what_a_topic_has(looker: Client, cast: Cast
     counts: dict[str, set[int]] = {"": set(), "uses/": set(), "salience/": set(), "field/?name=f0": set()}
     for size in (10, 200):
         topic = cast.agent.remember("Big", values={f"f{number}": "0" for number in range(min(size, 190))})
-        cast.agent.post("/v1/ingest/batch", [
-            {"placement": "version_field", "topic_id": topic, "fields": [{"name": "f0", "value": str(number)}]}
-            for number in range(size)
-        ]).ok()  # fmt: skip
-        cast.agent.post("/v1/ingest/batch", [
-            {"placement": "new_topic", "title": f"n {number}", "edges": [{"kind": "k", "to_topic_id": topic}]}
-            for number in range(size)
-        ]).ok()  # fmt: skip
+        cast.agent.post(
+            "/v1/ingest/batch",
+            [
+                {"placement": "version_field", "topic_id": topic, "fields": [{"name": "f0", "value": str(number)}]}
+                for number in range(size)
+            ],
+        ).ok()
+        cast.agent.post(
+            "/v1/ingest/batch",
+            [
+                {"placement": "new_topic", "title": f"n {number}", "edges": [{"kind": "k", "to_topic_id": topic}]}
+                for number in range(size)
+            ],
+        ).ok()
         now = dt.datetime.now(dt.UTC)
         AccessLog.objects.bulk_create(
-            AccessLog(at=now, actor="key:1", scope="/", query="q", query_hash=str(number), bump=0.1, field_bump=0.1,
-                      topic_ids=[topic]) for number in range(size)
-        )  # fmt: skip
+            AccessLog(
+                at=now,
+                actor="key:1",
+                scope="/",
+                query="q",
+                query_hash=str(number),
+                bump=0.1,
+                field_bump=0.1,
+                topic_ids=[topic],
+            )
+            for number in range(size)
+        )
         folded(now)
         for below, seen in counts.items():
             read(looker, topic, below)

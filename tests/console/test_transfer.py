@@ -25,9 +25,14 @@ from tests.console.people import account_make, client_of, token_of
 
 ID = "0b8e7c1a-5d2f-4c3b-9a10-000000000001"
 MEMORY = {
-    "id": ID, "memory": "Mara prefers tea to coffee", "hash": "5d41", "user_id": "mara",
-    "created_at": "2025-03-01T09:00:00-08:00", "metadata": {"cups": 3}, "categories": ["drinks"],
-}  # fmt: skip
+    "id": ID,
+    "memory": "Mara prefers tea to coffee",
+    "hash": "5d41",
+    "user_id": "mara",
+    "created_at": "2025-03-01T09:00:00-08:00",
+    "metadata": {"cups": 3},
+    "categories": ["drinks"],
+}
 
 
 @pytest.fixture(autouse=True)

@@ -67,9 +67,8 @@ def ask(port: int, path: str, body: Any, **headers: str) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(
-            "POST", path, json.dumps(body),
-            {"Content-Type": "application/json", "X-API-Key": AGENT_KEY, **headers},
-        )  # fmt: skip
+            "POST", path, json.dumps(body), {"Content-Type": "application/json", "X-API-Key": AGENT_KEY, **headers}
+        )
         reply = connection.getresponse()
         return reply.status, json.loads(reply.read())
     finally:
@@ -106,13 +105,7 @@ class Client:
                 "edges": [{"to_topic_id": ids[place - 1], "kind": "after"}] if place else [],
             }
             for place, topic_id in enumerate(ids)
-        ] + [
-            {
-                "placement": "version_field",
-                "topic_id": self.counter,
-                "fields": [{"name": "state", "value": name}],
-            }
-        ]  # fmt: skip
+        ] + [{"placement": "version_field", "topic_id": self.counter, "fields": [{"name": "state", "value": name}]}]
 
     def write(self, number: int) -> None:
         turn = 0
@@ -294,9 +287,10 @@ def test_whatever_is_killed_whenever_nothing_is_half_done(installation: Installa
     print(f"MEMSTATE_TEST_SEED={SEED}")
     eventually(installation.works, 60)
     status, reply = ask(
-        installation.port, "/v1/ingest",
+        installation.port,
+        "/v1/ingest",
         {"placement": "new_topic", "title": "Counter", "fields": [{"name": "state", "value": "start"}]},
-    )  # fmt: skip
+    )
     assert status == 200
     client = Client(installation.port, reply["topic_id"])
     jobs: list[Callable[[], None]] = [lambda number=number: client.write(number) for number in range(WRITERS)]

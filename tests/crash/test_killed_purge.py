@@ -60,11 +60,13 @@ def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast
     chance = random.Random(SEED)
     items = [
         {
-            "placement": "new_topic", "topic_id": str(uuid.uuid4()), "title": f"Guest {n} of the winter feast",
+            "placement": "new_topic",
+            "topic_id": str(uuid.uuid4()),
+            "title": f"Guest {n} of the winter feast",
             "fields": [{"name": "mail", "value": f"guest{n}@feast.example"}],
         }
         for n in range(TOPICS)
-    ]  # fmt: skip
+    ]
     http_cast.agent.post("/v1/ingest/batch", items).ok()
     kept = http_cast.agent.remember(
         "The hall of the feast", edges=[{"to_topic_id": items[0]["topic_id"], "kind": "of"}]
@@ -75,8 +77,12 @@ def test_a_purge_that_is_killed_has_erased_everything_or_nothing(http_cast: Cast
     environment = {**os.environ, "MEMSTATE_EMBEDDER": "instant", "DJANGO_SETTINGS_MODULE": "memstate_site.settings"}
     host = subprocess.Popen(
         [sys.executable, "-c", HOST, connection.settings_dict["NAME"], str(ids)],
-        cwd=CHECKOUT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=CHECKOUT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert host.stdin is not None
     assert host.stdout is not None
     try:

@@ -96,16 +96,23 @@ class Workers:
         self.log = log
         self.running: list[tuple[int, str]] = []
         environment = {
-            **os.environ, "MEMSTATE_EMBEDDER": "instant", "MEMSTATE_PROCESS": "worker",
+            **os.environ,
+            "MEMSTATE_EMBEDDER": "instant",
+            "MEMSTATE_PROCESS": "worker",
             "DJANGO_SETTINGS_MODULE": "memstate_site.settings",
             # What a killed worker had locked is free when its statement is through, which takes long on a busy machine.
             "MEMSTATE_LOCK_TIMEOUT_MS": "60000",
-        }  # fmt: skip
+        }
         with log.open("wb") as output:
             self.host = subprocess.Popen(
                 [sys.executable, "-c", WORKER, connection.settings_dict["NAME"]],
-                cwd=CHECKOUT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, text=True,
-            )  # fmt: skip
+                cwd=CHECKOUT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+            )
 
     def _ask(self, line: str) -> int:
         assert self.host.stdin is not None
@@ -241,9 +248,16 @@ def store(transactional_db: None) -> Iterator[None]:
 
 # The journal, the notes of the worker, what tells it where it stands, and what it reads up on its own: mentions.
 NOT_COMPARED = {
-    "memory_forgetrun", "memory_forgetaction", "memory_auditevent", "memory_workerheartbeat", "memory_wakeup",
-    "memory_policyversion", "memory_rekeying", "memory_watermark", "memory_topicmention",
-}  # fmt: skip
+    "memory_forgetrun",
+    "memory_forgetaction",
+    "memory_auditevent",
+    "memory_workerheartbeat",
+    "memory_wakeup",
+    "memory_policyversion",
+    "memory_rekeying",
+    "memory_watermark",
+    "memory_topicmention",
+}
 
 
 def dump() -> dict[str, str]:
@@ -308,8 +322,11 @@ def assert_every_topic_moved_once() -> None:
             f"""{joined} WHERE a.action = %s AND v.rung = %s AND t.rung = %s AND v.salience = b.salience * %s
                 AND v.reinforced_at = b.reinforced_at AND v.live = (v.rung < 3) AND e.live = v.live AND d.live = v.live
                 AND (a.before->>'salience')::float8 = b.salience AND (a.after->>'salience')::float8 = v.salience""",
-            action, rung, rung, factor,
-        )  # fmt: skip
+            action,
+            rung,
+            rung,
+            factor,
+        )
         assert right == DUE * SHARES[action] // 10, action
     # Each field with more than five revisions has been folded once, and no other.
     folded = "SELECT count(*) FROM memory_field WHERE last_seq = 8 AND cold_through = 3"
@@ -338,11 +355,14 @@ def test_a_run_whose_workers_are_killed_is_done_once_and_its_killed_undo_is_exac
 ) -> None:
     now = timezone.now()
     policy_save(
-        "/", preset=None,
+        "/",
+        preset=None,
         # Looking for duplicates without the index would be most of what the workers do.
         values={"max_topics_for_forget_scan": 50_000, "max_archive_share": 1.0, "duplicates_mode": "off"},
-        author="test", reason="a run over everything", now=now,
-    )  # fmt: skip
+        author="test",
+        reason="a run over everything",
+        now=now,
+    )
     before = dump()
 
     event_raise(SCOPE, event="memory_pressure", now=timezone.now())
@@ -412,9 +432,13 @@ def test_a_rekeying_whose_workers_are_killed_gives_every_row_its_key(workers: Wo
     before = dump()
     # Only the half-life changes: with mode off nothing is forgotten meanwhile.
     policy_save(
-        "/", preset=None, values={"half_life_days": 7, "mode": "off"}, author="test", reason="faster",
+        "/",
+        preset=None,
+        values={"half_life_days": 7, "mode": "off"},
+        author="test",
+        reason="faster",
         now=timezone.now(),
-    )  # fmt: skip
+    )
     topics = DUE + STAYING
     workers.start("upkeep", 2)
     kills, hits = min(KILLS, 8), 0

@@ -47,9 +47,13 @@ def model() -> Iterator[Model]:
 def installation(working_folder: Path, model: Model) -> Iterator[Installation]:  # noqa: F811
     """One that asks the scripted model."""
     with installed(
-        working_folder, MEMSTATE_LLM_MODEL=MODEL, MEMSTATE_LLM_BASE_URL=model.url, MEMSTATE_LLM_API_KEY=KEY,
-        MEMSTATE_CHAT_CHUNK_CHARS="2000", MEMSTATE_STUDY_PHASE_DELAY_SECONDS="0.2",
-    ) as running:  # fmt: skip
+        working_folder,
+        MEMSTATE_LLM_MODEL=MODEL,
+        MEMSTATE_LLM_BASE_URL=model.url,
+        MEMSTATE_LLM_API_KEY=KEY,
+        MEMSTATE_CHAT_CHUNK_CHARS="2000",
+        MEMSTATE_STUDY_PHASE_DELAY_SECONDS="0.2",
+    ) as running:
         yield running
 
 

@@ -34,9 +34,11 @@ def workers(tmp_path: Path, model: Model, settings: Any, monkeypatch: pytest.Mon
     # What an answer takes on a busy machine is no trouble of the model.
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 60.0
     environment = {
-        "MEMSTATE_LLM_MODEL": MODEL, "MEMSTATE_LLM_BASE_URL": model.url, "MEMSTATE_LLM_API_KEY": KEY,
+        "MEMSTATE_LLM_MODEL": MODEL,
+        "MEMSTATE_LLM_BASE_URL": model.url,
+        "MEMSTATE_LLM_API_KEY": KEY,
         "MEMSTATE_STUDY_PHASE_DELAY_SECONDS": "0.2",
-    }  # fmt: skip
+    }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     made = Workers(tmp_path / "workers.log")

@@ -15,14 +15,7 @@ from memory.demo.story import Story, story_build
 from memory.embedding import EmbeddingFailed
 from memory.embedding.base import Vectors
 from memory.embedding.instant import InstantEmbedder
-from memory.models import (
-    AccessLog,
-    Field,
-    Revision,
-    Topic,
-    TopicVector,
-    Vitality,
-)
+from memory.models import AccessLog, Field, Revision, Topic, TopicVector, Vitality
 from tests.cast import Caller, store_rows, worker_turn
 from tests.demo.shop import of_the_story
 

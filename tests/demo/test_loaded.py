@@ -114,20 +114,22 @@ def test_the_story_of_these_tests_holds_something_of_everything(story: Story):
 
 def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
     stored = {
-        topic.pk: (
-            topic.scope.path, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.created_at,
-        )
+        topic.pk: (topic.scope.path, topic.kind, topic.title, topic.summary, sorted(topic.categories), topic.created_at)
         for topic in of_the_story().select_related("scope")
-    }  # fmt: skip
+    }
     # What took in a topic of the study has the sort of thing among its categories.
     also = {topic_id(key): ["decision"] for key in SAME.values()}
     assert stored == {
         topic_id(topic.key): (
-            topic.scope, topic.kind, topic.title, topic.summary,
-            sorted([*topic.categories, *also.get(topic_id(topic.key), ())]), topic.at,
+            topic.scope,
+            topic.kind,
+            topic.title,
+            topic.summary,
+            sorted([*topic.categories, *also.get(topic_id(topic.key), ())]),
+            topic.at,
         )
         for topic in story.topics
-    }  # fmt: skip
+    }
 
 
 def test_every_field_has_all_its_values_in_order_each_at_its_time(story: Story, steps: int):

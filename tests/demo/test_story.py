@@ -225,8 +225,15 @@ def test_every_value_fits_its_type(story: Story) -> None:
             case "string":
                 assert value
     assert {field_type for field_type, _ in values} == {
-        "string", "int", "float", "bool", "date", "datetime", "list", "json"
-    }  # fmt: skip
+        "string",
+        "int",
+        "float",
+        "bool",
+        "date",
+        "datetime",
+        "list",
+        "json",
+    }
 
 
 def test_salience_at_creation_follows_the_kind(story: Story) -> None:

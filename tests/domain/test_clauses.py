@@ -10,16 +10,57 @@ from memory.text.clauses import clause_removed, clauses_split
 
 SUBJECTS = ["Anna", "Ben Holm", "My sister", "The server"]
 SAID = [
-    "lives in Oslo", "works at Telenor", "plays chess", "drives a Volvo", "speaks Finnish", "has two cats",
-    "was born in 1980", "owns a boat",
-]  # fmt: skip
+    "lives in Oslo",
+    "works at Telenor",
+    "plays chess",
+    "drives a Volvo",
+    "speaks Finnish",
+    "has two cats",
+    "was born in 1980",
+    "owns a boat",
+]
 OPEN = st.sampled_from(
     [
-        "Anna", "Ben", "she", "his", "the", "a", "dog", "lives", "works", "is", "was", "are", "red", "vegan", "not",
-        "and", "but", ",", "who", "which", ";", "while", "in", "at", "Oslo", "tea", "coffee", "never", "eats", "7",
-        "both", "between", "where", "likes", "to", "swim", "'s", "plus",
+        "Anna",
+        "Ben",
+        "she",
+        "his",
+        "the",
+        "a",
+        "dog",
+        "lives",
+        "works",
+        "is",
+        "was",
+        "are",
+        "red",
+        "vegan",
+        "not",
+        "and",
+        "but",
+        ",",
+        "who",
+        "which",
+        ";",
+        "while",
+        "in",
+        "at",
+        "Oslo",
+        "tea",
+        "coffee",
+        "never",
+        "eats",
+        "7",
+        "both",
+        "between",
+        "where",
+        "likes",
+        "to",
+        "swim",
+        "'s",
+        "plus",
     ]
-)  # fmt: skip
+)
 
 
 def words(text: str) -> set[str]:

@@ -20,16 +20,22 @@ def test_a_code_is_one_in_any_spelling_and_no_other(word: str, number: int, one:
     assert not mine.keys() & codes_find(f"{word}{other}{number}0").keys()
 
 
-@pytest.mark.parametrize(("one", "other"), [
-    ("NOVA-7", "Nova 7"), ("invoice no. 18", "invoice #18"), ("max_retries", "maxRetries"), ("Terminal 2", "terminal2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("NOVA-7", "Nova 7"),
+        ("invoice no. 18", "invoice #18"),
+        ("max_retries", "maxRetries"),
+        ("Terminal 2", "terminal2"),
+    ],
+)
 def test_spellings_of_one_code(one: str, other: str) -> None:
     assert codes_find(one).keys() & codes_find(other).keys()
 
 
-@pytest.mark.parametrize(("one", "other"), [
-    ("INV-100-2", "INV-1002"), ("TKT-9", "TKT-90"), ("the 5th of May", "the 6th of May"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "other"), [("INV-100-2", "INV-1002"), ("TKT-9", "TKT-90"), ("the 5th of May", "the 6th of May")]
+)
 def test_what_is_no_spelling_of_the_same_code(one: str, other: str) -> None:
     assert not codes_find(one).keys() & codes_find(other).keys()
 

@@ -46,8 +46,10 @@ def nested(depth: int) -> Any:
         ({"all": []}, "condition.all must be a list of at least one condition."),
         ({"any": KIND}, "condition.any must be a list of at least one condition."),
         ({"not": [KIND]}, "condition.not must be an object"),
-        ({"all": [KIND, {"not": {"any": [compare("colour", "is", "red")]}}]},
-         "condition.all[1].not.any[0].field: there is no field 'colour'; there are kind, scope, category"),
+        (
+            {"all": [KIND, {"not": {"any": [compare("colour", "is", "red")]}}]},
+            "condition.all[1].not.any[0].field: there is no field 'colour'; there are kind, scope, category",
+        ),
         (compare(["kind"], "is", "x"), "condition.field: there is no field ['kind']"),
         (compare("kind", "<", "x"), "op: kind cannot be compared with '<'; possible are is, is_not, in, not_in."),
         (compare("kind", None, "x"), "condition.op: kind cannot be compared with None"),
@@ -84,7 +86,7 @@ def nested(depth: int) -> Any:
         ({"any": [{"all": [KIND]}] * 101}, "condition.any takes at most 100 conditions; 101 were given."),
         (nested(9), "condition.not.not.not.not.not.not.not.not: a condition nests at most 8 levels deep."),
     ],
-)  # fmt: skip
+)
 def test_a_condition_that_cannot_be_read_is_refused_with_the_place_and_what_is_possible(
     data: Any, sentence: str
 ) -> None:
@@ -145,10 +147,14 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
         (compare("kind", "is", ""), "whose kind is “”"),
         ({"not": KIND}, "whose kind is not tool_output"),
         ({"not": {"not": KIND}}, "whose kind is tool_output"),
-        ({"not": {"all": [KIND, compare("score", "<", 0.05)]}},
-         "whose kind is not tool_output or whose score is at least 0.05"),
-        ({"all": [compare("pinned", "is", False), {"any": [KIND, compare("idle", ">", "90d")]}]},
-         "that are not pinned and (whose kind is tool_output or whose time since the last use is above 90 days)"),
+        (
+            {"not": {"all": [KIND, compare("score", "<", 0.05)]}},
+            "whose kind is not tool_output or whose score is at least 0.05",
+        ),
+        (
+            {"all": [compare("pinned", "is", False), {"any": [KIND, compare("idle", ">", "90d")]}]},
+            "that are not pinned and (whose kind is tool_output or whose time since the last use is above 90 days)",
+        ),
         (compare("scope", "within", "/project/old"), "that are within scope /project/old"),
         ({"not": compare("scope", "is", "/")}, "that are not in scope /"),
         (compare("category", "has_any", ["work", "home"]), "that have the category work or home"),
@@ -158,6 +164,6 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
         (compare("retrievals", "is", 0), "whose number of retrievals is 0"),
         (compare("rung", "is_not", "active"), "whose rung is not active"),
     ],
-)  # fmt: skip
+)
 def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:
     assert condition_describe(condition_parse(data)) == words

@@ -29,11 +29,26 @@ def test_a_title_of_a_thousand_letters_makes_an_address_that_servers_take() -> N
 @pytest.mark.parametrize(
     "cursor",
     [
-        "", "x", "!!!!", "\ud800", "\x00", packed(""), packed("7"), packed("null"), packed("{}"), packed('{"a": "b"}'),
-        packed("[" * 3000), packed("[" * 1_000_000), packed("[1e999]"), packed("[7]"), packed("[[]]"),
-        packed('["a", "b"]'), packed('["\\u0000"]'), packed('["\\ud800"]'),
+        "",
+        "x",
+        "!!!!",
+        "\ud800",
+        "\x00",
+        packed(""),
+        packed("7"),
+        packed("null"),
+        packed("{}"),
+        packed('{"a": "b"}'),
+        packed("[" * 3000),
+        packed("[" * 1_000_000),
+        packed("[1e999]"),
+        packed("[7]"),
+        packed("[[]]"),
+        packed('["a", "b"]'),
+        packed('["\\u0000"]'),
+        packed('["\\ud800"]'),
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_refused(cursor: str) -> None:
     for reader in (str, moment_read, number_read):
         with pytest.raises(ValueRefused, match="was not handed out here"):

@@ -25,17 +25,26 @@ thetas = st.one_of(
 @pytest.mark.parametrize(
     ("rung", "score", "target"),
     [
-        (ACTIVE, 1.0, ACTIVE), (ACTIVE, 0.25, ACTIVE), (ACTIVE, 0.249, SUMMARIZED), (ACTIVE, 0.12, SUMMARIZED),
+        (ACTIVE, 1.0, ACTIVE),
+        (ACTIVE, 0.25, ACTIVE),
+        (ACTIVE, 0.249, SUMMARIZED),
+        (ACTIVE, 0.12, SUMMARIZED),
         (ACTIVE, 0.119, DETACHED),
         # Back to active only above 0.275.
-        (SUMMARIZED, 0.26, SUMMARIZED), (SUMMARIZED, 0.275, SUMMARIZED), (SUMMARIZED, 0.276, ACTIVE),
+        (SUMMARIZED, 0.26, SUMMARIZED),
+        (SUMMARIZED, 0.275, SUMMARIZED),
+        (SUMMARIZED, 0.276, ACTIVE),
         (SUMMARIZED, 0.119, DETACHED),
         # Up from detached only above 0.132, and to active at once only above 0.275.
-        (DETACHED, 0.13, DETACHED), (DETACHED, 0.132, DETACHED), (DETACHED, 0.133, SUMMARIZED),
-        (DETACHED, 0.27, SUMMARIZED), (DETACHED, 0.28, ACTIVE), (DETACHED, 0.0, DETACHED),
+        (DETACHED, 0.13, DETACHED),
+        (DETACHED, 0.132, DETACHED),
+        (DETACHED, 0.133, SUMMARIZED),
+        (DETACHED, 0.27, SUMMARIZED),
+        (DETACHED, 0.28, ACTIVE),
+        (DETACHED, 0.0, DETACHED),
         (ARCHIVED, 10.0, ARCHIVED),
     ],
-)  # fmt: skip
+)
 def test_the_default_thresholds_with_a_margin_of_a_tenth_for_the_way_back(rung: int, score: float, target: int) -> None:
     assert rung_target(rung, score, archive_due=False, theta_summary=0.25, theta_detach=0.12) == target
 

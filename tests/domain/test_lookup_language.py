@@ -163,9 +163,37 @@ def test_length_depth_and_number_of_parts_are_bounded():
 
 # Pieces of the language, put together at random, reach deeper than any letters do.
 PIECES = (
-    "(", ")", "-", " ", '"', "OR", "AND", "NOT", "tea", "kind:", "field:", "=", "..", "<", ">=", "salience:", "used:",
-    "30d", "2026-05-01", "0.25", "scope:/a", "rung:archived", "is:", "é", "\u00a0", "\n", ":", "never", "id:", "0f",
-)  # fmt: skip
+    "(",
+    ")",
+    "-",
+    " ",
+    '"',
+    "OR",
+    "AND",
+    "NOT",
+    "tea",
+    "kind:",
+    "field:",
+    "=",
+    "..",
+    "<",
+    ">=",
+    "salience:",
+    "used:",
+    "30d",
+    "2026-05-01",
+    "0.25",
+    "scope:/a",
+    "rung:archived",
+    "is:",
+    "é",
+    "\u00a0",
+    "\n",
+    ":",
+    "never",
+    "id:",
+    "0f",
+)
 texts = st.text(max_size=60) | st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 
 
@@ -211,8 +239,11 @@ leaves: st.SearchStrategy[Tree] = st.one_of(
     st.builds(Compare, st.just("retrievals"), order | st.just("="), wholes),
     st.builds(Compare, st.sampled_from(("created", "used")), order | st.just("="), days),
     st.builds(Elapsed, st.sampled_from(("created", "used")), order, st.integers(0, 10**10).map(float)),
-    between("salience", decimals), between("retrievals", wholes), between("created", days), between("used", days),
-)  # fmt: skip
+    between("salience", decimals),
+    between("retrievals", wholes),
+    between("created", days),
+    between("used", days),
+)
 
 
 def _several(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:

@@ -7,11 +7,26 @@ from memory.domain.patterns import pattern_check, pattern_to_postgres
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"\ballerg(y|ic|ies)\b", r"(\d{1,3}\.){3}\d{1,3}", r"(?:\w+\W+){0,5}nuts", r"\w+(, \w+)*", "(foo|foobar)+",
-        r"^\s*todo:", r"(\d{3}){2}", "[^\\W_]+", r"a.*b.*c", r"(a{10}){100}", "colou?r", "(ab?c)+", r"x{100}",
-        r"\(\+?\d+\)", "été|hiver", r"(\w|\d)+", "(a|b)*", "(a|A)*",
+        r"\ballerg(y|ic|ies)\b",
+        r"(\d{1,3}\.){3}\d{1,3}",
+        r"(?:\w+\W+){0,5}nuts",
+        r"\w+(, \w+)*",
+        "(foo|foobar)+",
+        r"^\s*todo:",
+        r"(\d{3}){2}",
+        "[^\\W_]+",
+        r"a.*b.*c",
+        r"(a{10}){100}",
+        "colou?r",
+        "(ab?c)+",
+        r"x{100}",
+        r"\(\+?\d+\)",
+        "été|hiver",
+        r"(\w|\d)+",
+        "(a|b)*",
+        "(a|A)*",
     ],
-)  # fmt: skip
+)
 def test_what_people_write_is_accepted(pattern: str) -> None:
     pattern_check(pattern)
 
@@ -50,13 +65,29 @@ def test_what_python_and_the_database_do_not_share_is_refused(pattern: str, beca
 @pytest.mark.parametrize(
     "pattern",
     [
-        "(a+)+", "(a*b?)*c", "(a|aa)*", "(ab|Ab)*c", "(.*a){10}", r"(\w+\s?)*", "(é+|ü+x)+", "([a-z]+|x)*!",
+        "(a+)+",
+        "(a*b?)*c",
+        "(a|aa)*",
+        "(ab|Ab)*c",
+        "(.*a){10}",
+        r"(\w+\s?)*",
+        "(é+|ü+x)+",
+        "([a-z]+|x)*!",
         "((a+)b?)+",
-        "(a+){2,}", "(aA|Aab)+", r"(\s*,?\s*)+x", "(x+x+)+y", "(a?){50}", "((.|.))+", r"((\w|\w))*", "((a?|b?)c)+",
-        "((a?)?c)*", "((a|b|)c|d)*(|(|)x)+", "(a|b|ab)*c",
+        "(a+){2,}",
+        "(aA|Aab)+",
+        r"(\s*,?\s*)+x",
+        "(x+x+)+y",
+        "(a?){50}",
+        "((.|.))+",
+        r"((\w|\w))*",
+        "((a?|b?)c)+",
+        "((a?)?c)*",
+        "((a|b|)c|d)*(|(|)x)+",
+        "(a|b|ab)*c",
         r"(\w+|\d+)*",
     ],
-)  # fmt: skip
+)
 def test_what_could_be_matched_in_many_ways_is_refused(pattern: str) -> None:
     with pytest.raises(ValueRefused, match="must not repeat a part that can"):
         pattern_check(pattern)

@@ -89,13 +89,21 @@ def test_ids_are_found_with_hyphens_and_without_and_a_list_of_rows_loses_them() 
 def test_short_passages_are_looked_for_in_sentences_and_never_where_programs_read() -> None:
     gone = eraser("orchid", "the orchid stands in the kitchen window")
     told = {
-        "kind": "orchid", "categories": ["orchid"], "reason": "an orchid", "at": "orchid",
-        "at_length": "The orchid stands in the kitchen window.", "changes": {"title": "Orchid", "n": 7, "on": None},
-    }  # fmt: skip
+        "kind": "orchid",
+        "categories": ["orchid"],
+        "reason": "an orchid",
+        "at": "orchid",
+        "at_length": "The orchid stands in the kitchen window.",
+        "changes": {"title": "Orchid", "n": 7, "on": None},
+    }
     assert gone.masked_value(told) == {
-        "kind": "orchid", "categories": ["orchid"], "reason": "an [erased]", "at": "orchid",
-        "at_length": "[erased].", "changes": {"title": "[erased]", "n": 7, "on": None},
-    }  # fmt: skip
+        "kind": "orchid",
+        "categories": ["orchid"],
+        "reason": "an [erased]",
+        "at": "orchid",
+        "at_length": "[erased].",
+        "changes": {"title": "[erased]", "n": 7, "on": None},
+    }
     same = {"reason": "a rose", "list": ["a", 1]}
     assert gone.masked_value(same) is same
 
@@ -103,11 +111,19 @@ def test_short_passages_are_looked_for_in_sentences_and_never_where_programs_rea
 @pytest.mark.parametrize(
     ("text", "weight"),
     [
-        ("a", Weight.NONE), ("blue", Weight.NONE), ("7", Weight.NONE), ("2024 100 200 300 400", Weight.NONE),
-        ("orchid", Weight.SHORT), ("Ann Lee", Weight.SHORT), ("田中", Weight.SHORT), ("", Weight.NONE),
-        ("Ann lives in Graz since March", Weight.LONG), ("東京に住む田中さん", Weight.LONG), ("a b c d", Weight.NONE),
+        ("a", Weight.NONE),
+        ("blue", Weight.NONE),
+        ("7", Weight.NONE),
+        ("2024 100 200 300 400", Weight.NONE),
+        ("orchid", Weight.SHORT),
+        ("Ann Lee", Weight.SHORT),
+        ("田中", Weight.SHORT),
+        ("", Weight.NONE),
+        ("Ann lives in Graz since March", Weight.LONG),
+        ("東京に住む田中さん", Weight.LONG),
+        ("a b c d", Weight.NONE),
     ],
-)  # fmt: skip
+)
 def test_how_much_a_passage_says(text: str, weight: Weight) -> None:
     assert passage_weight(passage_of(text)) is weight
 

@@ -81,7 +81,7 @@ def test_what_is_left_out_has_a_default() -> None:
         (rule("r", condition={"not": compare("rung", "is", "active")}), "Rule 'r': a rule must not ask for rung"),
         (rule("r", condition=compare("pinned", "is", True)), "Rule 'r': a rule must not ask for pinned"),
     ],
-)  # fmt: skip
+)
 def test_a_rule_that_cannot_be_read_is_refused_with_a_sentence(said: Any, sentence: str) -> None:
     assert sentence in refused(said)
 
@@ -139,9 +139,14 @@ def categorized(rules: tuple[Rule, ...], categories: frozenset[str], kind: str) 
 
 def test_a_second_run_finds_nothing_to_categorize() -> None:
     conditions = [
-        compare("kind", "is", "a"), has("x"), {"not": has("x")}, has("y"), {"not": has("y")},
-        {"any": [has("z"), compare("kind", "is", "b")]}, {"all": [{"not": has("z")}, has("x")]},
-    ]  # fmt: skip
+        compare("kind", "is", "a"),
+        has("x"),
+        {"not": has("x")},
+        has("y"),
+        {"not": has("y")},
+        {"any": [has("z"), compare("kind", "is", "b")]},
+        {"all": [{"not": has("z")}, has("x")]},
+    ]
     accepted = 0
     for chosen in itertools.product(itertools.product("xyz", conditions), repeat=3):
         said = [gives(str(place), category, condition) for place, (category, condition) in enumerate(chosen)]
@@ -178,12 +183,30 @@ def test_a_rule_is_told_as_a_sentence() -> None:
 # The presets, by what they do to a topic.
 
 
-def holds(one: Rule, *, days: float = 0, kind: str = "", scope: str = "/", title: str = "",
-          categories: frozenset[str] = frozenset()) -> bool:  # fmt: skip
+def holds(
+    one: Rule,
+    *,
+    days: float = 0,
+    kind: str = "",
+    scope: str = "/",
+    title: str = "",
+    categories: frozenset[str] = frozenset(),
+) -> bool:
     facts = TopicFacts(
-        kind=kind, scope=scope, categories=categories, created_at=NOW - dt.timedelta(days=days), last_retrieved_at=NOW,
-        retrievals=9, score=1.0, salience=1.0, provenance="api", rung="active", pinned=False, title=title, summary="",
-    )  # fmt: skip
+        kind=kind,
+        scope=scope,
+        categories=categories,
+        created_at=NOW - dt.timedelta(days=days),
+        last_retrieved_at=NOW,
+        retrievals=9,
+        score=1.0,
+        salience=1.0,
+        provenance="api",
+        rung="active",
+        pinned=False,
+        title=title,
+        summary="",
+    )
     return condition_matches(condition_parse(one.condition), facts, now=NOW)
 
 
@@ -224,20 +247,31 @@ def test_graduated_retention_follows_the_published_steps(
     days: float, tool_output: str, finding: str, note: str, decision: str, identity: str
 ) -> None:
     expected = {
-        "tool_output": tool_output, "finding": finding, "note": note, "decision": decision, "identity": identity,
-    }  # fmt: skip
+        "tool_output": tool_output,
+        "finding": finding,
+        "note": note,
+        "decision": decision,
+        "identity": identity,
+    }
     assert {kind: outcome("graduated_retention", kind=kind, days=days) for kind in expected} == expected
 
 
 @pytest.mark.parametrize(
     ("title", "pinned"),
     [
-        ("Allergic to penicillin", True), ("Severe ALLERGY", True), ("allergies of the children", True),
-        ("Allergen labels", False), ("keeps an EpiPen in the car", True), ("blood type 0 negative", True),
-        ("Type 1 diabetic", True), ("emergency contact: Ada", True), ("do not resuscitate", True),
-        ("contact the emergency plumber", False), ("likes tea", False),
+        ("Allergic to penicillin", True),
+        ("Severe ALLERGY", True),
+        ("allergies of the children", True),
+        ("Allergen labels", False),
+        ("keeps an EpiPen in the car", True),
+        ("blood type 0 negative", True),
+        ("Type 1 diabetic", True),
+        ("emergency contact: Ada", True),
+        ("do not resuscitate", True),
+        ("contact the emergency plumber", False),
+        ("likes tea", False),
     ],
-)  # fmt: skip
+)
 def test_what_could_cost_a_life_is_pinned(title: str, pinned: bool) -> None:
     assert any(holds(one, title=title) for one in RULE_PRESETS["auto_pin"]) is pinned
     assert {one.action for one in RULE_PRESETS["auto_pin"]} == {"pin"}

@@ -31,10 +31,12 @@ def said(content: str) -> list[str]:
         ("他说「我住在北京。很好。」然后走了。", ["他说「我住在北京。很好。」然后走了。"]),
         ("वह दिल्ली में रहता है। वह डॉक्टर है।", ["वह दिल्ली में रहता है।", "वह डॉक्टर है।"]),
         ("این خانه است؟ بله.", ["این خانه است؟", "بله."]),
-        ("The flat is in St. Gallen, No. 5. He said no. Then he left.",
-         ["The flat is in St. Gallen, No. 5.", "He said no.", "Then he left."]),
+        (
+            "The flat is in St. Gallen, No. 5. He said no. Then he left.",
+            ["The flat is in St. Gallen, No. 5.", "He said no.", "Then he left."],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_sentence_ends_where_a_reader_would_end_it(content: str, expected: list[str]) -> None:
     assert said(content) == expected
 
@@ -48,9 +50,13 @@ def test_a_wrapped_line_goes_on_and_a_short_one_ends() -> None:
 def test_lists_stand_under_their_heading() -> None:
     found = sentences_find("# Health\n\nAllergies:\n- peanuts\n2) shellfish\n\n## Pets\n* [x] a cat")
     assert [(sentence.kind, sentence.text, sentence.under) for sentence in found] == [
-        ("heading", "Health", ""), ("heading", "Allergies:", ""), ("item", "peanuts", "Allergies"),
-        ("item", "shellfish", "Allergies"), ("heading", "Pets", ""), ("item", "[x] a cat", "Pets"),
-    ]  # fmt: skip
+        ("heading", "Health", ""),
+        ("heading", "Allergies:", ""),
+        ("item", "peanuts", "Allergies"),
+        ("item", "shellfish", "Allergies"),
+        ("heading", "Pets", ""),
+        ("item", "[x] a cat", "Pets"),
+    ]
 
 
 def test_a_table_is_told_with_its_header() -> None:
@@ -78,8 +84,10 @@ def test_marks_of_markdown_are_no_words() -> None:
 )
 def test_transcripts_tell_who_speaks(content: str) -> None:
     assert [(sentence.speaker, sentence.text) for sentence in sentences_find(content)] == [
-        ("Anna", "I live in Oslo."), ("Bob", "Really?"), ("Bob", "I like it."),
-    ]  # fmt: skip
+        ("Anna", "I live in Oslo."),
+        ("Bob", "Really?"),
+        ("Bob", "I like it."),
+    ]
 
 
 def test_a_key_with_a_value_is_nobody_speaking() -> None:

@@ -38,9 +38,14 @@ def judged(presence: Presence, strategy: str, *, now: float = NOW, **numbers: fl
 
 def due(presence: Presence, strategy: str, *, theta: float, prune_after_days: float = 0) -> bool:
     return archive_due(
-        presence, strategy=strategy, theta=theta, prune_after=prune_after_days * SECONDS_PER_DAY,
-        half_life=MONTH, active_half_life=HALF_YEAR, now=NOW,
-    )  # fmt: skip
+        presence,
+        strategy=strategy,
+        theta=theta,
+        prune_after=prune_after_days * SECONDS_PER_DAY,
+        half_life=MONTH,
+        active_half_life=HALF_YEAR,
+        now=NOW,
+    )
 
 
 # half_life
@@ -95,11 +100,18 @@ def test_five_retrievals_give_a_boost_of_about_eighteen_hundredths() -> None:
 @pytest.mark.parametrize(
     ("half_life_days", "days", "factor"),
     [
-        (180, 0, 1.0), (180, 90, 0.75), (180, 180, 0.5), (180, 324, 0.1), (180, 3600, 0.1),
-        (90, 45, 0.75), (90, 90, 0.5), (90, 180, 0.1),
-        (365, 365, 0.5), (365, 657, 0.1),
+        (180, 0, 1.0),
+        (180, 90, 0.75),
+        (180, 180, 0.5),
+        (180, 324, 0.1),
+        (180, 3600, 0.1),
+        (90, 45, 0.75),
+        (90, 90, 0.5),
+        (90, 180, 0.1),
+        (365, 365, 0.5),
+        (365, 657, 0.1),
     ],
-)  # fmt: skip
+)
 def test_the_factor_falls_to_one_half_after_a_half_life_and_to_a_tenth_at_last(
     half_life_days: float, days: float, factor: float
 ) -> None:
@@ -168,8 +180,13 @@ def test_relevance_adds_youth_use_recency_and_kind(
 
 def test_the_weights_of_kinds_are_the_published_ones() -> None:
     assert KIND_WEIGHTS == {
-        "decision": 1.0, "gotcha": 0.9, "preference": 0.8, "finding": 0.7, "observation": 0.5, "tool_output": 0.3,
-    }  # fmt: skip
+        "decision": 1.0,
+        "gotcha": 0.9,
+        "preference": 0.8,
+        "finding": 0.7,
+        "observation": 0.5,
+        "tool_output": 0.3,
+    }
 
 
 @pytest.mark.parametrize(("days", "archived"), [(89, False), (90, False), (90.001, True)])

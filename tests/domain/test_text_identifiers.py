@@ -121,10 +121,15 @@ def test_plain_words_name_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Order 3 pizzas for 8 people", "a 30-day trial in the 1990s", "the 5th floor", "a 24/7 hotline",
-        "He ran 10 km in 50 minutes", "a ratio of 3 to 1", "room temperature is 21 °C",
+        "Order 3 pizzas for 8 people",
+        "a 30-day trial in the 1990s",
+        "the 5th floor",
+        "a 24/7 hotline",
+        "He ran 10 km in 50 minutes",
+        "a ratio of 3 to 1",
+        "room temperature is 21 °C",
     ],
-)  # fmt: skip
+)
 def test_what_only_counts_names_nothing(text: str) -> None:
     assert [it for it in identifiers_find(text) if it.kind != "time"] == []
 
@@ -168,16 +173,7 @@ def test_the_same_things_are_found_side_by_side(pieces: list[str], between: str)
 
 
 # Others are told by what stands with them (the number of an order), or are not spelled as their canonical form.
-SELF_TOLD = KINDS - {
-    "coordinates",
-    "ssn",
-    "datetime",
-    "handle",
-    "hashtag",
-    "date",
-    "phone",
-    "code",
-}
+SELF_TOLD = KINDS - {"coordinates", "ssn", "datetime", "handle", "hashtag", "date", "phone", "code"}
 
 
 @pytest.mark.parametrize("kind", sorted(SELF_TOLD))

@@ -85,11 +85,14 @@ def outcome(planted: Planted) -> Outcome:
     same = planted.near | planted.paraphrased
     wrong = [(keys[key].one.title, keys[key].other.title) for key in merged - same]
     return Outcome(
-        offered=len(planted.near & seen), offered_paraphrased=len(planted.paraphrased & seen),
-        merged=len(planted.near & merged), merged_paraphrased=len(planted.paraphrased & merged),
-        wrongly_merged=wrong, alike_held=len(planted.alike.keys() & seen),
+        offered=len(planted.near & seen),
+        offered_paraphrased=len(planted.paraphrased & seen),
+        merged=len(planted.near & merged),
+        merged_paraphrased=len(planted.paraphrased & merged),
+        wrongly_merged=wrong,
+        alike_held=len(planted.alike.keys() & seen),
         verdicts=Counter((pair.verdict, pair.state) for pair in pairs),
-    )  # fmt: skip
+    )
 
 
 def _ingest(operator: Caller, texts: list[str]) -> list[uuid.UUID]:

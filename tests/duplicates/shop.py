@@ -61,10 +61,16 @@ def pair_make(one: str, other: str, **members: Any) -> DuplicatePair:
     hashes = dict(TopicVector.objects.values_list("topic_id", "text_hash"))
     topic = Topic.objects.get(pk=first)
     return DuplicatePair.objects.create(
-        id=uuid.uuid4(), scope_id=topic.scope_id, kind=topic.kind, one_id=first, other_id=second,
-        one_hash=hashes[first], other_hash=hashes[second], found_at=timezone.now(),
+        id=uuid.uuid4(),
+        scope_id=topic.scope_id,
+        kind=topic.kind,
+        one_id=first,
+        other_id=second,
+        one_hash=hashes[first],
+        other_hash=hashes[second],
+        found_at=timezone.now(),
         **{"verdict": "duplicate", "similarity": 0.99, **members},
-    )  # fmt: skip
+    )
 
 
 def rows(sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -162,9 +162,7 @@ def test_the_number_of_statements_does_not_grow_with_the_topics(agent: Caller, o
     for number in (5, 30):
         items = [{"placement": "new_topic", "title": f"quay {number} {place // 2}"} for place in range(2 * number)]
         operator.post("/v1/ingest/batch", items).ok()
-        with CaptureQueriesContext(
-            connection,
-        ) as seen:
+        with CaptureQueriesContext(connection) as seen:
             assert look() == number
         counts.append(len(seen))
     assert counts[0] == counts[1]
@@ -174,10 +172,15 @@ def test_the_number_of_statements_does_not_grow_with_the_topics(agent: Caller, o
 def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operator: Caller):
     policy_put(operator, duplicates_mode="auto")
     facts(
-        agent, "Anna prefers oat milk in her coffee", "In her coffee, Anna really prefers oat milk.",
-        "The dentist appointment is on Monday at 9 am", "The dentist appointment is on Tuesday at 9 am",
-        "Bob does not eat fish", "Bob eats fish", "The harbor opens at six",
-    )  # fmt: skip
+        agent,
+        "Anna prefers oat milk in her coffee",
+        "In her coffee, Anna really prefers oat milk.",
+        "The dentist appointment is on Monday at 9 am",
+        "The dentist appointment is on Tuesday at 9 am",
+        "Bob does not eat fish",
+        "Bob eats fish",
+        "The harbor opens at six",
+    )
     look()
     merged = pairs(PairFilter(state="merged"))
     assert [{each["newer"]["title"], each["older"]["title"]} for each in merged] == [
@@ -190,9 +193,14 @@ def test_near_duplicates_are_offered_and_look_alikes_held(agent: Caller, operato
 @pytest.mark.meaning
 def test_one_subject_with_another_value_may_supersede(agent: Caller):
     facts(
-        agent, "We use MySQL for the orders service", "The orders service now runs on PostgreSQL 17",
-        "Cats sleep for most of the day", "Anna lives in Oslo", "Anna prefers oat milk", "Anna moved to Bergen",
-    )  # fmt: skip
+        agent,
+        "We use MySQL for the orders service",
+        "The orders service now runs on PostgreSQL 17",
+        "Cats sleep for most of the day",
+        "Anna lives in Oslo",
+        "Anna prefers oat milk",
+        "Anna moved to Bergen",
+    )
     look()
     found = pairs(PairFilter(verdict="supersedes"))
     assert all(each["held"] for each in found)
@@ -218,8 +226,10 @@ def test_new_texts_are_told_from_what_is_known(agent: Caller):
     agent.remember("Fact", scope="/user/alice", fields=[{"name": "fact", "value": "The harbor opens at 6 am"}])
     told = near_duplicates(
         ["anna prefers oat milk in her coffee!", "Anna prefers soy milk in her coffee", "The harbor opens at 7 am"],
-        scope="/user/alice", kind="", principal=SYSTEM,
-    )  # fmt: skip
+        scope="/user/alice",
+        kind="",
+        principal=SYSTEM,
+    )
     assert told == [uuid.UUID(coffee), None, None]
     assert near_duplicates(["x"], scope="/nowhere", kind="", principal=SYSTEM) == [None]
 

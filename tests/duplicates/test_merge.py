@@ -54,13 +54,16 @@ def test_the_survivor_has_everything_that_both_had(agent: Caller, operator: Call
     run = merge(pair_make(older, newer).pk, clock)
     topic = operator.topic(newer)
     assert {field["name"]: field["current"]["value"] for field in topic["fields"]} == {
-        "city": "Bergen", "job": "captain", "phone": "12",
-    }  # fmt: skip
+        "city": "Bergen",
+        "job": "captain",
+        "phone": "12",
+    }
     assert topic["categories"] == ["friends", "people"]
     assert topic["salience"] > 4.9
     assert {(each["direction"], each["kind"], each["title"]) for each in topic["neighbors"]} == {
-        ("out", "knows", "Somebody else"), ("in", "knows", "Somebody else"),
-    }  # fmt: skip
+        ("out", "knows", "Somebody else"),
+        ("in", "knows", "Somebody else"),
+    }
     history = operator.get(f"/v1/topics/{newer}/fields/city/history").ok()["items"]
     assert [(each["seq"], each["value"]) for each in history] == [(3, "Bergen"), (2, "Oslo"), (1, "Oslo")]
     assert Revision.objects.count() == revisions
@@ -114,9 +117,7 @@ def test_the_undo_of_the_run_is_the_undo_of_the_pair(agent: Caller, operator: Ca
 
 
 @pytest.mark.parametrize("what", ["write", "edit", "pin", "release"])
-def test_what_changed_since_is_told_and_neither_is_touched(
-    agent: Caller, operator: Caller, clock: Clock, what: str
-):  # fmt: skip
+def test_what_changed_since_is_told_and_neither_is_touched(agent: Caller, operator: Caller, clock: Clock, what: str):
     older, newer = two(agent, clock)
     pair = pair_make(older, newer)
     merge(pair.pk, clock)
@@ -234,8 +235,9 @@ def test_every_decision_is_in_the_journal_with_actor_and_reason(agent: Caller, c
     merge(pair.pk, clock)
     told = AuditEvent.objects.filter(action__in=["merged", "took_in"]).order_by("id")
     assert [(each.action, str(each.topic_id), each.actor, each.reason) for each in told] == [
-        ("merged", older, "Ada", "the same"), ("took_in", newer, "Ada", "the same"),
-    ]  # fmt: skip
+        ("merged", older, "Ada", "the same"),
+        ("took_in", newer, "Ada", "the same"),
+    ]
     undo(pair.pk, clock)
     assert AuditEvent.objects.filter(action="undone").count() == 2
 
@@ -250,8 +252,10 @@ def test_the_page_of_a_pair_says_what_a_merge_would_do(agent: Caller, clock: Clo
     assert told["merge"]["links_moved"] == 2
     assert told["may"] == ["merge", "keep", "supersede"]
     assert {field["name"]: field["change"] for field in told["fields"]} == {
-        "city": "differs", "job": "only_newer", "phone": "only_older",
-    }  # fmt: skip
+        "city": "differs",
+        "job": "only_newer",
+        "phone": "only_older",
+    }
     assert [each["sort"] for each in told["differences"]] == ["name"]
     merge(pair.pk, clock)
     told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)

@@ -104,9 +104,9 @@ def test_what_is_written_during_a_merge_is_in_it_or_refused(http_cast: Cast):
             item = {"placement": "extend_topic", "topic_id": topic_id, "fields": [{"name": "depth", "value": "4 m"}]}
             return agent.post("/v1/ingest", item).status
 
-        merge, *written = at_once([
-            lambda pk=pair.pk: tried(pk), lambda one=one: write(one), lambda two=two: write(two),
-        ])  # fmt: skip
+        merge, *written = at_once(
+            [lambda pk=pair.pk: tried(pk), lambda one=one: write(one), lambda two=two: write(two)]
+        )
         assert isinstance(merge, ForgetRun)
         assert set(written) <= {200, 400}
         kept = DuplicatePair.objects.get(pk=pair.pk).survivor_id
@@ -119,10 +119,13 @@ def test_undo_and_merge_and_looking_at_once_end_in_one_of_the_two(http_cast: Cas
     one, two, _last = three(http_cast.agent)
     pair = pair_make(one, two)
     for _round in range(4):
-        at_once([
-            lambda: tried(pair.pk), lambda: tried(pair.pk, pair_undo),
-            lambda: duplicates_find(None, now=timezone.now()),
-        ])  # fmt: skip
+        at_once(
+            [
+                lambda: tried(pair.pk),
+                lambda: tried(pair.pk, pair_undo),
+                lambda: duplicates_find(None, now=timezone.now()),
+            ]
+        )
         pair.refresh_from_db()
         gone = Topic.objects.filter(pk__in=(one, two)).exclude(merged_into=None).count()
         assert gone == (1 if pair.state == "merged" else 0)
@@ -162,8 +165,11 @@ def test_a_killed_merge_is_there_whole_or_not_at_all(http_cast: Cast):
         left = [pair for pair in pairs if DuplicatePair.objects.get(pk=uuid.UUID(pair)).state == "open"]
         with subprocess.Popen(
             [sys.executable, "-c", MERGER, connection.settings_dict["NAME"], *left],
-            cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE, text=True,
-        ) as process:  # fmt: skip
+            cwd=CHECKOUT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             process.stdout.readline()

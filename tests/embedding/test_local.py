@@ -6,9 +6,12 @@ from memory.embedding.local import TEXTS_PER_TURN, LocalEmbedder
 from tests.embedding.remembering import RememberingEmbedder
 
 TEXTS = [
-    "Mara lives in Berlin.", "", "Где живёт Мара?", "The rent of the cellar is 120 euros. " * 10,
+    "Mara lives in Berlin.",
+    "",
+    "Где живёт Мара?",
+    "The rent of the cellar is 120 euros. " * 10,
     *(f"The key number {n} hangs behind the door of the shed." for n in range(TEXTS_PER_TURN)),
-]  # fmt: skip
+]
 
 
 def test_the_vector_of_a_text_does_not_depend_on_what_is_embedded_with_it():

@@ -40,8 +40,9 @@ def test_a_long_text_is_worked_through_in_the_background(agent: Caller) -> None:
     assert len(reply["stored"]) == len(reply["extracted"]) == facts()
     assert reply["source_topic_id"] == job["source_topic_id"]
     assert set(AuditEvent.objects.filter(after__job=job["job_id"]).values_list("action", flat=True)) == {
-        "extraction_started", "extraction_done",
-    }  # fmt: skip
+        "extraction_started",
+        "extraction_done",
+    }
 
 
 def test_it_finds_what_a_request_finds(agent: Caller) -> None:

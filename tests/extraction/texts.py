@@ -5,9 +5,10 @@ PLAIN = (
     "Allergies:\n- peanuts\n- shellfish\n"
 )
 PLAIN_FACTS = [
-    "Anna Berg lives in Oslo and works at Telenor. She has a dog called Rex.", "Allergies: peanuts",
+    "Anna Berg lives in Oslo and works at Telenor. She has a dog called Rex.",
+    "Allergies: peanuts",
     "Allergies: shellfish",
-]  # fmt: skip
+]
 
 
 def long_text(characters: int) -> str:

@@ -71,5 +71,9 @@ def dump(*without: str) -> dict[str, list[str]]:
 
 # The journal of forgetting and of people, and what the worker writes down about itself.
 JOURNALS = (
-    "memory_forgetrun", "memory_forgetaction", "memory_auditevent", "memory_workerheartbeat", "memory_duplicatelook",
-)  # fmt: skip
+    "memory_forgetrun",
+    "memory_forgetaction",
+    "memory_auditevent",
+    "memory_workerheartbeat",
+    "memory_duplicatelook",
+)

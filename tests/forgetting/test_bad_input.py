@@ -97,11 +97,16 @@ def test_a_draft_is_refused_with_the_sentence_that_a_save_would_be_refused_with(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("?status=lost", "status: "), ("?cursor=7", "cursor"), ("?cursor=%00", "cursor: "), ("?limit=0", "limit: "),
-        ("?limit=100000", "limit is at most"), ("?scope=no%20path", "scope"), (f"?event={'x' * 60}", "event: "),
+        ("?status=lost", "status: "),
+        ("?cursor=7", "cursor"),
+        ("?cursor=%00", "cursor: "),
+        ("?limit=0", "limit: "),
+        ("?limit=100000", "limit is at most"),
+        ("?scope=no%20path", "scope"),
+        (f"?event={'x' * 60}", "event: "),
         ("?event=no_such", "event"),
     ],
-)  # fmt: skip
+)
 def test_a_list_of_runs_that_makes_no_sense_is_refused(reader: Caller, query: str, words: str):
     refused(reader, f"/v1/runs{query}", None, words, method="GET")
 

@@ -166,9 +166,11 @@ def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Ca
     card = operator.get(f"/v1/topics/{topic}/why").ok()
     history = [(entry["by"], entry["what"], entry["state"]) for entry in card["history"]]
     assert history == [
-        ("hand", "undone", "applied"), ("hand", "restored", "undone"), ("run", "archived", "applied"),
+        ("hand", "undone", "applied"),
+        ("hand", "restored", "undone"),
+        ("run", "archived", "applied"),
         ("hand", "created", "applied"),
-    ]  # fmt: skip
+    ]
     assert card["sentences"][1].startswith("It was archived by a run by hand")
     assert (card["regret"], operator.get("/v1/regret").ok()["regretted"]) == ([], 0)
 
@@ -216,9 +218,10 @@ def test_a_change_of_many_leaves_out_what_it_cannot_or_must_not_touch(agent: Cal
     assert moved.run is not None
     assert [action.topic_id for action in ForgetAction.objects.filter(run=moved.run)] == [active]
     assert {topic_id: why for topic_id, _row, why in moved.left} == {
-        archived: "It is archived already.", late: "It was changed while you looked.",
+        archived: "It is archived already.",
+        late: "It was changed while you looked.",
         uuid.UUID(int=9): "There is no such topic.",
-    }  # fmt: skip
+    }
     again = topics_move("archive", wanted, seen_at=clock.now, **told(clock))
     assert again.run is not None
     assert ForgetRun.objects.filter(event=BY_HAND).count() == 4

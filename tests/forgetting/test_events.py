@@ -42,9 +42,11 @@ def test_agents_and_readers_cannot_make_anything_be_forgotten(agent: Caller, rea
     before = store_rows()
     for caller in (agent, reader):
         for path, body in (
-            ("/v1/events", {"event": "memory_pressure"}), ("/v1/runs", {"dry_run": False}), ("/v1/runs", {}),
+            ("/v1/events", {"event": "memory_pressure"}),
+            ("/v1/runs", {"dry_run": False}),
+            ("/v1/runs", {}),
             ("/v1/policies/preview", {}),
-        ):  # fmt: skip
+        ):
             answer = caller.post(path, body)
             assert (answer.status, "operator key" in answer.detail) == (403, True)
     assert store_rows() == before

@@ -159,8 +159,9 @@ def test_a_summary_of_a_summary_is_the_last(agent: Caller, operator: Caller):
     more(6)
     weigh(operator, 0.1, topic_id)
     assert list(FieldSummary.objects.order_by("id").values_list("from_seq", "through_seq", "depth")) == [
-        (1, 2, 1), (1, 8, 2),
-    ]  # fmt: skip
+        (1, 2, 1),
+        (1, 8, 2),
+    ]
     more(8)
     # Up to the rung of summaries and down again: nothing is summarized a third time.
     weigh(operator, 0.2, topic_id)

@@ -72,9 +72,13 @@ def test_each_topic_tells_its_score_and_the_threshold(operator: Caller, twelve: 
     topic = preview(operator)["affected"][0]
     assert (topic["title"][:5], topic["scope"], topic["action"], topic["score"]) == ("topic", "/", "archived", 0.01)
     assert topic["why"] == {
-        "threshold": "forget_salience_threshold", "theta": 0.05, "score": 0.01, "strategy": "static", "policy": "/",
+        "threshold": "forget_salience_threshold",
+        "theta": 0.05,
+        "score": 0.01,
+        "strategy": "static",
+        "policy": "/",
         "version": 1,
-    }  # fmt: skip
+    }
 
 
 def test_it_projects_to_any_moment_as_a_dry_run_for_that_moment_does(operator: Caller):
@@ -84,9 +88,11 @@ def test_it_projects_to_any_moment_as_a_dry_run_for_that_moment_does(operator: C
     moments = [(NOON + dt.timedelta(days=days)) for days in (61, 95, 131, 400)]
     found = preview(operator, at=[moment.isoformat() for moment in moments])
     assert [each["rungs"] for each in found["projections"]] == [
-        {"summarize": 3, "detach": 0, "archive": 0}, {"summarize": 0, "detach": 3, "archive": 0},
-        {"summarize": 2, "detach": 0, "archive": 3}, {"summarize": 0, "detach": 0, "archive": 5},
-    ]  # fmt: skip
+        {"summarize": 3, "detach": 0, "archive": 0},
+        {"summarize": 0, "detach": 3, "archive": 0},
+        {"summarize": 2, "detach": 0, "archive": 3},
+        {"summarize": 0, "detach": 0, "archive": 5},
+    ]
     for moment, projection in zip(moments, found["projections"], strict=True):
         assert projection["present"] == projection["rungs"]
         plan = run(operator, now=moment.isoformat())
@@ -97,8 +103,9 @@ def test_it_projects_to_any_moment_as_a_dry_run_for_that_moment_does(operator: C
 def test_unless_asked_it_projects_to_30_and_90_days(operator: Caller):
     found = preview(operator)
     assert [dt.datetime.fromisoformat(each["at"]) for each in found["projections"]] == [
-        NOON + dt.timedelta(days=30), NOON + dt.timedelta(days=90),
-    ]  # fmt: skip
+        NOON + dt.timedelta(days=30),
+        NOON + dt.timedelta(days=90),
+    ]
 
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
@@ -108,8 +115,11 @@ def test_the_histogram_holds_every_topic_once(operator: Caller, twelve: dict[flo
     assert len(histogram["edges"]) == 65
     assert histogram["edges"] == sorted(histogram["edges"])
     assert {rung: sum(bins) for rung, bins in histogram["rungs"].items()} == {
-        "active": 3, "summarized": 3, "detached": 3, "archived": 3,
-    }  # fmt: skip
+        "active": 3,
+        "summarized": 3,
+        "detached": 3,
+        "archived": 3,
+    }
     # Each where its salience lies; archiving has halved that of the archived ones.
     for rung, salience in {"active": 1.0, "summarized": 0.2, "detached": 0.1, "archived": 0.005}.items():
         (place,) = [place for place, count in enumerate(histogram["rungs"][rung]) if count]

@@ -230,8 +230,12 @@ def test_plans_steps_and_previews_cost_the_same_for_10_and_for_200_topics(operat
         scope = f"/{number}"
         topics_make(operator, number, salience=0.04, scope=scope)
         asked: dict[str, Any] = {
-            "event": "manual", "actor": "test", "policies": policies_current(), "judged_at": NOON, "now": NOON,
-        }  # fmt: skip
+            "event": "manual",
+            "actor": "test",
+            "policies": policies_current(),
+            "judged_at": NOON,
+            "now": NOON,
+        }
         preview = partial(operator.post, "/v1/policies/preview", {"scope": scope})
         assert preview().ok()["rungs"]["archive"]["draft"] == number
         costs["preview"].append(statements(preview))

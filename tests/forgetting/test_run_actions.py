@@ -80,9 +80,13 @@ def test_one_run_unpins_and_archives(operator: Caller):
 def test_what_a_rule_pins_is_spared_by_the_same_run(operator: Caller):
     topic_id = operator.remember("Allergic to nuts", salience=0.01)
     rules_put(
-        operator, "auto_pin", {"condition": compare("salience", "<", 1), "action": "archive"},
-        theta_summary=1, theta_detach=1, forget_salience_threshold=1,
-    )  # fmt: skip
+        operator,
+        "auto_pin",
+        {"condition": compare("salience", "<", 1), "action": "archive"},
+        theta_summary=1,
+        theta_detach=1,
+        forget_salience_threshold=1,
+    )
     # Ingest pins as well, so that this topic is from before the rule.
     told = made_by_rule(operator)
     assert told["results"] == [f"pinned:{topic_id}"]
@@ -93,9 +97,10 @@ def test_what_a_rule_pins_is_spared_by_the_same_run(operator: Caller):
 def test_categories_are_added_once_and_the_old_ones_stay_on_record(operator: Caller):
     topic_id = operator.remember("Harbor crowd", categories=["art", "zoo"])
     rules_put(
-        operator, {"condition": compare("title", "contains", "crowd"), "action": "categorize", "category": "loud"},
+        operator,
+        {"condition": compare("title", "contains", "crowd"), "action": "categorize", "category": "loud"},
         {"condition": compare("category", "has", "loud"), "action": "detach"},
-    )  # fmt: skip
+    )
     told = made_by_rule(operator)
     assert told["results"] == [f"detached:{topic_id}", f"categorized:{topic_id}"]
     assert told["counts"]["categorized"] == told["counts"]["detached"] == 1
@@ -131,9 +136,11 @@ def test_release_by_rule_trips_the_circuit_breaker_as_archiving_does(operator: C
 def test_a_rule_spares_pinned_topics_exempt_kinds_and_exempt_scopes(operator: Caller):
     everything = compare("age", ">=", 0)
     kept = [
-        operator.remember("Pinned", pinned=True), operator.remember("Me", topic_kind="identity"),
-        operator.remember("Ours", topic_kind="active_decision"), operator.remember("Theirs", scope="/user/alice"),
-    ]  # fmt: skip
+        operator.remember("Pinned", pinned=True),
+        operator.remember("Me", topic_kind="identity"),
+        operator.remember("Ours", topic_kind="active_decision"),
+        operator.remember("Theirs", scope="/user/alice"),
+    ]
     gone = operator.remember("Plain")
     rules_put(operator, {"condition": everything, "action": "archive"}, exempt_scopes=["/user"])
     assert made_by_rule(operator)["results"] == [f"archived:{gone}"]
@@ -143,10 +150,13 @@ def test_a_rule_spares_pinned_topics_exempt_kinds_and_exempt_scopes(operator: Ca
 def test_the_first_rule_that_matches_decides_and_the_ladder_may_go_further(operator: Caller):
     old, faded = operator.remember("Old"), operator.remember("Old and faded", salience=0.01)
     rules_put(
-        operator, {"condition": compare("title", "contains", "old"), "action": "summarize"},
+        operator,
+        {"condition": compare("title", "contains", "old"), "action": "summarize"},
         {"condition": compare("title", "contains", "old"), "action": "archive"},
-        theta_summary=0.05, theta_detach=0.05, forget_salience_threshold=0.05,
-    )  # fmt: skip
+        theta_summary=0.05,
+        theta_detach=0.05,
+        forget_salience_threshold=0.05,
+    )
     told = made_by_rule(operator)
     assert sorted(told["results"]) == sorted([f"summarized:{old}", f"archived:{faded}"])
     why = {item["topic_id"]: item["why"] for item in actions(operator, told["run_id"])}

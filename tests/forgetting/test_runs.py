@@ -96,10 +96,13 @@ def test_a_plan_for_one_scope_does_not_care_about_the_policy_of_another(operator
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ("retrieve", "retrieved since"), ("pin", "pinned since"), ("weigh", "salience was changed since"),
-        ("edit", "edited since"), ("archive", "it is archived now"),
+        ("retrieve", "retrieved since"),
+        ("pin", "pinned since"),
+        ("weigh", "salience was changed since"),
+        ("edit", "edited since"),
+        ("archive", "it is archived now"),
     ],
-)  # fmt: skip
+)
 def test_drift_names_the_topic_and_what_happened_to_it(operator: Caller, faded: list[str], change: str, word: str):
     plan = run(operator)
     topic_id = faded[1]
@@ -351,9 +354,12 @@ def test_a_run_outside_of_the_keys_scope_is_not_there(operator: Caller, team: Ca
     before = dump()
     missing = f"There is no run {plan['run_id']}."
     for answer in (
-        team.get(f"/v1/runs/{plan['run_id']}"), auditor.get(f"/v1/runs/{plan['run_id']}/actions"),
-        verb(team, plan["run_id"], "apply"), verb(team, plan["run_id"], "approve"), verb(team, plan["run_id"], "undo"),
-    ):  # fmt: skip
+        team.get(f"/v1/runs/{plan['run_id']}"),
+        auditor.get(f"/v1/runs/{plan['run_id']}/actions"),
+        verb(team, plan["run_id"], "apply"),
+        verb(team, plan["run_id"], "approve"),
+        verb(team, plan["run_id"], "undo"),
+    ):
         refused(answer, 404, missing)
     for path in ("/", "/project", "/users"):
         refused(team.post("/v1/runs", {"scope": path}), 404, f"There is no scope {path}.")

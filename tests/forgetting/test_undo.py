@@ -121,9 +121,13 @@ def test_what_a_later_run_moved_further_is_a_conflict_and_undoing_in_turn_is_non
     topic_id = agent.remember("Tea", salience=0.1)
     first = run(operator, dry_run=False)
     policy_put(
-        operator, strategy="static", prune_after_days=0, topic_count_soft_limit=0,
-        theta_detach=0.2, forget_salience_threshold=0.15,
-    )  # fmt: skip
+        operator,
+        strategy="static",
+        prune_after_days=0,
+        topic_count_soft_limit=0,
+        theta_detach=0.2,
+        forget_salience_threshold=0.15,
+    )
     second = run(operator, dry_run=False)
     assert (first["results"], second["results"]) == ([f"detached:{topic_id}"], [f"archived:{topic_id}"])
     assert rungs(operator, topic_id) == ["archived"]
@@ -154,8 +158,10 @@ def test_undoing_twice_tells_the_outcome_again_and_changes_nothing(agent: Caller
     assert event.after == {"run": told["run_id"], "restored": 2, "conflicts": 1}
     read = operator.get(f"/v1/runs/{told['run_id']}").ok()
     assert (read["status"], read["undone_by"], sorted(read["results"])) == (
-        "undone", "key:operator", sorted(told["results"]),
-    )  # fmt: skip
+        "undone",
+        "key:operator",
+        sorted(told["results"]),
+    )
 
 
 def test_what_was_undone_is_archived_again_by_the_next_run(agent: Caller, operator: Caller):
@@ -198,8 +204,11 @@ def test_categories_pins_and_releases_by_rules_are_taken_back(agent: Caller, ope
         return {"name": title, "condition": condition, "action": action, **more}
 
     rules = [
-        of("crowd", "categorize", category="loud"), of("nuts", "pin"), of("diary", "unpin"), of("secret", "release"),
-    ]  # fmt: skip
+        of("crowd", "categorize", category="loud"),
+        of("nuts", "pin"),
+        of("diary", "unpin"),
+        of("secret", "release"),
+    ]
     policy_put(operator, rules=rules, strategy="static", prune_after_days=0, topic_count_soft_limit=0)
     agent.remember("crowd", categories=["zoo", "art"])
     agent.remember("nuts")
@@ -209,8 +218,11 @@ def test_categories_pins_and_releases_by_rules_are_taken_back(agent: Caller, ope
     before = dump(*JOURNALS, *KEPT, "memory_accesslog")
     told = run(operator, dry_run=False)
     assert sorted(result.partition(":")[0] for result in told["results"]) == [
-        "categorized", "pinned", "released", "unpinned",
-    ]  # fmt: skip
+        "categorized",
+        "pinned",
+        "released",
+        "unpinned",
+    ]
     assert agent.found("secret", include_archived=True, topic_ids=[secret]) == []
     assert undo(operator, told)["restored"] == 4
     counted()
@@ -221,9 +233,11 @@ def test_categories_pins_and_releases_by_rules_are_taken_back(agent: Caller, ope
 
 def test_as_of_shows_the_categories_that_held_between_a_run_and_its_undo(agent: Caller, operator: Caller, clock: Clock):
     rule = {
-        "name": "crowds", "condition": {"field": "title", "op": "contains", "value": "crowd"}, "action": "categorize",
+        "name": "crowds",
+        "condition": {"field": "title", "op": "contains", "value": "crowd"},
+        "action": "categorize",
         "category": "loud",
-    }  # fmt: skip
+    }
     policy_put(operator, rules=[rule], strategy="static", prune_after_days=0, topic_count_soft_limit=0)
     topic_id = agent.remember("crowd", categories=["art"])
     moments = [NOON + dt.timedelta(minutes=30)]
@@ -250,9 +264,7 @@ def test_undo_costs_the_same_number_of_statements_for_10_and_for_200_topics(oper
         plan = run(operator)
         told = operator.post(f"/v1/runs/{plan['run_id']}/apply").ok()
         assert told["applied"] == number
-        with CaptureQueriesContext(
-            connection,
-        ) as queries:
+        with CaptureQueriesContext(connection) as queries:
             assert undo(operator, told)["restored"] == number
         counts.append(len(queries))
         operator.post(f"/v1/runs/{run(operator)['run_id']}/apply").ok()

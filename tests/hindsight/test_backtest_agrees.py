@@ -16,31 +16,56 @@ DAYS, RUNS_FROM = 30, 8
 FREE = {"topic_count_soft_limit": 0, "max_archive_share": 1.0}
 FAST = {"half_life_days": 4.0, "prune_after_days": 5.0, "active_half_life_days": 8.0}
 RULES = [
-    {"name": "tools", "condition": {"all": [{"field": "kind", "op": "is", "value": "tool_output"},
-                                            {"field": "age", "op": ">", "value": "9d"}]}, "action": "archive"},
-    {"name": "mark", "condition": {"field": "title", "op": "matches", "value": "rent"}, "action": "categorize",
-     "category": "money"},
-    {"name": "money", "condition": {"all": [{"field": "category", "op": "has", "value": "money"},
-                                            {"field": "idle", "op": ">=", "value": "6d"},
-                                            {"not": {"field": "retrievals", "op": ">", "value": 2}}]},
-     "action": "archive"},
-    {"name": "keep", "condition": {"all": [{"field": "scope", "op": "within", "value": "/user"},
-                                           {"field": "score", "op": ">", "value": 0.9}]}, "action": "pin"},
-]  # fmt: skip
+    {
+        "name": "tools",
+        "condition": {
+            "all": [{"field": "kind", "op": "is", "value": "tool_output"}, {"field": "age", "op": ">", "value": "9d"}]
+        },
+        "action": "archive",
+    },
+    {
+        "name": "mark",
+        "condition": {"field": "title", "op": "matches", "value": "rent"},
+        "action": "categorize",
+        "category": "money",
+    },
+    {
+        "name": "money",
+        "condition": {
+            "all": [
+                {"field": "category", "op": "has", "value": "money"},
+                {"field": "idle", "op": ">=", "value": "6d"},
+                {"not": {"field": "retrievals", "op": ">", "value": 2}},
+            ]
+        },
+        "action": "archive",
+    },
+    {
+        "name": "keep",
+        "condition": {
+            "all": [{"field": "scope", "op": "within", "value": "/user"}, {"field": "score", "op": ">", "value": 0.9}]
+        },
+        "action": "pin",
+    },
+]
 
 POLICIES: dict[str, dict[str, Any]] = {
     "half_life": {**FREE, **FAST},
     "static": {**FREE, "strategy": "static"},
     "active_forgetting": {**FREE, **FAST, "strategy": "active_forgetting"},
     "relevance": {
-        **FREE, **FAST, "strategy": "relevance", "theta_summary": 0.75, "theta_detach": 0.6,
+        **FREE,
+        **FAST,
+        "strategy": "relevance",
+        "theta_summary": 0.75,
+        "theta_detach": 0.6,
         "forget_salience_threshold": 0.5,
     },
     "rules": {**FREE, **FAST, "rules": RULES},
     "exempt": {**FREE, **FAST, "exempt_scopes": ["/user"], "exempt_kinds": ["decision"]},
     "few at a time": {**FREE, **FAST, "max_topics_for_forget_scan": 2},
     "gated": {**FREE, **FAST, "topic_count_soft_limit": 60},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", POLICIES)

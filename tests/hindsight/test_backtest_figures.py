@@ -26,8 +26,9 @@ def past(cast: Cast, clock: Clock) -> dict[str, str]:
     topics = {name: cast.agent.remember(name) for name in "abcdefghij"}
     clock.set(BEGIN + dt.timedelta(days=50))
     assert set(cast.agent.found("", topic_ids=[topics["a"], topics["b"]], stages=["structural"])) == {
-        topics["a"], topics["b"],
-    }  # fmt: skip
+        topics["a"],
+        topics["b"],
+    }
     folded(clock.now)
     clock.set(BEGIN + dt.timedelta(days=60))
     cast.reader.topic(topics["c"])
@@ -37,15 +38,24 @@ def past(cast: Cast, clock: Clock) -> dict[str, str]:
 
 def test_the_figures_are_those_counted_by_hand(cast: Cast, past: dict[str, str]):
     # Salience 1 falls below 0.5 after the half-life of ten days; runs are on whole days, so on day 11.
-    draft = {**FREE, "half_life_days": 10, "forget_salience_threshold": 0.5, "theta_summary": 0.5,
-             "theta_detach": 0.5, "prune_after_days": 0}  # fmt: skip
+    draft = {
+        **FREE,
+        "half_life_days": 10,
+        "forget_salience_threshold": 0.5,
+        "theta_summary": 0.5,
+        "theta_detach": 0.5,
+        "prune_after_days": 0,
+    }
     before = store_rows()
     found = told(cast.operator, start=0, end=100, values=draft)
     assert store_rows() == before
     assert (found["topics"], found["runs"], found["retrievals"]) == (10, 100, 1)
     assert found["draft"] == {
-        "archived": 10, "used_afterwards": 3, "missed_retrievals": 1, "saved": pytest.approx(89 / 100),
-    }  # fmt: skip
+        "archived": 10,
+        "used_afterwards": 3,
+        "missed_retrievals": 1,
+        "saved": pytest.approx(89 / 100),
+    }
     assert found["no_forgetting"] == {"archived": 0, "used_afterwards": 0, "missed_retrievals": 0, "saved": 0}
     # All are archived on one day, so the lot can only take the same.
     assert found["by_lot"] == found["draft"]
@@ -58,8 +68,14 @@ def test_the_figures_are_those_counted_by_hand(cast: Cast, past: dict[str, str])
 
 
 def test_use_before_the_start_counts_as_use(cast: Cast, past: dict[str, str]):
-    draft = {**FREE, "half_life_days": 30, "forget_salience_threshold": 0.3, "theta_summary": 0.3,
-             "theta_detach": 0.3, "prune_after_days": 0}  # fmt: skip
+    draft = {
+        **FREE,
+        "half_life_days": 30,
+        "forget_salience_threshold": 0.3,
+        "theta_summary": 0.3,
+        "theta_detach": 0.3,
+        "prune_after_days": 0,
+    }
     # At day 55 the two that were retrieved stand at 0.36 and the others at 0.28.
     assert told(cast.operator, start=55, end=56, values=draft)["draft"]["archived"] == 8
 
@@ -109,15 +125,17 @@ def test_an_empty_store_has_nothing_to_tell(cast: Cast, clock: Clock):
     ("members", "sentence"),
     [
         ({"end": "2025-12-31T00:00:00Z"}, "end must be later than start."),
-        ({"start": "2030-01-01T00:00:00Z", "end": "2030-02-01T00:00:00Z"},
-         "start lies in the future: a backtest replays what has happened."),
+        (
+            {"start": "2030-01-01T00:00:00Z", "end": "2030-02-01T00:00:00Z"},
+            "start lies in the future: a backtest replays what has happened.",
+        ),
         ({"step_days": 0.01}, "That would take more than 1,000 runs; choose a shorter time or a longer step."),
         ({"values": {"half_life_days": -1}}, "half_life_days must lie between 0.001 and 36500; -1 does not."),
         ({"values": {"theta_summary": 0.01}}, "theta_summary must be at least theta_detach"),
         ({"preset": "none of them"}, "There is no preset 'none of them'"),
         ({"start": "2026-01-01T00:00:00"}, "start"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_with_a_sentence(
     cast: Cast, clock: Clock, members: dict[str, Any], sentence: str
 ):

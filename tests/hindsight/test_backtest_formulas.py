@@ -76,13 +76,17 @@ def test_use_and_runs_do_to_arrays_what_the_domain_does_to_one_topic(strategy: s
                 topic, strategy=strategy, half_life=knobs.half_life, active_half_life=knobs.active_half_life, now=now
             )
             due = archive_due(
-                topic, strategy=strategy, theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after,
-                half_life=knobs.half_life, active_half_life=knobs.active_half_life, now=now,
-            )  # fmt: skip
+                topic,
+                strategy=strategy,
+                theta=knobs.forget_salience_threshold,
+                prune_after=knobs.prune_after,
+                half_life=knobs.half_life,
+                active_half_life=knobs.active_half_life,
+                now=now,
+            )
             rungs[place] = rung_target(
-                rungs[place], there, archive_due=due, theta_summary=knobs.theta_summary,
-                theta_detach=knobs.theta_detach,
-            )  # fmt: skip
+                rungs[place], there, archive_due=due, theta_summary=knobs.theta_summary, theta_detach=knobs.theta_detach
+            )
         np.testing.assert_allclose(world.salience, [topic.salience for topic in alone], rtol=1e-9)
         assert world.rung.tolist() == rungs, day
         seen |= set(rungs)
@@ -96,9 +100,12 @@ def used(topic: Presence, at: float, what: int, value: float, knobs: Knobs) -> P
     if what == SALIENCE_SET:
         return Presence(value, at, topic.created_at, topic.last_retrieved_at, topic.retrieval_count, topic.kind)
     salience, since = salience_reinforced(
-        topic.salience, reinforced_at=topic.reinforced_at, half_life=knobs.half_life, cap=CAP,
+        topic.salience,
+        reinforced_at=topic.reinforced_at,
+        half_life=knobs.half_life,
+        cap=CAP,
         reinforcements=[Reinforcement(at, value)],
-    )  # fmt: skip
+    )
     last = at if topic.last_retrieved_at is None else max(at, topic.last_retrieved_at)
     return Presence(salience, since, topic.created_at, last, topic.retrieval_count + 1, topic.kind)
 

@@ -54,16 +54,21 @@ def test_lookups_restores_and_shadow_hits_are_told_apart(cast: Cast, clock: Cloc
     assert report["signals"] == {"looked_up": 2, "restored": 1, "shadow": 1}
     by_version = {(entry["by"], entry["version"]): entry for entry in report["by_version"]}
     assert {key: (entry["archived"], entry["regretted"]) for key, entry in by_version.items()} == {
-        ("run", 1): (4, 3), ("run", 2): (1, 0), ("hand", None): (1, 1),
-    }  # fmt: skip
+        ("run", 1): (4, 3),
+        ("run", 2): (1, 0),
+        ("hand", None): (1, 1),
+    }
     assert by_version["run", 1]["author"] == "test:operator"
     by_rung = {entry["rung"]: (entry["archived"], entry["regretted"]) for entry in report["by_rung"]}
     assert sum(archived for archived, _regretted in by_rung.values()) == 6
     assert by_rung == {"active": (5, 4), "summarized": (1, 0)}
     told = {entry["title"]: entry for entry in report["topics"]}
     assert {title: entry["signals"] for title, entry in told.items()} == {
-        "tea": ["looked_up"], "rent": ["restored"], "paint": ["shadow"], "by hand": ["looked_up"],
-    }  # fmt: skip
+        "tea": ["looked_up"],
+        "rent": ["restored"],
+        "paint": ["shadow"],
+        "by hand": ["looked_up"],
+    }
     assert (told["tea"]["looked_up"], told["paint"]["shadow_rank"]) == (2, 3)
     assert report["sentence"].startswith("4 of 6 archivings were regretted (66.7%): 2 looked up, 1 restored, 1 found")
 

@@ -47,11 +47,12 @@ def worth(told: dict[str, Any], at: dt.datetime) -> float:
 
 EVENTS = st.lists(
     st.tuples(
-        st.floats(0.01, 20), st.sampled_from(["use", "use", "use", "fold", "set", "archive", "restore"]),
+        st.floats(0.01, 20),
+        st.sampled_from(["use", "use", "use", "fold", "set", "archive", "restore"]),
         st.floats(0, 3),
     ),
     max_size=25,
-)  # fmt: skip
+)
 
 
 @given(EVENTS, st.booleans())
@@ -66,9 +67,12 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
         nonlocal state
         for used, bump in waiting:
             salience, since = salience_reinforced(
-                state.salience, reinforced_at=state.since, half_life=HALF_LIFE, cap=CAP,
+                state.salience,
+                reinforced_at=state.since,
+                half_life=HALF_LIFE,
+                cap=CAP,
                 reinforcements=[Reinforcement(used, bump)],
-            )  # fmt: skip
+            )
             state = State(salience, since)
             uses.append(Use(used, at, bump))
         waiting.clear()
@@ -100,9 +104,14 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
 
 def test_what_nobody_told_is_an_estimate_up_to_what_is_stored():
     replay = salience_replay(
-        Turn(0.0, "created", after=State(1.0, 0.0)), [], [], stored=State(5.0, 10 * DAY), half_life=HALF_LIFE, cap=CAP,
+        Turn(0.0, "created", after=State(1.0, 0.0)),
+        [],
+        [],
+        stored=State(5.0, 10 * DAY),
+        half_life=HALF_LIFE,
+        cap=CAP,
         now=20 * DAY,
-    )  # fmt: skip
+    )
     assert replay.exact_since == 10 * DAY
     assert replay.worth_at(20 * DAY) == State(5.0, 10 * DAY).at(20 * DAY, HALF_LIFE)
     assert replay.worth_at(5 * DAY) == State(1.0, 0.0).at(5 * DAY, HALF_LIFE)
@@ -233,10 +242,17 @@ def test_its_statements_do_not_grow_with_its_uses(cast: Cast, clock: Clock):
         topic = cast.agent.remember(f"Tea {times}")
         AccessLog.objects.bulk_create(
             AccessLog(
-                at=BEGIN + dt.timedelta(minutes=minute + 1), actor="key:1", scope="/", query="tea", bump=0.1,
-                query_hash=f"{times}-{minute}", field_bump=0.1, topic_ids=[topic],
-            ) for minute in range(times)
-        )  # fmt: skip
+                at=BEGIN + dt.timedelta(minutes=minute + 1),
+                actor="key:1",
+                scope="/",
+                query="tea",
+                bump=0.1,
+                query_hash=f"{times}-{minute}",
+                field_bump=0.1,
+                topic_ids=[topic],
+            )
+            for minute in range(times)
+        )
         clock.set(BEGIN + dt.timedelta(days=1))
         folded(clock.now)
         history(topic, clock.now)
@@ -268,9 +284,15 @@ def test_accesses_are_told_newest_first_and_page_by_page(cast: Cast, clock: Cloc
     other = cast.agent.remember("Rent")
     for number in range(12):
         AccessLog.objects.create(
-            at=BEGIN + dt.timedelta(hours=number + 1), actor="key:1", scope="/", query=f"question {number}", bump=0.1,
-            query_hash=str(number), field_bump=0.1, topic_ids=[other, topic] if number % 3 == 0 else [other],
-        )  # fmt: skip
+            at=BEGIN + dt.timedelta(hours=number + 1),
+            actor="key:1",
+            scope="/",
+            query=f"question {number}",
+            bump=0.1,
+            query_hash=str(number),
+            field_bump=0.1,
+            topic_ids=[other, topic] if number % 3 == 0 else [other],
+        )
     clock.set(BEGIN + dt.timedelta(days=1))
     cast.reader.topic(topic)
     # Little of the log is looked at for one page; the next goes on from there.
@@ -278,15 +300,21 @@ def test_accesses_are_told_newest_first_and_page_by_page(cast: Cast, clock: Cloc
     found, cursor, pages = [], None, 0
     while True:
         page = accesses_of(
-            uuid.UUID(topic), principal=principal_like("reader"), cursor=cursor, limit=2,
+            uuid.UUID(topic),
+            principal=principal_like("reader"),
+            cursor=cursor,
+            limit=2,
             now=clock.now + dt.timedelta(1),
-        )  # fmt: skip
+        )
         found += page.items
         cursor, pages = page.next, pages + 1
         if cursor is None:
             break
     assert [(use["kind"], use["query"], use["place"]) for use in found] == [
-        ("lookup", "", 1), ("query", "question 9", 2), ("query", "question 6", 2), ("query", "question 3", 2),
+        ("lookup", "", 1),
+        ("query", "question 9", 2),
+        ("query", "question 6", 2),
+        ("query", "question 3", 2),
         ("query", "question 0", 2),
-    ]  # fmt: skip
+    ]
     assert pages >= 3

@@ -55,8 +55,9 @@ def test_it_is_done_once_and_leaves_nothing_but_hits_and_its_mark(cast: Cast, cl
     searched(clock, limit=2)
     after = store_rows()
     assert {name: after[name] - before[name] for name in after if after[name] != before[name]} == {
-        "memory_shadowhit": ShadowHit.objects.count(), "memory_watermark": 1,
-    }  # fmt: skip
+        "memory_shadowhit": ShadowHit.objects.count(),
+        "memory_watermark": 1,
+    }
     assert ShadowHit.objects.count() >= 2
     assert list(Vitality.objects.order_by("pk").values()) == vitality
     assert Watermark.objects.get(name="shadow").taken == 3

@@ -19,11 +19,19 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "half_life": FREE,
     "half_life without a gate": {**FREE, "prune_after_days": 0},
     "active_forgetting": {**FREE, "strategy": "active_forgetting", "active_half_life_days": 30},
-    "relevance": {**FREE, "strategy": "relevance", "theta_summary": 0.5, "theta_detach": 0.4,
-                  "forget_salience_threshold": 0.3, "prune_after_days": 20},
-    "idle rule": {**FREE, "rules": [{"name": "idle", "action": "archive",
-                                     "condition": {"field": "idle", "op": ">", "value": "40d"}}]},
-}  # fmt: skip
+    "relevance": {
+        **FREE,
+        "strategy": "relevance",
+        "theta_summary": 0.5,
+        "theta_detach": 0.4,
+        "forget_salience_threshold": 0.3,
+        "prune_after_days": 20,
+    },
+    "idle rule": {
+        **FREE,
+        "rules": [{"name": "idle", "action": "archive", "condition": {"field": "idle", "op": ">", "value": "40d"}}],
+    },
+}
 
 
 def why(caller: Caller, topic_id: str) -> Any:
@@ -37,9 +45,15 @@ def moment(text: str) -> dt.datetime:
 def used_at(topic_id: str, at: dt.datetime) -> None:
     """Log one more retrieval at a moment of the past, as a query would have."""
     AccessLog.objects.create(
-        at=at, actor="key:1", scope="/", query="what about it", query_hash=uuid.uuid4().hex, bump=0.1, field_bump=0.1,
+        at=at,
+        actor="key:1",
+        scope="/",
+        query="what about it",
+        query_hash=uuid.uuid4().hex,
+        bump=0.1,
+        field_bump=0.1,
         topic_ids=[topic_id],
-    )  # fmt: skip
+    )
 
 
 def archived_by_run(cast: Cast, clock: Clock, *, days: float = 400) -> tuple[str, str]:
@@ -117,8 +131,9 @@ def test_where_any_retrieval_after_the_last_use_would_have_done_the_card_says_be
 
 
 def test_where_no_retrieval_would_have_helped_the_card_says_so(cast: Cast, clock: Clock):
-    policy_set(**FREE, rules=[{"name": "old", "condition": {"field": "age", "op": ">", "value": "9d"},
-                               "action": "archive"}])  # fmt: skip
+    policy_set(
+        **FREE, rules=[{"name": "old", "condition": {"field": "age", "op": ">", "value": "9d"}, "action": "archive"}]
+    )
     topic, _other = archived_by_run(cast, clock, days=10)
     card = why(cast.reader, topic)
     assert (card["rescue"]["possible"], card["rescue"]["earliest_sufficient"]) == (False, None)
@@ -143,10 +158,21 @@ def test_the_history_tells_run_threshold_score_version_author_and_reason(cast: C
     archived, created = card["history"]
     score = 0.9 * 0.5 ** (400 / 30)
     assert archived | {"score": None} == archived | {
-        "by": "run", "what": "archived", "state": "applied", "run_id": str(run.id), "event": "cron", "rule": None,
-        "threshold": "forget_salience_threshold", "theta": 0.05, "policy": "/", "version": 1,
-        "policy_author": "test:operator", "policy_reason": "for the test", "score": None, "actor": "system",
-    }  # fmt: skip
+        "by": "run",
+        "what": "archived",
+        "state": "applied",
+        "run_id": str(run.id),
+        "event": "cron",
+        "rule": None,
+        "threshold": "forget_salience_threshold",
+        "theta": 0.05,
+        "policy": "/",
+        "version": 1,
+        "policy_author": "test:operator",
+        "policy_reason": "for the test",
+        "score": None,
+        "actor": "system",
+    }
     assert archived["score"] == pytest.approx(score)
     assert (created["what"], created["salience"], created["actor"]) == ("created", 0.9, "key:agent")
     assert card["standing"]["rung"] == "archived"
@@ -166,9 +192,13 @@ def test_moves_by_hand_and_undone_runs_are_in_the_history(cast: Cast, clock: Clo
         cast.operator.post(f"/v1/topics/{topic}/{verb}", {"reason": f"to {verb}"}).ok()
     card = why(cast.reader, topic)
     assert [(entry["what"], entry["by"], entry["state"]) for entry in card["history"]] == [
-        ("restored", "hand", "applied"), ("archived", "hand", "applied"), ("unpinned", "hand", "applied"),
-        ("pinned", "hand", "applied"), ("archived", "run", "undone"), ("created", "hand", "applied"),
-    ]  # fmt: skip
+        ("restored", "hand", "applied"),
+        ("archived", "hand", "applied"),
+        ("unpinned", "hand", "applied"),
+        ("pinned", "hand", "applied"),
+        ("archived", "run", "undone"),
+        ("created", "hand", "applied"),
+    ]
     assert card["history"][0] | {"at": None} == card["history"][0] | {
         "reason": "to restore",
         "actor": "key:operator",
@@ -187,9 +217,11 @@ def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clo
     scope = cast.agent.remember("Rent", scope="/user/alice")
     off = cast.agent.remember("Paint", scope="/off")
     said = {
-        pinned: "It is pinned.", kind: "Topics of kind identity are never forgotten.",
-        scope: "Nothing in /user is ever forgotten.", off: "Forgetting is switched off in /off.",
-    }  # fmt: skip
+        pinned: "It is pinned.",
+        kind: "Topics of kind identity are never forgotten.",
+        scope: "Nothing in /user is ever forgotten.",
+        off: "Forgetting is switched off in /off.",
+    }
     clock.forward(days=500)
     run_now(clock)
     for topic, sentence in said.items():

@@ -23,12 +23,22 @@ def subject_of(topic: Topic, row: Vitality) -> Subject:
     last = row.last_retrieved_at
     return Subject(
         presence=Presence(
-            row.salience, row.reinforced_at.timestamp(), row.created_at.timestamp(),
-            None if last is None else last.timestamp(), row.retrieval_count, row.kind,
+            row.salience,
+            row.reinforced_at.timestamp(),
+            row.created_at.timestamp(),
+            None if last is None else last.timestamp(),
+            row.retrieval_count,
+            row.kind,
         ),
-        rung=row.rung, pinned=row.pinned, half_life=row.half_life, scope=topic.scope.path,
-        categories=frozenset(topic.categories), provenance=topic.provenance, title=topic.title, summary=topic.summary,
-    )  # fmt: skip
+        rung=row.rung,
+        pinned=row.pinned,
+        half_life=row.half_life,
+        scope=topic.scope.path,
+        categories=frozenset(topic.categories),
+        provenance=topic.provenance,
+        title=topic.title,
+        summary=topic.summary,
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in POLICIES if name not in ("few at a time", "gated")])

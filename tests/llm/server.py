@@ -86,11 +86,14 @@ Script = Any  # str, dict, list, Step, or a function of Asked that returns one o
 def completion(content: str | None, *, finish: str | None = "stop", **message: Any) -> dict[str, Any]:
     """A reply of the chat protocol."""
     return {
-        "id": "1", "object": "chat.completion", "created": 0, "model": MODEL,
-        "choices": [{
-            "index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message},
-        }],
-    }  # fmt: skip
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": MODEL,
+        "choices": [
+            {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content, **message}}
+        ],
+    }
 
 
 def said(content: Any) -> Step:
@@ -102,14 +105,18 @@ def calling(*calls: tuple[str, Any], say: str = "") -> Step:
     """The model wants to use tools: pairs of a name and arguments, as an object or as text for what is no object."""
     return Step(
         completion(
-            say or None, finish="tool_calls",
+            say or None,
+            finish="tool_calls",
             tool_calls=[
-                {"id": f"call_{number}", "type": "function",
-                 "function": {"name": name, "arguments": told if isinstance(told, str) else json.dumps(told)}}
+                {
+                    "id": f"call_{number}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": told if isinstance(told, str) else json.dumps(told)},
+                }
                 for number, (name, told) in enumerate(calls, start=1)
             ],
         )
-    )  # fmt: skip
+    )
 
 
 def malformed() -> Step:

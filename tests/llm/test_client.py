@@ -83,8 +83,16 @@ def test_only_our_key_and_no_header_of_others_is_sent(model: Model, monkeypatch:
     headers = model.asked[0].headers
     assert headers["authorization"] == "Bearer a-key"
     assert "of-something-else" not in json.dumps(headers)
-    assert set(headers) <= {"host", "accept", "accept-encoding", "connection", "content-length", "content-type",
-                            "user-agent", "authorization"}  # fmt: skip
+    assert set(headers) <= {
+        "host",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "content-type",
+        "user-agent",
+        "authorization",
+    }
 
 
 def test_without_a_key_none_is_sent(model: Model, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +142,7 @@ def test_half_a_character_can_be_sent(model: Model) -> None:
         (server.failing(413), "too_long"),
         (server.rejecting("the context is too long"), "rejected"),
     ],
-)  # fmt: skip
+)
 def test_an_answer_that_will_not_do_is_unusable(model: Model, step: server.Step, kind: str) -> None:
     model.answers(step)
     with pytest.raises(ModelUnusable) as caught:
@@ -164,7 +172,7 @@ def test_an_answer_that_will_not_do_is_unusable(model: Model, step: server.Step,
         (server.Step({"choices": [{"message": {"content": ["no", "text"]}}]}), "protocol", 1),
         (server.Step(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}), "broken", 2),
     ],
-)  # fmt: skip
+)
 def test_an_endpoint_in_trouble_is_unavailable(model: Model, step: server.Step, kind: str, asked: int) -> None:
     model.answers(step)
     with pytest.raises(ModelUnavailable) as caught:
@@ -222,9 +230,16 @@ def test_json_comes_as_what_was_asked_for(model: Model) -> None:
     assert '"facts"' in asked.system
 
 
-@pytest.mark.parametrize("wrapped", [
-    "```json\n{}\n```", "```\n{}\n```\n", "<think>what?</think>{}", "<think>what?</think>\n```json\n{}\n```", " \n{}\n"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "```json\n{}\n```",
+        "```\n{}\n```\n",
+        "<think>what?</think>{}",
+        "<think>what?</think>\n```json\n{}\n```",
+        " \n{}\n",
+    ],
+)
 def test_json_may_be_wrapped(model: Model, wrapped: str) -> None:
     model.answers(wrapped.replace("{}", json.dumps(GOOD)))
     assert facts() == Facts(**GOOD)
@@ -518,7 +533,7 @@ def test_answers_and_failures_are_counted(model: Model) -> None:
         ("http://[broken", "the configured address", False),
         ("http://host:port/v1", "the configured address", False),
     ],
-)  # fmt: skip
+)
 def test_people_are_told_where_it_is_and_never_a_secret(
     model: Model, settings: Any, address: str, told: str, local: bool
 ) -> None:

@@ -110,10 +110,13 @@ def test_of_a_long_dialogue_the_oldest_results_are_left_out(model: Model):
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        (server.refusing(), "refused"), (server.cut_off(), "cut_off"), (server.Step({"choices": []}), "protocol"),
-        (server.rejecting("no tools here"), "rejected"), (server.huge(), "too_long"),
+        (server.refusing(), "refused"),
+        (server.cut_off(), "cut_off"),
+        (server.Step({"choices": []}), "protocol"),
+        (server.rejecting("no tools here"), "rejected"),
+        (server.huge(), "too_long"),
     ],
-)  # fmt: skip
+)
 def test_what_a_turn_cannot_be(model: Model, step: Any, kind: str):
     model.answers(step)
     with pytest.raises((ModelUnusable, ModelUnavailable)) as raised:
@@ -180,10 +183,20 @@ def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):
 
 @pytest.mark.parametrize(
     ("said", "wait"),
-    [("inf", None), ("1e400", None), ("nan", None), ("-inf", None), ("-5", 0.0), ("1e30", 86_400.0), ("3", 3.0),
-     ("soon", None), ("Mon, 99999999999999999999 Jan 2024 00:00:00 GMT", None),
-     ("Mon, 01 Jan 0001 00:00:00 GMT", 0.0), ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0)],
-)  # fmt: skip
+    [
+        ("inf", None),
+        ("1e400", None),
+        ("nan", None),
+        ("-inf", None),
+        ("-5", 0.0),
+        ("1e30", 86_400.0),
+        ("3", 3.0),
+        ("soon", None),
+        ("Mon, 99999999999999999999 Jan 2024 00:00:00 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0),
+    ],
+)
 def test_whatever_retry_after_says_is_a_number_or_nothing(
     model: Model, settings: Any, said: str, wait: float | None
 ) -> None:

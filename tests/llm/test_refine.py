@@ -50,14 +50,31 @@ def test_supersede_sends_what_was_and_what_is(model: Model) -> None:
     assert (model.data()["old"], model.data()["new"]) == ("bank password", "The password of the bank is in the attic.")
 
 
-@pytest.mark.parametrize("step", [
-    {"chosen": [4], "unsure": False}, {"chosen": [1, 5], "unsure": False}, {"chosen": [0], "unsure": False},
-    {"chosen": [-1], "unsure": False}, {"chosen": ["0193-a"], "unsure": False}, {"chosen": [1]},
-    {"chosen": [1], "unsure": False, "delete": ["everything"]}, {"chosen": list(range(1, 60)), "unsure": False},
-    "1 and 2", server.malformed(), server.empty(), server.refusing(), server.cut_off('{"chosen": [1'), server.huge(),
-    server.failing(500), server.failing(401), server.limited(60), server.closing(), server.redirecting(),
-    server.echoing,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"chosen": [4], "unsure": False},
+        {"chosen": [1, 5], "unsure": False},
+        {"chosen": [0], "unsure": False},
+        {"chosen": [-1], "unsure": False},
+        {"chosen": ["0193-a"], "unsure": False},
+        {"chosen": [1]},
+        {"chosen": [1], "unsure": False, "delete": ["everything"]},
+        {"chosen": list(range(1, 60)), "unsure": False},
+        "1 and 2",
+        server.malformed(),
+        server.empty(),
+        server.refusing(),
+        server.cut_off('{"chosen": [1'),
+        server.huge(),
+        server.failing(500),
+        server.failing(401),
+        server.limited(60),
+        server.closing(),
+        server.redirecting(),
+        server.echoing,
+    ],
+)
 def test_whatever_else_it_says_leaves_the_list_as_it_was(model: Model, step: Any) -> None:
     model.answers(step)
     assert refined() is None

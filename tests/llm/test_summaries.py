@@ -72,17 +72,23 @@ def test_what_was_stored_is_sent_as_data(model: Model) -> None:
         server.Step({"error": "no such model"}),
         server.Step(b"<html>a proxy says hello</html>"),
     ],
-)  # fmt: skip
+)
 def test_an_answer_that_will_not_do_is_replaced(model: Model, reply: Any) -> None:
     model.answers(reply)
     assert revisions_summarize(VALUES) == EXTRACTIVE
     assert len(model.asked) == 1
 
 
-@pytest.mark.parametrize("reply", [
-    "In Porto with 1200 books.", "Lisbon 2026-01-02, Porto 2026-03-14.", "Two cats.", "3 rooms, as of 14 March 2026.",
-    "First Lisbon's river. Then: Porto.",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "In Porto with 1200 books.",
+        "Lisbon 2026-01-02, Porto 2026-03-14.",
+        "Two cats.",
+        "3 rooms, as of 14 March 2026.",
+        "First Lisbon's river. Then: Porto.",
+    ],
+)
 def test_what_was_written_may_be_told_in_another_form(model: Model, reply: str) -> None:
     model.answers(reply)
     assert revisions_summarize(VALUES) == Summary(reply, "llm")
@@ -120,10 +126,21 @@ def test_half_a_character_and_a_zero_byte_cannot_reach_the_database(model: Model
     assert revisions_summarize(VALUES).text == "In Lisbon and ?Porto."
 
 
-@pytest.mark.parametrize("step", [
-    server.failing(400), server.failing(401), server.failing(404), server.failing(500), server.failing(503),
-    server.redirecting(), server.closing("before"), server.closing("within"), server.limited(60), server.limited(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "step",
+    [
+        server.failing(400),
+        server.failing(401),
+        server.failing(404),
+        server.failing(500),
+        server.failing(503),
+        server.redirecting(),
+        server.closing("before"),
+        server.closing("within"),
+        server.limited(60),
+        server.limited(),
+    ],
+)
 def test_an_endpoint_in_trouble_is_no_problem(model: Model, step: server.Step, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 2
     model.answers(step)

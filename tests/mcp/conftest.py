@@ -54,11 +54,14 @@ class WebServer:
                 [sys.executable, "-m", "gunicorn", "-c", "python:memstate_site.gunicorn_conf", "memstate_site.wsgi"],
                 cwd=CHECKOUT,
                 env=environment(
-                    MEMSTATE_API_PORT=str(self.port), MEMSTATE_WEB_WORKERS="2", MEMSTATE_WEB_THREADS="8",
+                    MEMSTATE_API_PORT=str(self.port),
+                    MEMSTATE_WEB_WORKERS="2",
+                    MEMSTATE_WEB_THREADS="8",
                     MEMSTATE_TRUSTED_ORIGINS="https://friend.example",
                 ),
-                stdout=said, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
         send = over_http("127.0.0.1", self.port)
 
         def answers() -> bool:
@@ -166,9 +169,10 @@ class Processes:
     @contextlib.contextmanager
     def link(self, secret: str, mode: Any, **more: str) -> Iterator[Link]:
         parameters = StdioServerParameters(
-            command=sys.executable, args=[str(CHECKOUT / "manage.py"), "mcp"],
+            command=sys.executable,
+            args=[str(CHECKOUT / "manage.py"), "mcp"],
             env=environment(MEMSTATE_API_KEY=secret, **more),
-        )  # fmt: skip
+        )
         with self.portal.wrap_async_context_manager(Client(parameters, mode=mode)) as client:
             yield Link(client, self.portal)
 

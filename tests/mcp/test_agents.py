@@ -16,8 +16,16 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
     with connect(secret_of("agent")) as link:
         tools = {tool.name: tool for tool in link.list_tools().tools}
         assert set(tools) == {
-            "query", "topic", "history", "why", "new_topic", "extend_topic", "version_field", "link", "extract"
-        }  # fmt: skip
+            "query",
+            "topic",
+            "history",
+            "why",
+            "new_topic",
+            "extend_topic",
+            "version_field",
+            "link",
+            "extract",
+        }
         for tool in tools.values():
             assert len(tool.description) > 20
             assert tool.input_schema["type"] == tool.output_schema["type"] == "object"
@@ -45,8 +53,9 @@ def test_an_agent_finds_remembers_and_explains(people: Cast, connect: Connect):
         assert [(each["topic_id"], each["kind"]) for each in whole["linked"]] == [(other, "lives_in")]
         told = link.call("history", topic_id=mara, field="city")
         assert [(each["value"], each["provenance"]) for each in told["revisions"]] == [
-            ("Lisbon", "mcp"), ("Berlin", "mcp"),
-        ]  # fmt: skip
+            ("Lisbon", "mcp"),
+            ("Berlin", "mcp"),
+        ]
         assert told["revisions"][0]["why_changed"] == "She moved."
         assert link.call("why", topic_id=mara)["sentences"]
         by_key = people.reader.get(f"/v1/topics/{mara}/fields/city/history").ok()["items"]
@@ -108,10 +117,12 @@ def test_a_key_bound_to_a_scope_sees_and_writes_nothing_outside(people: Cast, co
         assert [str(each.uri) for each in link.list_resources().resources] == [f"memstate://topics/{inside}"]
         before = store_rows()
         for tool, more in (
-            ("topic", {}), ("why", {}), ("history", {"field": "kind"}),
+            ("topic", {}),
+            ("why", {}),
+            ("history", {"field": "kind"}),
             ("version_field", {"field": "kind", "value": "red"}),
             ("extend_topic", {"fields": [{"name": "price", "value": "3"}]}),
-        ):  # fmt: skip
+        ):
             assert outside in link.refused(tool, topic_id=outside, **more)
         assert outside in link.refused("link", from_topic_id=inside, to_topic_id=outside)
         with pytest.raises(MCPError, match="There is no topic"):

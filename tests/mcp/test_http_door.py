@@ -12,9 +12,7 @@ from tests.cast import Answer, Caller, Cast, Clock, store_rows
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 MODERN = "2026-07-28"
-INITIALIZE = {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
-}  # fmt: skip
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
 def send(caller: Caller, method: str, params: Any = None, /, *, number: Any = 1, **headers: str) -> Answer:
@@ -106,9 +104,14 @@ def test_what_is_no_message_is_answered_with_the_codes_of_the_protocol(cast: Cas
 
     before = store_rows()
     for body, code in (
-        (b" ", -32700), (b"{", -32700), (b"[" * 3000, -32700), (b"[]", -32602), (b"null", -32602), (b"{}", -32602),
+        (b" ", -32700),
+        (b"{", -32700),
+        (b"[" * 3000, -32700),
+        (b"[]", -32602),
+        (b"null", -32602),
+        (b"{}", -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32602),
-    ):  # fmt: skip
+    ):
         assert refused(body) == (400, code), body
     assert refused(b"{", **{"MCP-Protocol-Version": MODERN}) == (400, -32700)
     assert refused(b"[]", **{"MCP-Protocol-Version": MODERN}) == (400, -32600)
@@ -162,8 +165,6 @@ def test_what_fails_inside_is_told_without_the_inside(cast: Cast, monkeypatch: p
     ):
         monkeypatch.setattr("memory.toolbox.reading.query_answer", Mock(side_effect=problem))
         monkeypatch.setattr("memory.mcp.resources.topics_list", Mock(side_effect=problem))
-        for method, params in (
-            ("tools/call", {"name": "query", "arguments": {"q": "tea"}}), ("resources/list", {}),
-        ):  # fmt: skip
+        for method, params in (("tools/call", {"name": "query", "arguments": {"q": "tea"}}), ("resources/list", {})):
             error = door(cast.agent, method, params).json["error"]
             assert error == {"code": -32603, "message": sentence}

@@ -23,9 +23,13 @@ FLEETING = "ms_a-key-that-will-not-last-for-long"
 def at_the_terminal(*arguments: str, **more: str) -> subprocess.Popen[str]:
     """Start the command with nothing to read."""
     return subprocess.Popen(
-        [sys.executable, CHECKOUT / "manage.py", "mcp", *arguments], env=environment(**more), text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, CHECKOUT / "manage.py", "mcp", *arguments],
+        env=environment(**more),
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def test_a_command_without_a_key_that_opens_says_so_and_ends(people: Cast, tmp_path: Path):

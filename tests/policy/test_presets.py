@@ -14,28 +14,56 @@ pytestmark = pytest.mark.django_db
 # What the published designs say, and no more.
 DESIGNS: dict[str, dict[str, Any]] = {
     "memstate": {
-        "strategy": "static", "forget_salience_threshold": 0.05, "theta_summary": 0.05, "theta_detach": 0.05,
-        "prune_after_days": 0, "archive_attenuation": 0.5, "topic_count_soft_limit": 500,
-        "max_topics_for_forget_scan": 10_000, "max_field_history": 500, "query_salience_bump": 0.1,
-        "query_field_salience_bump": 0.1, "field_salience_max": 10, "reinforce_once_seconds": 0, "ranking_decay": "off",
-    },
-    "importance-decay": {
-        "strategy": "half_life", "half_life_days": 30, "forget_salience_threshold": 0.05, "theta_summary": 0.05,
-        "theta_detach": 0.05, "prune_after_days": 30, "exempt_scopes": ("/user",), "ranking_decay": "off",
-    },
-    "active-forgetting": {
-        "strategy": "active_forgetting", "active_half_life_days": 180, "forget_salience_threshold": 0.1,
-        "theta_summary": 0.1, "theta_detach": 0.1, "prune_after_days": 0, "ranking_decay": "active_forgetting",
-    },
-    "relevance": {
-        "strategy": "relevance", "forget_salience_threshold": 0.2, "theta_summary": 0.2, "theta_detach": 0.2,
-        "prune_after_days": 90, "ranking_decay": "off",
-    },
-    "graduated": {
-        "strategy": "static", "forget_salience_threshold": 0, "theta_summary": 0, "theta_detach": 0,
+        "strategy": "static",
+        "forget_salience_threshold": 0.05,
+        "theta_summary": 0.05,
+        "theta_detach": 0.05,
+        "prune_after_days": 0,
+        "archive_attenuation": 0.5,
+        "topic_count_soft_limit": 500,
+        "max_topics_for_forget_scan": 10_000,
+        "max_field_history": 500,
+        "query_salience_bump": 0.1,
+        "query_field_salience_bump": 0.1,
+        "field_salience_max": 10,
+        "reinforce_once_seconds": 0,
         "ranking_decay": "off",
     },
-}  # fmt: skip
+    "importance-decay": {
+        "strategy": "half_life",
+        "half_life_days": 30,
+        "forget_salience_threshold": 0.05,
+        "theta_summary": 0.05,
+        "theta_detach": 0.05,
+        "prune_after_days": 30,
+        "exempt_scopes": ("/user",),
+        "ranking_decay": "off",
+    },
+    "active-forgetting": {
+        "strategy": "active_forgetting",
+        "active_half_life_days": 180,
+        "forget_salience_threshold": 0.1,
+        "theta_summary": 0.1,
+        "theta_detach": 0.1,
+        "prune_after_days": 0,
+        "ranking_decay": "active_forgetting",
+    },
+    "relevance": {
+        "strategy": "relevance",
+        "forget_salience_threshold": 0.2,
+        "theta_summary": 0.2,
+        "theta_detach": 0.2,
+        "prune_after_days": 90,
+        "ranking_decay": "off",
+    },
+    "graduated": {
+        "strategy": "static",
+        "forget_salience_threshold": 0,
+        "theta_summary": 0,
+        "theta_detach": 0,
+        "ranking_decay": "off",
+    },
+}
 
 GRADUATED = [
     "from 90 days only identity and decision",

@@ -13,9 +13,13 @@ def _noon(clock: Clock) -> None:
 
 def test_the_highest_salience_is_that_of_the_scope_the_topic_lies_in(agent: Caller, operator: Caller):
     policy_put(
-        operator, "/low", field_salience_max=1.25, query_salience_bump=1, query_field_salience_bump=1,
+        operator,
+        "/low",
+        field_salience_max=1.25,
+        query_salience_bump=1,
+        query_field_salience_bump=1,
         reinforce_once_seconds=0,
-    )  # fmt: skip
+    )
     fields = [{"name": "colour", "value": "black and white"}]
     low = agent.remember("Zebra stripes", scope="/low", fields=fields)
     high = agent.remember("Giraffe neck", scope="/high", fields=fields)

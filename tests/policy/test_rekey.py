@@ -160,11 +160,7 @@ def test_static_never_decays_and_going_back_finds_every_topic_as_it_would_have_b
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    salience=st.floats(1e-12, 1000),
-    theta=st.floats(1e-6, 10),
-    idle=st.floats(0, 3e9),
-)
+@given(salience=st.floats(1e-12, 1000), theta=st.floats(1e-6, 10), idle=st.floats(0, 3e9))
 def test_without_decay_the_fade_key_is_finite_and_compares_as_the_salience_does(
     salience: float, theta: float, idle: float
 ):
@@ -201,8 +197,12 @@ def test_the_scopes_that_are_being_rekeyed_are_known_above_and_below(topics: dic
     policies = policies_current()
     assert policies.rekeying == ("/user",)
     assert [policies.rekeying_touches(path) for path in ("/", "/user", "/user/alice", "/users", "/project")] == [
-        True, True, True, False, False,
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_writer_that_commits_with_an_old_half_life_is_found_and_put_right(topics: dict[str, list[str]]):

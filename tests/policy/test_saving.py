@@ -19,13 +19,17 @@ from tests.policy.shop import NOW, saved
 pytestmark = pytest.mark.django_db
 
 ARCHIVE_OLD = {
-    "name": "old notes", "events": ["cron"], "action": "archive",
+    "name": "old notes",
+    "events": ["cron"],
+    "action": "archive",
     "condition": {"field": "age", "op": ">", "value": "30d"},
-}  # fmt: skip
+}
 PIN = {
-    "name": "keep decisions", "events": ["ingest_complete"], "action": "pin",
+    "name": "keep decisions",
+    "events": ["ingest_complete"],
+    "action": "pin",
     "condition": {"field": "kind", "op": "is", "value": "decision"},
-}  # fmt: skip
+}
 
 
 def everything() -> dict[str, int]:
@@ -50,8 +54,11 @@ def test_values_are_kept_under_one_name_and_as_what_they_are():
     version = saved("user//alice/", theta_archive="0.01", exempt_kinds="identity, oath", token_budgets="on", mode="off")
     assert version.scope == "/user/alice"
     assert version.values == {
-        "exempt_kinds": ["identity", "oath"], "forget_salience_threshold": 0.01, "mode": "off", "token_budgets": True,
-    }  # fmt: skip
+        "exempt_kinds": ["identity", "oath"],
+        "forget_salience_threshold": 0.01,
+        "mode": "off",
+        "token_budgets": True,
+    }
     knobs = knobs_effective("/user/alice")
     assert (knobs.exempt_kinds, knobs.forget_salience_threshold) == (("identity", "oath"), 0.01)
 
@@ -115,10 +122,7 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({"reason": "  ", "mode": "off"}, "A change of policy needs a reason, for those who read the history later."),
     ({"reason": "x" * 1001, "mode": "off"}, "A reason has at most 1000 characters; this one has 1001."),
     ({"rules": [PIN, PIN]}, "Two rules are named 'keep decisions'; within a scope each name is given once."),
-    (
-        {"rules": [{**PIN, "condition": {"field": "smell", "op": "is", "value": "old"}}]},
-        "Rule 'keep decisions': ",
-    ),
+    ({"rules": [{**PIN, "condition": {"field": "smell", "op": "is", "value": "old"}}]}, "Rule 'keep decisions': "),
 ]
 
 
@@ -225,16 +229,21 @@ def test_rules_add_up_nearest_scope_first_and_a_name_said_again_replaces_the_one
     saved("/user", rules=[{**ARCHIVE_OLD, "name": "mine"}, {**ARCHIVE_OLD, "enabled": False}])
     found = policies_current().effective("/user/alice").rules
     assert [(rule.name, rule.scope, rule.enabled) for rule in found.rules] == [
-        ("mine", "/user", True), ("old notes", "/user", False), ("keep decisions", "/", True),
-    ]  # fmt: skip
+        ("mine", "/user", True),
+        ("old notes", "/user", False),
+        ("keep decisions", "/", True),
+    ]
     assert [rule.name for rule in found.on("cron")] == ["mine"]
     assert [rule.name for rule in policies_current().effective("/other").rules.on("cron")] == ["old notes"]
 
 
 def test_a_preset_brings_its_rules_and_takes_them_along():
     saved("/user", preset="graduated", rules=[PIN])
-    brought = ["from 90 days only identity and decision", "from 30 days findings are summarized",
-               "from 7 days no tool output"]  # fmt: skip
+    brought = [
+        "from 90 days only identity and decision",
+        "from 30 days findings are summarized",
+        "from 7 days no tool output",
+    ]
     found = policies_current().effective("/user/alice").rules
     assert [(rule.name, rule.scope) for rule in found.rules] == [
         (name, "/user") for name in ["keep decisions", *brought]
@@ -252,9 +261,13 @@ def test_a_preset_brings_its_rules_and_takes_them_along():
 def test_a_shipped_set_of_rules_is_set_by_its_name():
     version = saved(rules=["ttl_by_kind", PIN])
     assert [rule["name"] for rule in version.rules] == [
-        "session_state lives 24h", "tool_output lives 7d", "project_status lives 30d", "decision lives 365d",
-        "preference lives 730d", "keep decisions",
-    ]  # fmt: skip
+        "session_state lives 24h",
+        "tool_output lives 7d",
+        "project_status lives 30d",
+        "decision lives 365d",
+        "preference lives 730d",
+        "keep decisions",
+    ]
     with pytest.raises(ValueRefused, match=r"^There is no set of rules named 'all'; there are ttl_by_kind, "):
         saved(rules=["all"])
 

@@ -24,8 +24,10 @@ SAID = ["plays the oboe", "lives in Oslo", "lives in Oslo and works at Acme", "d
 
 facts = st.builds(
     lambda name, said, thing: f"{name} {said} {thing}".strip() + ".",
-    st.sampled_from(NAMES), st.sampled_from(SAID), st.sampled_from(["", *THINGS]),
-)  # fmt: skip
+    st.sampled_from(NAMES),
+    st.sampled_from(SAID),
+    st.sampled_from(["", *THINGS]),
+)
 items = st.fixed_dictionaries(
     {"title": facts}, optional={"summary": facts, "fields": facts.map(lambda said: [{"name": "fact", "value": said}])}
 )

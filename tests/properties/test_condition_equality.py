@@ -59,9 +59,7 @@ def topics(draw: st.DrawFn) -> dict[str, Any]:
         "scope": draw(st.sampled_from(SCOPES)),
         "categories": draw(st.lists(st.sampled_from(CATEGORIES), unique=True)),
         "created_at": created,
-        "last_retrieved_at": draw(
-            st.none() | ages().map(lambda age: NOW - dt.timedelta(seconds=age)),
-        ),
+        "last_retrieved_at": draw(st.none() | ages().map(lambda age: NOW - dt.timedelta(seconds=age))),
         "retrievals": draw(st.integers(0, 5)),
         "salience": draw(st.sampled_from((0.0, 0.1, 1.0, 3.3, 10.0))),
         "reinforced_at": NOW - dt.timedelta(days=draw(st.integers(0, 90))),
@@ -79,10 +77,12 @@ def comparisons(draw: st.DrawFn) -> dict[str, Any]:
     kind = FIELDS[field]
     op = draw(st.sampled_from(OPERATORS[kind]))
     words = {
-        "kind": st.sampled_from(KINDS), "provenance": st.sampled_from(("api", "import", "IMPORT", "")),
-        "scope": st.sampled_from((*SCOPES, "/nowhere", "/project/")), "category": st.sampled_from((*CATEGORIES, "x")),
+        "kind": st.sampled_from(KINDS),
+        "provenance": st.sampled_from(("api", "import", "IMPORT", "")),
+        "scope": st.sampled_from((*SCOPES, "/nowhere", "/project/")),
+        "category": st.sampled_from((*CATEGORIES, "x")),
         "rung": st.sampled_from(RUNGS),
-    }  # fmt: skip
+    }
     match kind:
         case "duration":
             value: Any = draw(st.sampled_from((0, 1, 3600, "24h", "7d", "1d", 0.000001, 2_591_999.999999, "1000y")))
@@ -135,35 +135,58 @@ def store(rows: list[dict[str, Any]]) -> None:
     made = [uuid7(now_ms=1_790_000_000_000) for _ in rows]
     Topic.objects.bulk_create(
         Topic(
-            id=topic_id, scope=scopes[row["scope"]], kind=row["kind"], title=row["title"], summary=row["summary"],
-            categories=row["categories"], provenance=row["provenance"], created_at=row["created_at"],
-            updated_at=row["created_at"], rung=row["rung"],
+            id=topic_id,
+            scope=scopes[row["scope"]],
+            kind=row["kind"],
+            title=row["title"],
+            summary=row["summary"],
+            categories=row["categories"],
+            provenance=row["provenance"],
+            created_at=row["created_at"],
+            updated_at=row["created_at"],
+            rung=row["rung"],
         )
         for topic_id, row in zip(made, rows, strict=True)
-    )  # fmt: skip
+    )
     Vitality.objects.bulk_create(
         Vitality(
-            topic_id=topic_id, scope=scopes[row["scope"]], kind=row["kind"], created_at=row["created_at"],
-            rung=row["rung"], live=row["rung"] < 3, pinned=row["pinned"], retrieval_count=row["retrievals"],
-            last_retrieved_at=row["last_retrieved_at"], reinforced_at=row["reinforced_at"], salience=row["salience"],
+            topic_id=topic_id,
+            scope=scopes[row["scope"]],
+            kind=row["kind"],
+            created_at=row["created_at"],
+            rung=row["rung"],
+            live=row["rung"] < 3,
+            pinned=row["pinned"],
+            retrieval_count=row["retrievals"],
+            last_retrieved_at=row["last_retrieved_at"],
+            reinforced_at=row["reinforced_at"],
+            salience=row["salience"],
             half_life=HALF_LIFE,
-            fade=fade_of(row), fade_floor=fade_of(row),
+            fade=fade_of(row),
+            fade_floor=fade_of(row),
         )
         for topic_id, row in zip(made, rows, strict=True)
-    )  # fmt: skip
+    )
 
 
 def facts_of(row: dict[str, Any], categories: frozenset[str] = frozenset()) -> TopicFacts:
     return TopicFacts(
-        kind=row["kind"], scope=row["scope"], categories=frozenset(row["categories"]) | categories,
-        created_at=row["created_at"], last_retrieved_at=row["last_retrieved_at"], retrievals=row["retrievals"],
+        kind=row["kind"],
+        scope=row["scope"],
+        categories=frozenset(row["categories"]) | categories,
+        created_at=row["created_at"],
+        last_retrieved_at=row["last_retrieved_at"],
+        retrievals=row["retrievals"],
         score=row["retrievals"] * 0.125,
         salience=salience_effective(
             row["salience"], reinforced_at=row["reinforced_at"].timestamp(), half_life=HALF_LIFE, now=NOW.timestamp()
         ),
-        provenance=row["provenance"], rung=RUNGS[row["rung"]], pinned=row["pinned"], title=row["title"],
+        provenance=row["provenance"],
+        rung=RUNGS[row["rung"]],
+        pinned=row["pinned"],
+        title=row["title"],
         summary=row["summary"],
-    )  # fmt: skip
+    )
 
 
 def chosen(condition: Condition, added: dict[str, Condition] | None = None) -> list[bool]:
@@ -300,8 +323,13 @@ def test_the_database_reads_the_largest_patterns_that_pass_the_check(monkeypatch
     # Whether it is fast enough is for the machine to say.
     monkeypatch.setattr(trial, "TRIAL_MS", 60_000)
     for pattern in (
-        r"(\w{100}){10}", "(?:.{99}){1,10}x", "a.*" * 9 + "b", "[^\\W_]{100}" * 15, ".{100}" * 33,
+        r"(\w{100}){10}",
+        "(?:.{99}){1,10}x",
+        "a.*" * 9 + "b",
+        "[^\\W_]{100}" * 15,
+        ".{100}" * 33,
         r"(?:\w+\W+){0,100}x",
-        "(" + "|".join(f"{chr(97 + at)}{at}\\w*" for at in range(10)) + ")", "(?:(?:a{1,10}b){1,10}c){1,10}",
-    ):  # fmt: skip
+        "(" + "|".join(f"{chr(97 + at)}{at}\\w*" for at in range(10)) + ")",
+        "(?:(?:a{1,10}b){1,10}c){1,10}",
+    ):
         trial.pattern_try(pattern)

@@ -81,9 +81,12 @@ def store_topics_and_fields(rows: list[Thing]) -> None:
         at = moment(thing.reinforced_at)
         fade = fade_key(thing.salience, reinforced_at=at.timestamp(), half_life=thing.half_life)
         shared: dict[str, Any] = {
-            "salience": thing.salience, "reinforced_at": at, "half_life": thing.half_life, "fade": fade,
+            "salience": thing.salience,
+            "reinforced_at": at,
+            "half_life": thing.half_life,
+            "fade": fade,
             "fade_floor": fade,
-        }  # fmt: skip
+        }
         topics.append(Topic(id=key, scope=scope, title="thing", created_at=START, updated_at=START))
         vitalities.append(Vitality(topic_id=key, scope=scope, created_at=shared["reinforced_at"], **shared))
         fields.append(Field(id=key, topic_id=key, name="value", created_at=START, last_seq=1, **shared))
@@ -95,12 +98,19 @@ def store_topics_and_fields(rows: list[Thing]) -> None:
 def log(*accesses: Access) -> None:
     AccessLog.objects.bulk_create(
         AccessLog(
-            at=moment(access.at), kind="query", actor=access.actor, scope="/", query=access.question,
-            query_hash=access.question, topic_ids=[THINGS[place] for place in access.hits],
-            field_ids=[THINGS[place] for place in access.hits], bump=access.bump, field_bump=access.bump / 2,
+            at=moment(access.at),
+            kind="query",
+            actor=access.actor,
+            scope="/",
+            query=access.question,
+            query_hash=access.question,
+            topic_ids=[THINGS[place] for place in access.hits],
+            field_ids=[THINGS[place] for place in access.hits],
+            bump=access.bump,
+            field_bump=access.bump / 2,
         )
         for access in accesses
-    )  # fmt: skip
+    )
 
 
 def replayed(rows: list[Thing], batches: list[list[Access]], *, cap: float, window: float, share: float) -> list[Thing]:
@@ -116,9 +126,12 @@ def replayed(rows: list[Thing], batches: list[list[Access]], *, cap: float, wind
         for place, row in enumerate(rows):
             mine = [batch[number] for number in counted if place in batch[number].hits]
             row.salience, row.reinforced_at = salience_reinforced(
-                row.salience, reinforced_at=row.reinforced_at, half_life=row.half_life, cap=cap,
+                row.salience,
+                reinforced_at=row.reinforced_at,
+                half_life=row.half_life,
+                cap=cap,
                 reinforcements=[Reinforcement(access.at, access.bump * share) for access in mine],
-            )  # fmt: skip
+            )
             row.retrievals += len(mine)
             if mine:
                 row.last = max([access.at for access in mine] + ([row.last] if row.last is not None else []))

@@ -98,24 +98,27 @@ conditions = st.recursive(
 )
 own_rules = st.builds(
     lambda condition, action, category: {
-        "condition": condition, "action": action, "events": ["cron", "manual", "memory_pressure", "ingest_complete"],
+        "condition": condition,
+        "action": action,
+        "events": ["cron", "manual", "memory_pressure", "ingest_complete"],
         **({"category": category} if action == "categorize" else {}),
     },
     conditions,
     st.sampled_from(["summarize", "detach", "archive", "release", "pin", "unpin", "categorize"]),
     st.sampled_from(CATEGORIES),
-)  # fmt: skip
+)
 rule_lists = st.one_of(
-    st.just([]), st.none(), st.sampled_from(sorted(RULE_PRESETS)).map(lambda name: [name]),
+    st.just([]),
+    st.none(),
+    st.sampled_from(sorted(RULE_PRESETS)).map(lambda name: [name]),
     st.lists(own_rules, max_size=3).map(
         lambda rules: [{"name": f"rule {place}", **rule} for place, rule in enumerate(rules)]
     ),
-)  # fmt: skip
+)
 policies = st.fixed_dictionaries(
-    {"preset": st.one_of(st.none(), st.none(), st.sampled_from(sorted(PRESETS))), "values": values}, optional={
-        "rules": rule_lists,
-    },
-)  # fmt: skip
+    {"preset": st.one_of(st.none(), st.none(), st.sampled_from(sorted(PRESETS))), "values": values},
+    optional={"rules": rule_lists},
+)
 
 # Everything of a topic that a run may change, as bytes: what undo has to bring back.
 _TOPICS = """
@@ -198,10 +201,14 @@ class Forgetting(RuleBasedStateMachine):
     # --- What can happen ---
 
     @rule(
-        scope=scopes, kind=st.sampled_from(KINDS), title=st.sampled_from(TITLES),
-        salience=st.sampled_from([0.0, 5e-324, 0.04, 0.1, 0.2, 1.0, 10.0]), pinned=st.booleans(),
-        days=st.sampled_from([0, 0, 10, 100, 1000]), revisions=st.integers(0, 4),
-    )  # fmt: skip
+        scope=scopes,
+        kind=st.sampled_from(KINDS),
+        title=st.sampled_from(TITLES),
+        salience=st.sampled_from([0.0, 5e-324, 0.04, 0.1, 0.2, 1.0, 10.0]),
+        pinned=st.booleans(),
+        days=st.sampled_from([0, 0, 10, 100, 1000]),
+        revisions=st.integers(0, 4),
+    )
     def ingest(
         self, scope: str, kind: str, title: str, salience: float, pinned: bool, days: int, revisions: int
     ) -> None:
@@ -210,10 +217,16 @@ class Forgetting(RuleBasedStateMachine):
         topic_id = str(uuid.UUID(int=len(self.topics) + 1))
         made = self.now - dt.timedelta(days=days)
         self.cast.operator.ingest(
-            topic_id=topic_id, title=title, scope=scope, topic_kind=kind, salience=salience, pinned=pinned,
-            created_at=made.isoformat(), categories=["home"] if pinned else [],
+            topic_id=topic_id,
+            title=title,
+            scope=scope,
+            topic_kind=kind,
+            salience=salience,
+            pinned=pinned,
+            created_at=made.isoformat(),
+            categories=["home"] if pinned else [],
             fields=[{"name": name, "value": f"{name} {number}"} for number in range(revisions) for name in ("a", "b")],
-        )  # fmt: skip
+        )
         self.topics.append(topic_id)
 
     @rule(place=places, number=st.integers(1, 4), defer=st.booleans())

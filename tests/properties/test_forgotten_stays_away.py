@@ -76,9 +76,12 @@ def store_make(cast: Cast) -> Store:
         for number in range(3):
             topic_id = agent.remember(
                 f"{WORDS} {state} {number}" if state == "live" else f"{WORDS} gone-{state} {number}",
-                summary=WORDS, topic_kind="finding", categories=["sea"], scope=["/", "/user/alice", "/team"][number],
+                summary=WORDS,
+                topic_kind="finding",
+                categories=["sea"],
+                scope=["/", "/user/alice", "/team"][number],
                 values={"place": WORDS, "note": f"zanzibar of {state}" if state != "live" else "none"},
-            )  # fmt: skip
+            )
             groups.setdefault(state, []).append(topic_id)
     # Chains in which each live topic has gone ones as neighbours, and reaches another live one only through them.
     for state in ("archived", "released", "merged"):
@@ -166,9 +169,12 @@ def test_ingest_suggests_nothing_that_is_gone(store: Store) -> None:
         for state in ("archived", "released", "merged"):
             # The very same text and title, hence the same vector.
             reply = store.cast.agent.ingest(
-                title=f"{WORDS} gone-{state} {number}", summary=WORDS, scope=scope, suggest_similar=True,
+                title=f"{WORDS} gone-{state} {number}",
+                summary=WORDS,
+                scope=scope,
+                suggest_similar=True,
                 fields=[{"name": "place", "value": WORDS}, {"name": "note", "value": f"zanzibar of {state}"}],
-            )  # fmt: skip
+            )
             assert not set(reply["similar_topic_ids"]) & set(store.gone)
     live = store.cast.agent.ingest(title=f"{WORDS} live 0", suggest_similar=True)
     assert live["similar_topic_ids"] == [store.live[0]]

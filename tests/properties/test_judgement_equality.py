@@ -48,7 +48,8 @@ values = st.builds(
     st.one_of(thetas, st.just({})),
     st.fixed_dictionaries(
         {
-            "strategy": st.sampled_from(STRATEGIES), "half_life_days": half_lives,
+            "strategy": st.sampled_from(STRATEGIES),
+            "half_life_days": half_lives,
             "active_half_life_days": st.sampled_from([5, 90, 180]),
         },
         optional={
@@ -56,16 +57,23 @@ values = st.builds(
             "exempt_kinds": st.sampled_from([[], ["finding"], ["identity", "finding"]]),
         },
     ),
-)  # fmt: skip
+)
 topics = st.fixed_dictionaries(
     {
-        "rung": st.integers(0, 3), "salience": saliences, "reinforced": ages, "created": ages,
-        "retrieved": st.one_of(st.none(), ages), "count": st.one_of(st.integers(0, 12), st.integers(0, 2**31 - 1)),
-        "kind": st.sampled_from(KINDS), "pinned": st.sampled_from([False, False, False, True]),
-        "released": st.sampled_from([False, False, False, True]), "half_life": half_lives, "lag": st.floats(0, 1),
+        "rung": st.integers(0, 3),
+        "salience": saliences,
+        "reinforced": ages,
+        "created": ages,
+        "retrieved": st.one_of(st.none(), ages),
+        "count": st.one_of(st.integers(0, 12), st.integers(0, 2**31 - 1)),
+        "kind": st.sampled_from(KINDS),
+        "pinned": st.sampled_from([False, False, False, True]),
+        "released": st.sampled_from([False, False, False, True]),
+        "half_life": half_lives,
+        "lag": st.floats(0, 1),
         "scope": st.sampled_from(SCOPES),
     }
-)  # fmt: skip
+)
 
 
 def presence(topic: dict[str, Any]) -> Presence:
@@ -119,9 +127,11 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
     edges = [knobs.forget_salience_threshold]
     edges += [theta * times for theta in (knobs.detach_below, knobs.summarize_below) for times in (1, CLIMB_MARGIN)]
     numbers: dict[str, Any] = {
-        "strategy": knobs.strategy, "half_life": knobs.half_life, "active_half_life": knobs.active_half_life,
+        "strategy": knobs.strategy,
+        "half_life": knobs.half_life,
+        "active_half_life": knobs.active_half_life,
         "now": now,
-    }  # fmt: skip
+    }
     for topic, there in zip(rows, found, strict=True):
         value = score(presence(topic), **numbers)
         if any(abs(value - edge) < 1e-9 for edge in edges):
@@ -130,11 +140,7 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
             presence(topic), theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after, **numbers
         )
         here = rung_target(
-            topic["rung"],
-            value,
-            archive_due=due,
-            theta_summary=knobs.summarize_below,
-            theta_detach=knobs.detach_below,
+            topic["rung"], value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
         )
         assert here == there, (topic, value)
 
@@ -155,28 +161,46 @@ def store(rows: list[dict[str, Any]], policies: Policies) -> None:
         created = NOW - topic["created"]
         made.append(
             Topic(
-                id=topic_id, scope=scopes[topic["scope"]], kind=topic["kind"], title=f"topic {place}",
-                created_at=created, updated_at=created, rung=topic["rung"], released_at=released,
+                id=topic_id,
+                scope=scopes[topic["scope"]],
+                kind=topic["kind"],
+                title=f"topic {place}",
+                created_at=created,
+                updated_at=created,
+                rung=topic["rung"],
+                released_at=released,
             )
-        )  # fmt: skip
+        )
         standing.append(
             Vitality(
-                topic_id=topic_id, scope=scopes[topic["scope"]], kind=topic["kind"], created_at=created,
-                rung=topic["rung"], live=topic["rung"] < 3 and released is None, pinned=topic["pinned"],
-                salience=facts.salience, reinforced_at=NOW - topic["reinforced"], half_life=half_life, fade=fade,
-                fade_floor=fade - lag, retrieval_count=topic["count"],
+                topic_id=topic_id,
+                scope=scopes[topic["scope"]],
+                kind=topic["kind"],
+                created_at=created,
+                rung=topic["rung"],
+                live=topic["rung"] < 3 and released is None,
+                pinned=topic["pinned"],
+                salience=facts.salience,
+                reinforced_at=NOW - topic["reinforced"],
+                half_life=half_life,
+                fade=fade,
+                fade_floor=fade - lag,
+                retrieval_count=topic["count"],
                 last_retrieved_at=None if topic["retrieved"] is None else NOW - topic["retrieved"],
             )
-        )  # fmt: skip
+        )
     Topic.objects.bulk_create(made)
     Vitality.objects.bulk_create(standing)
 
 
 @examples(100)
 @given(
-    values, st.one_of(st.none(), values), st.sampled_from(["/project", "/project/old"]), st.sampled_from(SCOPES),
+    values,
+    st.one_of(st.none(), values),
+    st.sampled_from(["/project", "/project/old"]),
+    st.sampled_from(SCOPES),
     st.lists(topics, min_size=1, max_size=40),
-)  # fmt: skip
+)
 def test_by_index_the_same_topics_are_found_as_by_reading_everything(
     root: dict[str, Any], below: dict[str, Any] | None, node: str, scope: str, rows: list[dict[str, Any]]
 ) -> None:
@@ -197,9 +221,17 @@ def test_a_topic_worth_nothing_at_all_is_found_by_index() -> None:
     # Its fade key is minus infinity, the end of every range.
     policies = policies_drafted(Policies(), "/", values={"prune_after_days": 0})
     topic: dict[str, Any] = {
-        "salience": 0.0, "reinforced": dt.timedelta(days=40), "created": dt.timedelta(days=40), "retrieved": None,
-        "count": 0, "kind": "", "pinned": False, "released": False, "lag": 0.0, "scope": "/",
-    }  # fmt: skip
+        "salience": 0.0,
+        "reinforced": dt.timedelta(days=40),
+        "created": dt.timedelta(days=40),
+        "retrieved": None,
+        "count": 0,
+        "kind": "",
+        "pinned": False,
+        "released": False,
+        "lag": 0.0,
+        "scope": "/",
+    }
     store([{**topic, "rung": rung} for rung in (0, 1, 2, 3)], policies)
     found = candidates_find(policies, "/", event="cron", now=NOW)
     assert [(candidate.from_rung, candidate.action) for candidate in found] == [(rung, "archived") for rung in range(3)]

@@ -33,13 +33,23 @@ filters = st.sampled_from([{}, {"scope": "/user"}, {"kinds": ["note"]}, {"includ
 
 @examples(15)
 @given(
-    items=topics, pairs=links, question=phrases, more=filters, archived=st.sets(st.integers(0, 29), max_size=5),
+    items=topics,
+    pairs=links,
+    question=phrases,
+    more=filters,
+    archived=st.sets(st.integers(0, 29), max_size=5),
     top_k=st.sampled_from([3, 40]),
-)  # fmt: skip
+)
 def test_both_ways_find_the_same_topics_with_the_same_scores(
-    operator: Caller, settings: Any, items: list[dict[str, Any]], pairs: list[tuple[int, int]], question: str,
-    more: dict[str, Any], archived: set[int], top_k: int,
-) -> None:  # fmt: skip
+    operator: Caller,
+    settings: Any,
+    items: list[dict[str, Any]],
+    pairs: list[tuple[int, int]],
+    question: str,
+    more: dict[str, Any],
+    archived: set[int],
+    top_k: int,
+) -> None:
     with transaction.atomic():
         ids = [str(uuid.UUID(int=number + 1)) for number in range(len(items))]
         batch: list[dict[str, Any]] = [

@@ -88,9 +88,13 @@ class Store(RuleBasedStateMachine):
     @rule(place=topics, title=words, fields=entries, salience=saliences, pinned=st.booleans())
     def new_topic(self, place: int, title: str, fields: list[dict[str, Any]], salience: float, pinned: bool) -> None:
         item = {
-            "placement": "new_topic", "topic_id": IDS[place], "title": title, "fields": fields, "salience": salience,
+            "placement": "new_topic",
+            "topic_id": IDS[place],
+            "title": title,
+            "fields": fields,
+            "salience": salience,
             "pinned": pinned,
-        }  # fmt: skip
+        }
         reply = self.cast.agent.post("/v1/ingest", item)
         if IDS[place] in self.values:
             assert reply.status == 409

@@ -50,9 +50,10 @@ moments = st.builds(
         st.integers(20_000, 20_200).map(lambda days: days * 86_400_000_000),
     ),
 )
-kinds = st.one_of(st.sampled_from([*KIND_WEIGHTS, "", "identity", "active_decision", "Decision", "o'clock"]), st.text(
-    st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=10
-))  # fmt: skip
+kinds = st.one_of(
+    st.sampled_from([*KIND_WEIGHTS, "", "identity", "active_decision", "Decision", "o'clock"]),
+    st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=10),
+)
 counts = st.one_of(st.integers(0, 30), st.integers(0, 2**31 - 1))
 # salience, reinforced_at, created_at, last_retrieved_at, retrieval_count, kind, pinned, now
 topics = st.lists(
@@ -151,9 +152,13 @@ def test_the_decay_of_ranks_is_the_same_in_both(decay: str, rows: list[Row], hal
     found = ask(ranking_factor_sql(decay, row="v", now="v.now", half_life=half_life, active_half_life=active), rows)
     for row, there in zip(rows, found, strict=True):
         here = ranking_factor(
-            presence(row), ranking_decay=decay, half_life=half_life, active_half_life=active, pinned=row[6],
+            presence(row),
+            ranking_decay=decay,
+            half_life=half_life,
+            active_half_life=active,
+            pinned=row[6],
             now=row[-1].timestamp(),
-        )  # fmt: skip
+        )
         assert same(here, there), row
         assert 0.1 <= here <= 1
         assert here == 1 or not row[6]

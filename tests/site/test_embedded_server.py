@@ -449,9 +449,13 @@ def test_a_command_starts_a_server_and_stops_it_afterwards(folder: Path) -> None
 def test_a_command_that_stays_uses_what_runs_and_starts_nothing(folder: Path) -> None:
     outside = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     ended = subprocess.run(
-        [sys.executable, CHECKOUT / "manage.py", "mcp"], env={**outside, "MEMSTATE_API_KEY": "ms_any"}, check=False,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, CHECKOUT / "manage.py", "mcp"],
+        env={**outside, "MEMSTATE_API_KEY": "ms_any"},
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "MemState is not running" in ended.stderr
     assert "make run" in ended.stderr

@@ -157,9 +157,13 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
 
 @pytest.mark.parametrize(
     ("step", "moment", "at_once"),
-    [(work.Part, "prepare", True), (work.Part, "hold", False), (work.Placing, "prepare", False),
-     (work.Placing, "hold", True)],
-)  # fmt: skip
+    [
+        (work.Part, "prepare", True),
+        (work.Part, "hold", False),
+        (work.Placing, "prepare", False),
+        (work.Placing, "hold", True),
+    ],
+)
 def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_most(
     model: Model, monkeypatch: pytest.MonkeyPatch, step: Any, moment: str, at_once: bool
 ) -> None:
@@ -476,9 +480,16 @@ def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_
 
 @pytest.mark.parametrize(
     ("after", "ended", "wait"),
-    [("999999999", "failed", None), ("Fri, 31 Dec 9999 23:59:59 GMT", "failed", None), ("-5", "working", 15),
-     ("soon", "working", 15), ("nan", "working", 15), ("inf", "working", 15), ("", "working", 15)],
-)  # fmt: skip
+    [
+        ("999999999", "failed", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", "failed", None),
+        ("-5", "working", 15),
+        ("soon", "working", 15),
+        ("nan", "working", 15),
+        ("inf", "working", 15),
+        ("", "working", 15),
+    ],
+)
 def test_no_retry_after_holds_a_study_for_ever(
     model: Model, clock: Clock, settings: Any, after: str, ended: str, wait: float | None
 ) -> None:
@@ -527,9 +538,10 @@ def test_a_text_that_is_cut_otherwise_than_when_it_was_begun_is_not_read_in_part
 def test_what_cannot_be_studied_is_refused(model: Model, settings: Any) -> None:
     settings.MEMSTATE_STUDY_MAX_CHARS = 2_000
     for text, scope, role, sentence in [
-        ("x" * 2_001, "/", "agent", "at most 2,000"), (" \n ", "/", "agent", "no text"),
+        ("x" * 2_001, "/", "agent", "at most 2,000"),
+        (" \n ", "/", "agent", "no text"),
         ("A text.", "/", "reader", "needs an agent key"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(MemoryProblem, match=sentence):
             started(text, scope=scope, principal=principal_like(role))
     settings.MEMSTATE_LLM_MODEL = ""

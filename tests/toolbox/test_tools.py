@@ -40,9 +40,17 @@ def test_a_call_is_answered_with_what_the_tool_returns():
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("say", ""), ("say", "null"), ("say", "7"), ("say", '{"word": "longer"}'), ("say", '{"word": 1}'),
-     ("say", '{"word": "a", "x": 1}'), ("say", "{'word': 'hi'}"), ("shout", '{"word": "hi"}')],
-)  # fmt: skip
+    [
+        ("say", ""),
+        ("say", "null"),
+        ("say", "7"),
+        ("say", '{"word": "longer"}'),
+        ("say", '{"word": 1}'),
+        ("say", '{"word": "a", "x": 1}'),
+        ("say", "{'word': 'hi'}"),
+        ("shout", '{"word": "hi"}'),
+    ],
+)
 def test_a_wrong_call_is_an_answer(name: str, arguments: str):
     called = box(lambda _asked: pytest.fail("called")).call(name, arguments)
     assert (called.ok, called.wrote, called.topic_ids, list(called.result)) == (False, False, [], ["error"])

@@ -51,9 +51,14 @@ def test_topics_values_and_links_are_noted_with_what_an_undo_needs(talk: Convers
     write(extended(one, kind="white"))
     rows = list(ConversationWrite.objects.order_by("id"))
     assert [(row.topic_id, row.what) for row in rows] == [
-        (one, "topic"), (two, "topic"), (two, "field"), (two, "link"),
-        (one, "field"), (one, "link"), (one, "version"),
-    ]  # fmt: skip
+        (one, "topic"),
+        (two, "topic"),
+        (two, "field"),
+        (two, "link"),
+        (one, "field"),
+        (one, "link"),
+        (one, "version"),
+    ]
     values = {row.pk: row.value for row in Revision.objects.all()}
     assert [values[row.revision_id] for row in rows if row.revision_id] == ["green", "black", "white"]
     links = {row.pk: (row.source_id, row.target_id) for row in Link.objects.all()}

@@ -111,13 +111,18 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     policy_save("/home", preset=None, values={"mode": "review"}, rules=RULES, reason=ODD, **told)
     policy_rollback("/home", to=0, reason="was better", **told)
     made["odd"] = operator.remember(
-        ODD.replace("\t", " "), summary="", categories=["ä", "b"], scope="/odd/Ünï", created_at="0001-02-03T04:05:06Z",
+        ODD.replace("\t", " "),
+        summary="",
+        categories=["ä", "b"],
+        scope="/odd/Ünï",
+        created_at="0001-02-03T04:05:06Z",
         fields=[
             {"name": "json", "value": '{"a": 1.10, "b": [1e300, "\\u00e9"]}', "field_type": "json"},
-            {"name": "empty", "value": ""}, {"name": "text", "value": ODD},
+            {"name": "empty", "value": ""},
+            {"name": "text", "value": ODD},
             {"name": "number", "value": "0.1", "field_type": "float"},
         ],
-    )  # fmt: skip
+    )
     agent.ingest("extend_topic", topic_id=made["odd"], edges=[{"to_topic_id": made["odd"], "kind": "itself"}])
     _merges(cast, clock, made)
     _purges(operator, made)
@@ -140,10 +145,12 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
 
 RULES = [
     {
-        "name": "keep", "events": ["ingest_complete"], "action": "pin",
+        "name": "keep",
+        "events": ["ingest_complete"],
+        "action": "pin",
         "condition": {"field": "text", "op": "matches", "value": "allerg(y|ic)"},
     }
-]  # fmt: skip
+]
 
 
 def _run_undone(cast: Cast) -> str:
@@ -195,12 +202,15 @@ def _long_history(made: dict[str, Any]) -> None:
     first = field.revisions.get()
     Revision.objects.bulk_create(
         Revision(
-            id=uuid.uuid5(topic.pk, str(seq)), field=field, seq=seq,
+            id=uuid.uuid5(topic.pk, str(seq)),
+            field=field,
+            seq=seq,
             value=f"{ODD} of Rumpelstilzchen{seq}" if seq < 1201 else ODD,
-            valid_from=first.valid_from, recorded_at=first.recorded_at + dt.timedelta(seconds=seq),
+            valid_from=first.valid_from,
+            recorded_at=first.recorded_at + dt.timedelta(seconds=seq),
         )
         for seq in range(2, 1202)
-    )  # fmt: skip
+    )
     TopicMention.objects.filter(topic=topic).delete()
     mentions_give(anew=True)
 
@@ -211,7 +221,13 @@ def _conversation(made: dict[str, Any]) -> None:
         id=uuid.uuid4(), scope="/work", actor="key:agent", identity="k", turns=1, created_at=now, moved_at=now
     )
     ConversationTurn.objects.create(
-        conversation=talk, place=1, at=now, message=ODD, reply="Yes.", intent="both", intent_source="rule",
+        conversation=talk,
+        place=1,
+        at=now,
+        message=ODD,
+        reply="Yes.",
+        intent="both",
+        intent_source="rule",
         tool_log=[{"tool": "query", "arguments": {"q": ODD}, "ms": 1.5}],
-    )  # fmt: skip
+    )
     ConversationWrite.objects.create(conversation=talk, topic_id=made["odd"], at=now, what="link", link_id=1)

@@ -110,8 +110,11 @@ def test_an_export_is_one_snapshot_and_goes_to_the_standard_output(tmp_path: Pat
     writer = connection.copy()
     with writer.cursor() as cursor:
         cursor.execute("UPDATE memory_topic SET title = 'changed'")
-        cursor.execute("INSERT INTO memory_link (source_id, target_id, kind, created_at, actor) "
-                       "VALUES (%s, %s, 'late', now(), '')", [ids[0], ids[1]])  # fmt: skip
+        cursor.execute(
+            "INSERT INTO memory_link (source_id, target_id, kind, created_at, actor) "
+            "VALUES (%s, %s, 'late', now(), '')",
+            [ids[0], ids[1]],
+        )
     writer.close()
     content = b"".join([*first, *told])
     assert b"changed" not in content

@@ -86,14 +86,16 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a scope with a blank": (told(scope="/user alice"), "scope segment"),
     "a gap in a history": (told(fields__last_seq=3), "have a gap"),
     "a history without its beginning": (
-        lambda all_: told(fields__last_seq=2)(all_).replace(b'"seq": 1', b'"seq": 2'), "are missing",
+        lambda all_: told(fields__last_seq=2)(all_).replace(b'"seq": 1', b'"seq": 2'),
+        "are missing",
     ),
     "an id in capitals": (
         lambda all_: re.sub(rb'(?<="topic","id":")[^"]*', lambda at: at[0].upper(), all_),
         "The member id of this topic",
     ),
     "an id with a prefix": (
-        lambda all_: all_.replace(b'"topic","id":"', b'"topic","id":"urn:uuid:'), "The member id of this topic",
+        lambda all_: all_.replace(b'"topic","id":"', b'"topic","id":"urn:uuid:'),
+        "The member id of this topic",
     ),
     "a negative salience": (told(vitality__salience=-5.0), "The member vitality.salience of this topic"),
     "an endless salience": (told(vitality__salience="Infinity"), "The member vitality.salience of this topic"),
@@ -105,33 +107,40 @@ FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "The member at of this retrieval",
     ),
     "too great a number in a document": (
-        lambda all_: re.sub(rb'"after":{', b'"after":{"x":1e400,', all_), "The member after of .* too great",
+        lambda all_: re.sub(rb'"after":{', b'"after":{"x":1e400,', all_),
+        "The member after of .* too great",
     ),
     "two fields of a name": (
-        lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_), "same name",
+        lambda all_: told(fields=[json.loads(lines(all_, "topic")[0])["fields"][0]] * 2)(all_),
+        "same name",
     ),
     "too great a number": (lambda all_: re.sub(rb'k","id":\d+', b'k","id":9' + b"9" * 16, all_), "of this link"),
     "a number that no store has": (
-        lambda all_: re.sub(rb'k","id":\d+', b'k","id":%d' % 2**41, all_), r"link number 2,199,023,255,552",
+        lambda all_: re.sub(rb'k","id":\d+', b'k","id":%d' % 2**41, all_),
+        r"link number 2,199,023,255,552",
     ),
-    "a document of another shape": (told(edits=[{"at": "2026-01-01T00:00:00Z", "actor": "", "before": []}]),
-                                    "The member edits.0.before of this topic"),
+    "a document of another shape": (
+        told(edits=[{"at": "2026-01-01T00:00:00Z", "actor": "", "before": []}]),
+        "The member edits.0.before of this topic",
+    ),
     "counts of another shape": (
-        lambda all_: re.sub(rb'"counts":{[^}]*}', b'"counts":{"a":[]}', all_), "The member counts.a of this run",
+        lambda all_: re.sub(rb'"counts":{[^}]*}', b'"counts":{"a":[]}', all_),
+        "The member counts.a of this run",
     ),
     "no journal": (lambda all_: re.sub(rb'"after":\{[^}]*\}', b'"after":null', all_), "The member after of"),
-}  # fmt: skip
+}
 
 
 # What looks as it should, and what the database would not store.
 NOT_STORED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a moment as a number": (told(created_at="1700000000"), '"1700000000"'),
     "too small a number": (
-        lambda all_: re.sub(rb'"salience":[0-9.e-]+', b'"salience":1e-400', all_, count=1), r'"0\.0000',
+        lambda all_: re.sub(rb'"salience":[0-9.e-]+', b'"salience":1e-400', all_, count=1),
+        r'"0\.0000',
     ),
     "no document": (told(document="'anna:1A"), "tsvector"),
     "no vector": (told(vector={"model": "m", "text_hash": "", "embedding": "[1,"}), "vector"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOT_STORED)

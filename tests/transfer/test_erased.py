@@ -38,9 +38,15 @@ def talk(*turns: tuple[str, list[str]], writes: tuple[str, ...] = ()) -> Convers
     for place, (said, topic_ids) in enumerate(turns, start=1):
         call = {"tool": "store", "arguments": {"title": said}, "ok": True, "ms": 1.25, "said": said}
         ConversationTurn.objects.create(
-            conversation=made, place=place, scope="/", at=timezone.now(), message=said, reply=f"Noted: {said}",
-            ended="done", tool_log=[call | {"topic_ids": topic_ids}],
-        )  # fmt: skip
+            conversation=made,
+            place=place,
+            scope="/",
+            at=timezone.now(),
+            message=said,
+            reply=f"Noted: {said}",
+            ended="done",
+            tool_log=[call | {"topic_ids": topic_ids}],
+        )
     for topic_id in writes:
         ConversationWrite.objects.create(conversation=made, topic_id=topic_id, at=timezone.now(), what="topic")
     return made

@@ -132,8 +132,12 @@ def _part(whole: bytes, scope: str) -> bytes:
 def test_what_was_erased_here_does_not_come_back(cast: Cast, tmp_path: Path) -> None:
     agent, operator = cast.agent, cast.operator
     ids = [agent.remember(f"Guest {n} of the feast", values={"mail": f"guest{n}@feast.example"}) for n in range(3)]
-    agent.ingest("extend_topic", topic_id=ids[1], edges=[{"to_topic_id": ids[0], "kind": "knows"}],
-                 fields=[{"name": "friend", "value": "somebody", "ref_topic_id": ids[0]}])  # fmt: skip
+    agent.ingest(
+        "extend_topic",
+        topic_id=ids[1],
+        edges=[{"to_topic_id": ids[0], "kind": "knows"}],
+        fields=[{"name": "friend", "value": "somebody", "ref_topic_id": ids[0]}],
+    )
     agent.query("guest0@feast.example")
     cast.reader.topic(ids[0])
     operator.post(f"/v1/topics/{ids[0]}/archive", {"reason": "guest0@feast.example left"}).ok()
@@ -143,16 +147,24 @@ def test_what_was_erased_here_does_not_come_back(cast: Cast, tmp_path: Path) -> 
     again = brought(content, tmp_path)
     assert again.counts["topic"] == {"erased": 1, "there": 2}
     assert {sort for sort, counts in again.counts.items() if "erased" in counts} == {
-        "topic", "action", "access", "audit", "link",
-    }  # fmt: skip
+        "topic",
+        "action",
+        "access",
+        "audit",
+        "link",
+    }
     assert dump(*OWN) == kept
     assert erasure_verify().ok
 
 
 def test_receipts_come_only_where_they_go_on(cast: Cast, tmp_path: Path) -> None:
     def purge(word: str) -> None:
-        topics_purge([uuid.UUID(cast.agent.remember(f"The {word} of the {word}"))], principal=SYSTEM, reason="x",
-                     now=timezone.now())  # fmt: skip
+        topics_purge(
+            [uuid.UUID(cast.agent.remember(f"The {word} of the {word}"))],
+            principal=SYSTEM,
+            reason="x",
+            now=timezone.now(),
+        )
 
     purge("amber")
     first = exported()
@@ -204,10 +216,11 @@ def test_only_operators_export_and_import(agent: Caller, role: str, tmp_path: Pa
     path.write_bytes(exported())
     caller = principal_like(role)
     for call in (
-        lambda: exported(caller), lambda: import_check(path, principal=caller, now=timezone.now()),
+        lambda: exported(caller),
+        lambda: import_check(path, principal=caller, now=timezone.now()),
         lambda: import_start(path, principal=caller, now=timezone.now()),
         lambda: import_offer(path, principal=caller, now=timezone.now(), hand_over=_nobody),
-    ):  # fmt: skip
+    ):
         with pytest.raises(NotAllowed):
             call()
 
@@ -308,8 +321,18 @@ def test_what_stands_in_another_topic_by_now_is_left_out(cast: Cast, clock: Cloc
     # What a file says twice comes once.
     emptied()
     content = lines(second)
-    twice = ended([line for line in content[:-1] for _time in range(1 + line.startswith((b'{"type":"topic"',
-                   b'{"type":"link"', b'{"type":"run"', b'{"type":"pair"', b'{"type":"access"')))])  # fmt: skip
+    twice = ended(
+        [
+            line
+            for line in content[:-1]
+            for _time in range(
+                1
+                + line.startswith(
+                    (b'{"type":"topic"', b'{"type":"link"', b'{"type":"run"', b'{"type":"pair"', b'{"type":"access"')
+                )
+            )
+        ]
+    )
     path.write_bytes(twice)
     report = import_check(path, principal=SYSTEM, now=clock.now)
     assert brought(twice, tmp_path).counts == report.sorts

@@ -32,9 +32,16 @@ TWO = "0b8e7c1a-5d2f-4c3b-9a10-000000000002"
 def memory(text: str = "Prefers tea to coffee", **more: Any) -> dict[str, Any]:
     """A memory as ``get_all`` returns it."""
     return {
-        "id": ONE, "memory": text, "hash": "5d41402abc4b2a76b9719d911017c592", "metadata": None, "score": None,
-        "created_at": "2025-03-01T09:00:00-08:00", "updated_at": None, "user_id": "mara", **more,
-    }  # fmt: skip
+        "id": ONE,
+        "memory": text,
+        "hash": "5d41402abc4b2a76b9719d911017c592",
+        "metadata": None,
+        "score": None,
+        "created_at": "2025-03-01T09:00:00-08:00",
+        "updated_at": None,
+        "user_id": "mara",
+        **more,
+    }
 
 
 def drafts(source: Importer, path: Path, said: object) -> list[Draft]:
@@ -69,10 +76,15 @@ def _empty_store(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestMem0:
     def test_a_memory_keeps_its_id_age_owner_and_what_is_said_of_it(self, file: Path) -> None:
         said = memory(
-            updated_at="2025-04-02T10:00:00+00:00", agent_id="cook", run_id="r-7", actor_id="mara", role="user",
-            categories=["food", "food", "habits"], immutable=True,
+            updated_at="2025-04-02T10:00:00+00:00",
+            agent_id="cook",
+            run_id="r-7",
+            actor_id="mara",
+            role="user",
+            categories=["food", "food", "habits"],
+            immutable=True,
             metadata={"cups": 3, "warm": True, "price": 2.5, "kinds": ["green"], "shop": {"city": "Bonn"}, "no": None},
-        )  # fmt: skip
+        )
         made = item(Mem0(), file, {"results": [said]})
         assert (made.topic_id, made.title, made.topic_kind) == (ONE, "Prefers tea to coffee", "memory")
         assert made.scope == "/brought/user/mara/agent/cook/run/r-7"
@@ -80,10 +92,15 @@ class TestMem0:
         assert made.valid_from == dt.datetime(2025, 4, 2, 10, tzinfo=dt.UTC)
         assert (made.categories, made.pinned) == (["food", "habits"], True)
         assert {each.name: (each.field_type, each.text) for each in made.fields} == {
-            "memory": ("string", "Prefers tea to coffee"), "role": ("string", "user"), "actor_id": ("string", "mara"),
-            "cups": ("int", "3"), "warm": ("bool", "true"), "price": ("float", "2.5"),
-            "kinds": ("list", '["green"]'), "shop": ("json", '{"city": "Bonn"}'),
-        }  # fmt: skip
+            "memory": ("string", "Prefers tea to coffee"),
+            "role": ("string", "user"),
+            "actor_id": ("string", "mara"),
+            "cups": ("int", "3"),
+            "warm": ("bool", "true"),
+            "price": ("float", "2.5"),
+            "kinds": ("list", '["green"]'),
+            "shop": ("json", '{"city": "Bonn"}'),
+        }
 
     @pytest.mark.parametrize(
         "shape",
@@ -194,10 +211,14 @@ class TestMem0:
 
 class TestChat:
     def test_messages_become_topics_that_follow_one_another(self, file: Path) -> None:
-        first, second = drafts(Chat(), file, [
-            {"role": "user", "content": "I moved to Bonn.", "time": "2025-05-01T10:00:00Z", "name": "Mara"},
-            {"role": "assistant", "content": "Welcome there!", "time": "2025-05-01T10:00:07Z"},
-        ])  # fmt: skip
+        first, second = drafts(
+            Chat(),
+            file,
+            [
+                {"role": "user", "content": "I moved to Bonn.", "time": "2025-05-01T10:00:00Z", "name": "Mara"},
+                {"role": "assistant", "content": "Welcome there!", "time": "2025-05-01T10:00:07Z"},
+            ],
+        )
         assert first.item
         assert second.item
         assert (first.item.title, first.item.topic_kind, first.item.scope) == (
@@ -206,8 +227,10 @@ class TestChat:
             "/brought",
         )
         assert [(each.name, each.text) for each in first.item.fields] == [
-            ("text", "I moved to Bonn."), ("role", "user"), ("name", "Mara"),
-        ]  # fmt: skip
+            ("text", "I moved to Bonn."),
+            ("role", "user"),
+            ("name", "Mara"),
+        ]
         assert not first.item.edges
         assert [(str(edge.to_topic_id), edge.kind) for edge in second.item.edges] == [(first.item.topic_id, "follows")]
         assert second.item.created_at == dt.datetime(2025, 5, 1, 10, 0, 7, tzinfo=dt.UTC)
@@ -232,19 +255,30 @@ class TestChat:
 
     def test_a_role_or_name_that_is_no_text_is_counted(self, file: Path) -> None:
         for lost, said in (
-            ([("role", "it is no text")], {"role": ["user"]}), ([("name", "it is no text")], {"name": {"a": 1}}),
-            ([], {"role": "user", "name": None}), ([], {"role": None, "sender": "user"}),
-        ):  # fmt: skip
+            ([("role", "it is no text")], {"role": ["user"]}),
+            ([("name", "it is no text")], {"name": {"a": 1}}),
+            ([], {"role": "user", "name": None}),
+            ([], {"role": None, "sender": "user"}),
+        ):
             (draft,) = drafts(Chat(), file, [{"content": "Hello there", "time": "2025-05-01T10:00:00Z", **said}])
             assert (draft.lost, draft.item is not None) == (lost, True), said
 
     def test_what_is_no_text_is_counted_and_does_not_break_the_chain(self, file: Path) -> None:
-        found = drafts(Chat(), file, {"messages": [
-            {"role": "user", "content": "Look"},
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "x"}]},
-            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]},
-            {"role": "assistant", "content": [{"type": "text", "text": "A cat"}, {"type": "image", "data": "x"}]},
-        ]})  # fmt: skip
+        found = drafts(
+            Chat(),
+            file,
+            {
+                "messages": [
+                    {"role": "user", "content": "Look"},
+                    {"role": "assistant", "content": None, "tool_calls": [{"id": "x"}]},
+                    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]},
+                    {
+                        "role": "assistant",
+                        "content": [{"type": "text", "text": "A cat"}, {"type": "image", "data": "x"}],
+                    },
+                ]
+            },
+        )
         look, *_silent, cat = found
         assert look.item
         assert cat.item
@@ -258,15 +292,19 @@ class TestChat:
         ]
 
     def test_times_that_are_missing_or_out_of_order_keep_the_order_of_the_file(self, file: Path) -> None:
-        found = drafts(Chat(), file, [
-            {"role": "system", "content": "a"},
-            {"role": "user", "content": "b", "ts": 1_746_093_600},
-            {"role": "user", "content": "c"},
-            {"role": "user", "content": "d", "ts": "2025-04-01T00:00:00"},
-            {"role": "user", "content": "e", "ts": 1_746_093_600_000},
-            {"role": "user", "content": "f", "ts": "not a time"},
-            {"role": "user", "content": "g", "ts": "2031-01-01"},
-        ])  # fmt: skip
+        found = drafts(
+            Chat(),
+            file,
+            [
+                {"role": "system", "content": "a"},
+                {"role": "user", "content": "b", "ts": 1_746_093_600},
+                {"role": "user", "content": "c"},
+                {"role": "user", "content": "d", "ts": "2025-04-01T00:00:00"},
+                {"role": "user", "content": "e", "ts": 1_746_093_600_000},
+                {"role": "user", "content": "f", "ts": "not a time"},
+                {"role": "user", "content": "g", "ts": "2031-01-01"},
+            ],
+        )
         ages = [draft.item.created_at for draft in found if draft.item and draft.item.created_at]
         assert len(ages) == 7
         assert ages == sorted(set(ages))
@@ -274,8 +312,11 @@ class TestChat:
         assert ages[0] == dt.datetime.fromtimestamp(1_746_093_600, tz=dt.UTC)
         said = [clause for draft in found for _name, clause in (*draft.told, *draft.lost)]
         assert [sum(word in clause for clause in said) for word in ("first message", "just after", "order", "UTC")] == [
-            1, 3, 1, 1,
-        ]  # fmt: skip
+            1,
+            3,
+            1,
+            1,
+        ]
 
     def test_without_any_time_a_message_is_as_old_as_the_import(self, file: Path) -> None:
         found = drafts(Chat(), file, [{"role": "user", "content": text} for text in "abc"])
@@ -365,8 +406,11 @@ class TestFiles:
         offsets = [draft.offset for draft in whole]
         assert offsets == sorted(set(offsets))
         for at, draft in enumerate(whole, start=1):
-            rest = [each for batch in Chat().batches(file, scope="/brought", now=NOW, offset=draft.offset)
-                    for each in batch.items]  # fmt: skip
+            rest = [
+                each
+                for batch in Chat().batches(file, scope="/brought", now=NOW, offset=draft.offset)
+                for each in batch.items
+            ]
             assert rest == [each.item for each in whole[at:]]
 
     def test_what_is_there_or_was_erased_is_counted_and_nothing_links_to_what_is_not_there(
@@ -392,7 +436,7 @@ class TestFiles:
             ('{"a": 1}', None),
             ("", None),
         ],
-    )  # fmt: skip
+    )
     def test_the_beginning_of_a_file_tells_what_wrote_it(self, file: Path, text: str, source: str | None) -> None:
         file.write_text(text)
         assert source_guess(file) == source
@@ -410,25 +454,61 @@ class TestFiles:
         (1_746_093_600_000, "2025-05-01T10:00:00+00:00"),
         ("1746093600.250000", "2025-05-01T10:00:00.250000+00:00"),
         (1_746_093_600_000_000_000, "2025-05-01T10:00:00+00:00"),
-        (12.5, None), (0, None), (-5, None), (True, None), (None, None), ("", None), ("soon", None), ([], None),
-        (10**40, None), ("9" * 30, None), ("0001-01-01", None),
+        (12.5, None),
+        (0, None),
+        (-5, None),
+        (True, None),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ([], None),
+        (10**40, None),
+        ("9" * 30, None),
+        ("0001-01-01", None),
     ],
-)  # fmt: skip
+)
 def test_moments_are_read_as_other_systems_write_them(said: object, moment: str | None) -> None:
     found = moment_read(said)
     assert (found.at.isoformat() if found else None) == moment
 
 
 KEYS = st.sampled_from(
-    ["id", "memory", "metadata", "created_at", "updated_at", "user_id", "run_id", "categories", "immutable", "role",
-     "content", "messages", "results", "relations", "time", "ts", "text", "parts", "type", "thread_id", "name", "x"]
-)  # fmt: skip
+    [
+        "id",
+        "memory",
+        "metadata",
+        "created_at",
+        "updated_at",
+        "user_id",
+        "run_id",
+        "categories",
+        "immutable",
+        "role",
+        "content",
+        "messages",
+        "results",
+        "relations",
+        "time",
+        "ts",
+        "text",
+        "parts",
+        "type",
+        "thread_id",
+        "name",
+        "x",
+    ]
+)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.datetimes().map(str)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.datetimes().map(str)
     | st.just(ONE),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS | st.text(max_size=5), inner, max_size=6),
     max_leaves=25,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -120,8 +120,10 @@ def test_two_files_that_are_begun_in_an_empty_store_do_not_take_each_others_numb
     for job in reversed(jobs):
         counts = done(job).counts
         assert {sort: counts[sort] for sort in ("topic", "link", "access")} == {
-            "topic": {"brought": 1}, "link": {"brought": 1}, "access": {"brought": 1},
-        }  # fmt: skip
+            "topic": {"brought": 1},
+            "link": {"brought": 1},
+            "access": {"brought": 1},
+        }
 
 
 def test_who_joins_an_import_leaves_its_file_alone_while_it_is_there(cast: Cast, tmp_path: Path) -> None:
@@ -149,9 +151,14 @@ def test_who_is_bound_to_a_scope_reaches_nothing_outside_it(cast: Cast, tmp_path
     topics_purge([uuid.UUID(cast.agent.remember("Secret"))], principal=SYSTEM, reason="x", now=timezone.now())
     shadow_search(now=timezone.now(), limit=10)
     talk = Conversation.objects.create(
-        id=uuid.uuid4(), scope="/user/alice", actor="a", identity="a", created_at=timezone.now(),
-        moved_at=timezone.now(), turns=1,
-    )  # fmt: skip
+        id=uuid.uuid4(),
+        scope="/user/alice",
+        actor="a",
+        identity="a",
+        created_at=timezone.now(),
+        moved_at=timezone.now(),
+        turns=1,
+    )
     ConversationTurn.objects.create(conversation=talk, place=1, scope="/user/alice", at=timezone.now())
     whole, part = exported(), exported(scope="/user/alice")
     emptied()
@@ -174,8 +181,13 @@ def test_who_is_bound_to_a_scope_reaches_nothing_outside_it(cast: Cast, tmp_path
     ):
         with pytest.raises(ValueRefused, match=sentence):
             import_start(kept(tmp_path, "forged", content), principal=ALICE, now=timezone.now())
-    job = done(import_start(kept(tmp_path, "run", with_line("action", run_id=str(foreign.pk), place=9)),
-                            principal=ALICE, now=timezone.now()))  # fmt: skip
+    job = done(
+        import_start(
+            kept(tmp_path, "run", with_line("action", run_id=str(foreign.pk), place=9)),
+            principal=ALICE,
+            now=timezone.now(),
+        )
+    )
     assert job.counts["action"] == {"missing": 1}
     assert foreign.actions.count() == 1
 
@@ -204,23 +216,31 @@ BAD = {
     "no number": ({"values": {"half_life_days": "soon"}}, "half_life_days"),
     "an unknown name": ({"values": {"mood": "good"}}, "no policy value named 'mood'"),
     "thresholds the wrong way round": (
-        {"values": {"theta_summary": 0.01, "forget_salience_threshold": 0.9}}, "must be at least",
+        {"values": {"theta_summary": 0.01, "forget_salience_threshold": 0.9}},
+        "must be at least",
     ),
     "no times": ({"values": {"cron": "at noon"}}, "cron"),
     "no preset": ({"preset": "heroic"}, "There is no preset 'heroic'"),
     "a value that is inherited": ({"values": {"half_life_days": None}}, "half_life_days is not written as"),
     "a set of rules by its name": ({"rules": ["ttl_by_kind"]}, "rules are not written as they are stored"),
     "a rule with something left out": (
-        {"rules": [{
-            "name": "x", "events": ["ingest_complete"], "action": "pin",
-            "condition": {"field": "text", "op": "matches", "value": "a"},
-        }]}, "rules are not written as they are stored",
+        {
+            "rules": [
+                {
+                    "name": "x",
+                    "events": ["ingest_complete"],
+                    "action": "pin",
+                    "condition": {"field": "text", "op": "matches", "value": "a"},
+                }
+            ]
+        },
+        "rules are not written as they are stored",
     ),
     "no rules": ({"rules": [{"name": "x"}]}, "Rule 'x'"),
     "a list for values": ({"values": []}, "The member versions.0.values of this scope with a policy"),
     "no difference": ({"diff": [{"name": 1}]}, "The member diff of version 1"),
     "an unreal order": ({"number": 2}, "The versions of this policy are out of order"),
-}  # fmt: skip
+}
 
 
 def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path) -> None:
@@ -316,14 +336,18 @@ def test_what_an_import_has_brought_counts_though_it_was_stopped(
 
     # Before their actions were here: nothing is done by halves.
     assert stopped(ForgetRun.objects.exists) == {
-        held.pk: ("failed", f"Once before.{CUT}"), working.pk: ("failed", CUT), over.pk: ("done", ""),
-    }  # fmt: skip
+        held.pk: ("failed", f"Once before.{CUT}"),
+        working.pk: ("failed", CUT),
+        over.pk: ("done", ""),
+    }
     done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
     assert exported() == content
     # Behind them: they are as they were.
     assert stopped(AuditEvent.objects.filter(action="archived").exists) == {
-        held.pk: ("held", "Once before."), working.pk: ("applying", ""), over.pk: ("done", ""),
-    }  # fmt: skip
+        held.pk: ("held", "Once before."),
+        working.pk: ("applying", ""),
+        over.pk: ("done", ""),
+    }
     done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
     assert exported() == content
 

@@ -70,8 +70,13 @@ class Host:
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", HOST, str(connection.settings_dict["NAME"])],
-                cwd=CHECKOUT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, text=True,
-            )  # fmt: skip
+                cwd=CHECKOUT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                text=True,
+            )
 
     def ask(self, verb: str, word: object) -> int:
         assert self.process.stdin is not None
@@ -96,16 +101,25 @@ def test_an_import_that_is_killed_again_and_again_ends_in_the_same_store(host: H
     chance = random.Random(SEED)
     cast = cast_make(in_process)
     items = [
-        {"placement": "new_topic", "title": f"Guest {n} of the winter feast", "salience": 0.01 if n % 3 else 1,
-         "created_at": "2026-01-01T00:00:00Z", "fields": [{"name": "mail", "value": f"guest{n}@feast.example"}]}
+        {
+            "placement": "new_topic",
+            "title": f"Guest {n} of the winter feast",
+            "salience": 0.01 if n % 3 else 1,
+            "created_at": "2026-01-01T00:00:00Z",
+            "fields": [{"name": "mail", "value": f"guest{n}@feast.example"}],
+        }
         for n in range(TOPICS)
-    ]  # fmt: skip
+    ]
     made = [result["topic_id"] for result in cast.operator.post("/v1/ingest/batch", items).ok()["results"]]
     links = [
-        {"placement": "extend_topic", "topic_id": one, "edges": [{"to_topic_id": other, "kind": "sits_by"}],
-         "fields": [{"name": "partner", "value": "x", "ref_topic_id": other}]}
+        {
+            "placement": "extend_topic",
+            "topic_id": one,
+            "edges": [{"to_topic_id": other, "kind": "sits_by"}],
+            "fields": [{"name": "partner", "value": "x", "ref_topic_id": other}],
+        }
         for one, other in zip(made, reversed(made), strict=True)
-    ]  # fmt: skip
+    ]
     cast.agent.post("/v1/ingest/batch", links).ok()
     for number in range(30):
         cast.agent.query(f"guest {number}")

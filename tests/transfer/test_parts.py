@@ -53,8 +53,10 @@ def test_what_was_erased_since_is_in_no_export_that_goes_on(cast: Cast) -> None:
     for topic_id in ids:
         cast.operator.post(f"/v1/topics/{topic_id}/archive", {"reason": "seldom"}).ok()
     whole = lines(exported())
-    ends = {sort: next(n for n, line in enumerate(whole) if line.startswith(b'{"type":"%s"' % sort.encode()))
-            for sort in ("topic", "action")}  # fmt: skip
+    ends = {
+        sort: next(n for n, line in enumerate(whole) if line.startswith(b'{"type":"%s"' % sort.encode()))
+        for sort in ("topic", "action")
+    }
     asked: dict[str, Any] = {"scope": "/", "vectors": False}
 
     def part(end: int) -> io.BytesIO:

@@ -64,8 +64,9 @@ def test_a_rich_store_comes_back_byte_for_byte_and_goes_on_working(cast: Cast, c
     # Found by word at once; by meaning, too, once the worker was there. The run that was at work is still at work.
     assert made["odd"] in cast.agent.found("Rumpelstilzchen 東京", scope="/odd")
     assert {row.status for row in ForgetRun.objects.filter(pk__in=[made["held"], made["applying"]])} == {
-        "held", "applying",
-    }  # fmt: skip
+        "held",
+        "applying",
+    }
     waiting = TopicVector.objects.filter(embedding=None)
     assert waiting.exists()
     jobs.upkeep()

@@ -45,9 +45,7 @@ def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
     told: dict[str, Any] = {"now": timezone.now(), "hand_over": nobody}
 
     def checked(principal: Principal) -> ImportJob:
-        return import_work(
-            import_offer(path, principal=principal, **told).pk, clock=timezone.now, seconds=60
-        )  # fmt: skip
+        return import_work(import_offer(path, principal=principal, **told).pk, clock=timezone.now, seconds=60)
 
     def switched_off(*_progress: int) -> None:
         account.is_active = False

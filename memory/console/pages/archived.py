@@ -17,10 +17,27 @@ from memory.console.page import READER, ConsoleRequest, page, show
 from memory.hindsight.archived import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
-    "topic_id", "title", "scope", "kind", "archived_at", "from_rung", "because", "reason", "by", "run_id", "policy",
-    "version", "score", "salience", "pinned", "looked_up", "looked_up_at", "shadow_hits", "shadow_rank",
+    "topic_id",
+    "title",
+    "scope",
+    "kind",
+    "archived_at",
+    "from_rung",
+    "because",
+    "reason",
+    "by",
+    "run_id",
+    "policy",
+    "version",
+    "score",
+    "salience",
+    "pinned",
+    "looked_up",
+    "looked_up_at",
+    "shadow_hits",
+    "shadow_rank",
     "restored_before",
-)  # fmt: skip
+)
 SORTS = {"archived": "last archived", "score": "highest score", "title": "title"}
 # What a list of one run or one version is filtered by; rows and other pages lead there.
 ASIDE = ("run", "policy", "version")
@@ -30,15 +47,18 @@ class ArchivedForm(forms.Form):
     """What the list can be filtered by."""
 
     text = forms.CharField(
-        required=False, max_length=200, label="Title or summary",
+        required=False,
+        max_length=200,
+        label="Title or summary",
         widget=forms.TextInput(attrs={"type": "search", "placeholder": "harbor", "data-search": True}),
-    )  # fmt: skip
+    )
     scope = ScopeField(required=False)
     kind = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "finding"}))
     because = forms.ChoiceField(
-        required=False, label="Because of",
+        required=False,
+        label="Because of",
         choices=[("", "anything"), ("threshold", "a threshold"), ("rule", "a rule"), ("hand", "somebody, by hand")],
-    )  # fmt: skip
+    )
     regret = forms.ChoiceField(
         required=False, choices=[("", "any"), ("missed", "missed by somebody"), ("unseen", "never looked up")]
     )
@@ -57,12 +77,19 @@ class ArchivedForm(forms.Form):
         """Return the filter; a form with errors filters nothing beyond what could be read."""
         said: dict[str, Any] = self.cleaned_data
         return ArchiveFilter(
-            scope=said.get("scope") or "/", kind=said.get("kind") or None, text=said.get("text") or None,
-            why=said.get("because") or None, run=said.get("run"), policy=said.get("policy") or None,
-            version=said.get("version"), since=start_of(said.get("since")), until=end_of(said.get("until")),
-            missed=said.get("regret") == "missed", unseen=said.get("regret") == "unseen",
+            scope=said.get("scope") or "/",
+            kind=said.get("kind") or None,
+            text=said.get("text") or None,
+            why=said.get("because") or None,
+            run=said.get("run"),
+            policy=said.get("policy") or None,
+            version=said.get("version"),
+            since=start_of(said.get("since")),
+            until=end_of(said.get("until")),
+            missed=said.get("regret") == "missed",
+            unseen=said.get("regret") == "unseen",
             sort=said.get("sort") or "archived",
-        )  # fmt: skip
+        )
 
 
 def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most: int) -> list[uuid.UUID]:
@@ -83,10 +110,17 @@ def archived(request: ConsoleRequest) -> HttpResponse:
     filters = [
         (name, value) for name, values in request.GET.lists() if name in form.fields for value in values if value
     ]
-    return show(request, "archived.html", {
-        "form": form, "topics": topics, "next": following, "filters": filters,
-        "filtered": any(name != "sort" for name, _value in filters),
-    })  # fmt: skip
+    return show(
+        request,
+        "archived.html",
+        {
+            "form": form,
+            "topics": topics,
+            "next": following,
+            "filters": filters,
+            "filtered": any(name != "sort" for name, _value in filters),
+        },
+    )
 
 
 @page(get=READER)
@@ -107,9 +141,11 @@ def archived_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
         return filter_refused(request, filters)
     wanted, principal, now = filters.wanted(), request.principal, timezone.now()
     return export(
-        "archived", form=form, columns=COLUMNS,
+        "archived",
+        form=form,
+        columns=COLUMNS,
         fetch=lambda cursor, limit: archived_list(wanted, principal=principal, cursor=cursor, limit=limit, now=now),
-    )  # fmt: skip
+    )
 
 
 urlpatterns = [

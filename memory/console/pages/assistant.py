@@ -65,13 +65,13 @@ class SayForm(forms.Form):
     """A message, and how it is to be taken."""
 
     message = forms.CharField(
-        label="Message", strip=False, max_length=settings.MEMSTATE_STUDY_MAX_CHARS,
+        label="Message",
+        strip=False,
+        max_length=settings.MEMSTATE_STUDY_MAX_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "data-sends": True}),
-    )  # fmt: skip
+    )
     intent = forms.ChoiceField(label="What it is for", choices=_INTENTS, required=False)
-    study = forms.BooleanField(
-        label="Study a long text in the background", required=False, initial=True,
-    )  # fmt: skip
+    study = forms.BooleanField(label="Study a long text in the background", required=False, initial=True)
     scope = ScopeField(required=False, help_text="What it may read and write; what lies below is part of it.")
     conversation = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
@@ -81,9 +81,12 @@ class SayForm(forms.Form):
         # Browsers send line breaks as two characters, which are one to whoever counts.
         said = ChatMessage(role="user", content=data["message"].replace("\r\n", "\n"))
         return ChatRequest(
-            messages=[said], intent_override=data["intent"] or None,
-            study=data["study"], scope=data["scope"] or None, conversation_id=data["conversation"],
-        )  # fmt: skip
+            messages=[said],
+            intent_override=data["intent"] or None,
+            study=data["study"],
+            scope=data["scope"] or None,
+            conversation_id=data["conversation"],
+        )
 
 
 class TakeBackForm(forms.Form):
@@ -125,8 +128,11 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
             if conversation is None or not request.htmx:
                 return go(request, f"{reverse('console:conversation', args=[chat.conversation.pk])}#last")
             # The form comes back empty, below the message.
-            context = {"turn": _turn(request, chat.conversation, chat.turn.place), "conversation": chat.conversation,
-                       "form": _say_form(chat.conversation, form.cleaned_data)}  # fmt: skip
+            context = {
+                "turn": _turn(request, chat.conversation, chat.turn.place),
+                "conversation": chat.conversation,
+                "form": _say_form(chat.conversation, form.cleaned_data),
+            }
             return show(request, "assistant_said.html", context)
     return _refused(request, form, conversation)
 
@@ -174,9 +180,12 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     if form.is_valid():
         try:
             undone = conversation_undo(
-                conversation_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now(),
+                conversation_id,
+                principal=request.principal,
+                reason=form.cleaned_data["reason"],
+                now=timezone.now(),
                 digest=form.cleaned_data["digest"],
-            )  # fmt: skip
+            )
         except Conflict as problem:
             refusal, status = problem.sentence, 409
         else:
@@ -185,11 +194,17 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
             return go(request, "console:conversation", conversation_id)
     look = conversation_undo_look(conversation_id, principal=request.principal, now=timezone.now())
     context = {
-        "conversation": found, "name": _name(found), "form": form, "look": look, "refusal": refusal,
+        "conversation": found,
+        "name": _name(found),
+        "form": form,
+        "look": look,
+        "refusal": refusal,
         "sentence": undone_words(look, done=False),
-        "taken": look.taken_back[:SHOWN], "taken_more": max(0, len(look.taken_back) - SHOWN),
-        "left": look.left[:SHOWN], "left_more": max(0, len(look.left) - SHOWN),
-    }  # fmt: skip
+        "taken": look.taken_back[:SHOWN],
+        "taken_more": max(0, len(look.taken_back) - SHOWN),
+        "left": look.left[:SHOWN],
+        "left_more": max(0, len(look.left) - SHOWN),
+    }
     return show(request, "assistant_undo.html", context, status=status)
 
 
@@ -295,9 +310,12 @@ def _list_page(request: ConsoleRequest, form: SayForm, *, status: int = 200) -> 
     cursor = request.GET.get("cursor") if request.method == "GET" else None
     found, following = conversations_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
-        "form": form, "conversations": found, "next": following, **_model(),
+        "form": form,
+        "conversations": found,
+        "next": following,
+        **_model(),
         "long": settings.MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS,
-    }  # fmt: skip
+    }
     return show(request, "assistant.html", context, status=status)
 
 
@@ -310,12 +328,18 @@ def _conversation_page(
     turns = turns_shown(rows, principal=request.principal)
     working = any(turn.study and turn.study["status"] == StudyJob.Status.WORKING for turn in turns)
     context = {
-        "conversation": found, "name": _name(found),
-        "turns": turns, "older": turns[0].place if turns and turns[0].place > 1 else None, "before": shown,
-        "form": form, "wrote": conversation_wrote(found), "mine": found.identity == request.principal.identity,
+        "conversation": found,
+        "name": _name(found),
+        "turns": turns,
+        "older": turns[0].place if turns and turns[0].place > 1 else None,
+        "before": shown,
+        "form": form,
+        "wrote": conversation_wrote(found),
+        "mine": found.identity == request.principal.identity,
         "working": working or any(turn.working for turn in turns),
-        "worker": worker_trouble(StudyJob.Status.WORKING) if working else None, **_model(),
-    }  # fmt: skip
+        "worker": worker_trouble(StudyJob.Status.WORKING) if working else None,
+        **_model(),
+    }
     return show(request, "assistant_conversation.html", context, status=status)
 
 

@@ -74,9 +74,11 @@ def audit_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
         return filter_refused(request, filters)
     wanted, principal = filters.wanted(), request.principal
     return export(
-        "audit", form=form, columns=COLUMNS,
+        "audit",
+        form=form,
+        columns=COLUMNS,
         fetch=lambda cursor, limit: audit_list(wanted, principal=principal, cursor=cursor, limit=limit),
-    )  # fmt: skip
+    )
 
 
 urlpatterns = [

@@ -50,23 +50,28 @@ class Words:
 
 WORDS = {
     "restore": Words(
-        "Restore", "restored",
+        "Restore",
+        "restored",
         "They become active: queries find them again with all their fields, and their salience starts as that of a new "
         "topic. For what a run archived, this counts as regret.",
     ),
     "archive": Words(
-        "Archive", "archived",
+        "Archive",
+        "archived",
         "Queries and lists leave them out from then on. They are found by their id and in the archive, and can be "
-        "restored whole.", "danger",
+        "restored whole.",
+        "danger",
     ),
     "release": Words(
-        "Release", "released",
+        "Release",
+        "released",
         "No query and no list shows them from then on, not even where archived topics are asked for. They stay in the "
-        "store and can be restored.", "danger",
+        "store and can be restored.",
+        "danger",
     ),
     "pin": Words("Pin", "pinned", "No run touches them, whatever their score, until somebody unpins them."),
     "unpin": Words("Unpin", "unpinned", "From then on the policy decides about them again, by their score."),
-}  # fmt: skip
+}
 
 Chosen = Callable[..., list[uuid.UUID]]
 # Lists whose filter can stand for all that it finds.
@@ -129,18 +134,29 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     found = topics_sort(verb, ids, principal=request.principal)
     form.initial["topics"] = topics_pack(found.touched)
     return show(
-        request, "bulk.html",
-        {"verb": verb, "words": WORDS[verb], "form": form, "back": back_to(request, request.GET.get("next", "")),
-         **_told(found)},
+        request,
+        "bulk.html",
+        {
+            "verb": verb,
+            "words": WORDS[verb],
+            "form": form,
+            "back": back_to(request, request.GET.get("next", "")),
+            **_told(found),
+        },
         status=422 if form.errors else 200,
-    )  # fmt: skip
+    )
 
 
 def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.datetime) -> HttpResponse:
     moved = topics_move(
-        verb, list(said["topics"]), seen_at=said["seen_at"], principal=request.principal, reason=said["reason"],
-        now=now, pinned={topic_id for topic_id, pinned in said["topics"].items() if pinned},
-    )  # fmt: skip
+        verb,
+        list(said["topics"]),
+        seen_at=said["seen_at"],
+        principal=request.principal,
+        reason=said["reason"],
+        now=now,
+        pinned={topic_id for topic_id, pinned in said["topics"].items() if pinned},
+    )
     if moved.run is not None:
         undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
     if moved.left:
@@ -155,9 +171,12 @@ def bulk_purge(request: ConsoleRequest) -> HttpResponse:
     form = IdsForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         listing = forget_list(
-            PURGE, wanted=ForgetFilter(ids=tuple(form.cleaned_data["topics"])), reason=form.cleaned_data["reason"],
-            principal=request.principal, now=timezone.now(),
-        )  # fmt: skip
+            PURGE,
+            wanted=ForgetFilter(ids=tuple(form.cleaned_data["topics"])),
+            reason=form.cleaned_data["reason"],
+            principal=request.principal,
+            now=timezone.now(),
+        )
         return go(request, "console:forget_list", listing.id)
     if form.is_bound:
         ids: list[uuid.UUID] = form.cleaned_data.get("topics", [])
@@ -168,12 +187,19 @@ def bulk_purge(request: ConsoleRequest) -> HttpResponse:
     if not form.is_bound:
         form.initial["topics"] = ids_pack(row.id for row in rows)
     return show(
-        request, "bulk_purge.html",
-        {"form": form, "count": len(rows), "left_count": len(ids) - len(rows), "most": SHOWN,
-         "touched": [_row(row) for row in rows[:SHOWN]], "pinned": sum(row.pinned for row in rows),
-         "back": back_to(request, request.POST.get("next") or request.GET.get("next", ""))},
+        request,
+        "bulk_purge.html",
+        {
+            "form": form,
+            "count": len(rows),
+            "left_count": len(ids) - len(rows),
+            "most": SHOWN,
+            "touched": [_row(row) for row in rows[:SHOWN]],
+            "pinned": sum(row.pinned for row in rows),
+            "back": back_to(request, request.POST.get("next") or request.GET.get("next", "")),
+        },
         status=422 if form.errors else 200,
-    )  # fmt: skip
+    )
 
 
 def topics_words(count: int) -> str:
@@ -190,11 +216,14 @@ def _told(found: Sorted) -> dict[str, Any]:
         if len(rows) < SHOWN:
             rows.append(_row(row) if row else {"id": topic_id, "title": str(topic_id)})
     return {
-        "touched": touched, "count": len(found.touched), "released": sum(row.released for row in found.touched),
-        "pinned": sum(row.pinned for row in found.touched), "most": SHOWN,
+        "touched": touched,
+        "count": len(found.touched),
+        "released": sum(row.released for row in found.touched),
+        "pinned": sum(row.pinned for row in found.touched),
+        "most": SHOWN,
         "left": [{"why": why, "count": counts[why], "rows": rows} for why, rows in groups.items()],
         "left_count": len(found.left),
-    }  # fmt: skip
+    }
 
 
 def _row(row: Standing) -> dict[str, Any]:

@@ -36,9 +36,26 @@ from memory.duplicates.pairs import (
 from memory.duplicates.verdict import differences_words
 
 COLUMNS = (
-    "id", "scope", "kind", "verdict", "state", "similarity", "same_title", "held", "held_because", "newer_id",
-    "newer_title", "older_id", "older_title", "survivor", "found_at", "decided_at", "decided_by", "reason", "run_id",
-)  # fmt: skip
+    "id",
+    "scope",
+    "kind",
+    "verdict",
+    "state",
+    "similarity",
+    "same_title",
+    "held",
+    "held_because",
+    "newer_id",
+    "newer_title",
+    "older_id",
+    "older_title",
+    "survivor",
+    "found_at",
+    "decided_at",
+    "decided_by",
+    "reason",
+    "run_id",
+)
 # Pairs are tall: fewer fit on a page than rows of a table.
 ROWS = 20
 # Of what stayed between two differences, a list shows so much.
@@ -56,12 +73,20 @@ def duplicates(request: ConsoleRequest) -> HttpResponse:
     form.is_valid()
     wanted = form.wanted()
     pairs, following = pairs_list(wanted, principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS)
-    return show(request, "duplicates.html", {
-        "form": form, "pairs": [_marked(pair) for pair in pairs], "next": following, "scope": wanted.scope,
-        "filters": [(name, request.GET[name]) for name in form.fields if request.GET.get(name)],
-        "settings": settings_told(wanted.scope), "waiting": waiting_count(wanted.scope, at_most=MOST_COUNTED),
-        "pickable": any(pair["state"] == "open" for pair in pairs),
-    })  # fmt: skip
+    return show(
+        request,
+        "duplicates.html",
+        {
+            "form": form,
+            "pairs": [_marked(pair) for pair in pairs],
+            "next": following,
+            "scope": wanted.scope,
+            "filters": [(name, request.GET[name]) for name in form.fields if request.GET.get(name)],
+            "settings": settings_told(wanted.scope),
+            "waiting": waiting_count(wanted.scope, at_most=MOST_COUNTED),
+            "pickable": any(pair["state"] == "open" for pair in pairs),
+        },
+    )
 
 
 @page(get=READER)
@@ -122,10 +147,11 @@ def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
     found = pairs_sort(ids, principal=request.principal)
     form.initial["pairs"] = pairs_pack([pair["id"] for pair in found.taken])
     return show(
-        request, "duplicates_merge.html",
+        request,
+        "duplicates_merge.html",
         {"form": form, "found": found, "back": _back(request, request.GET.get("next", ""))},
         status=422 if form.errors else 200,
-    )  # fmt: skip
+    )
 
 
 def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
@@ -209,10 +235,20 @@ def _pair(
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
     differing = [each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]]
     following, left = pair_next(_wanted(request), pair_id, principal=request.principal)
-    return show(request, "duplicate.html", {
-        "pair": pair, "differing": differences_words(differing), "form": form, "refused": refused,
-        "following": following, "left": left, "query": _query(request),
-    }, status=status)  # fmt: skip
+    return show(
+        request,
+        "duplicate.html",
+        {
+            "pair": pair,
+            "differing": differences_words(differing),
+            "form": form,
+            "refused": refused,
+            "following": following,
+            "left": left,
+            "query": _query(request),
+        },
+        status=status,
+    )
 
 
 def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], None]) -> HttpResponse:
@@ -271,8 +307,11 @@ def _sides(pair: dict[str, Any], member: str) -> tuple[list[Piece], list[Piece]]
 
 
 def _flat(pair: dict[str, Any]) -> dict[str, Any]:
-    sides = {f"{side}_{name}": pair[side][member] for side in ("newer", "older")
-             for name, member in (("id", "topic_id"), ("title", "title"))}  # fmt: skip
+    sides = {
+        f"{side}_{name}": pair[side][member]
+        for side in ("newer", "older")
+        for name, member in (("id", "topic_id"), ("title", "title"))
+    }
     return pair | sides
 
 

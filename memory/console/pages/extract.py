@@ -35,23 +35,28 @@ class ExtractForm(forms.Form):
     """A text, and where its facts go."""
 
     content = forms.CharField(
-        label="Text", strip=False, widget=forms.Textarea(attrs={"rows": 12}),
+        label="Text",
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 12}),
         help_text="Prose, a list, or a conversation with a name in front of each line.",
-    )  # fmt: skip
+    )
     scope = ScopeField(required=False, help_text="Where the facts are stored, and compared with what is known.")
     kind = forms.CharField(
-        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
         help_text="Of the topics that the facts become.",
-    )  # fmt: skip
+    )
 
     def said(self) -> dict[str, Any]:
         """Return what was asked for, as the room of extraction takes it."""
         data = self.cleaned_data
         # Browsers send line breaks as two characters, which are one to whoever counts.
         return {
-            "content": data["content"].replace("\r\n", "\n"), "scope": data["scope"] or None,
+            "content": data["content"].replace("\r\n", "\n"),
+            "scope": data["scope"] or None,
             "kind": data["kind"] or None,
-        }  # fmt: skip
+        }
 
 
 @page(get=READER, post=READER)
@@ -82,9 +87,11 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
         now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_told().configured
         try:
             job = extraction_start(
-                principal=request.principal, now=timezone.now(),
-                hand_over=_nobody if now_or_later else jobs.extraction_hand_over, **said,
-            )  # fmt: skip
+                principal=request.principal,
+                now=timezone.now(),
+                hand_over=_nobody if now_or_later else jobs.extraction_hand_over,
+                **said,
+            )
         except MemoryProblem as problem:
             form.add_error("content", problem.sentence)
         else:
@@ -111,10 +118,15 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
         request,
         "extraction.html",
         {
-            "job": job, "facts": facts, "next": following, "which": which, "dropped": dropped_words(job.dropped),
-            "note": note_of(method_of(job), job.methods) if job.methods else "", "worker": _worker(job),
+            "job": job,
+            "facts": facts,
+            "next": following,
+            "which": which,
+            "dropped": dropped_words(job.dropped),
+            "note": note_of(method_of(job), job.methods) if job.methods else "",
+            "worker": _worker(job),
         },
-    )  # fmt: skip
+    )
 
 
 @page(get=READER)
@@ -142,9 +154,13 @@ def _form_page(request: ConsoleRequest, form: ExtractForm, *, status: int = 200,
     cursor = request.GET.get("cursor") if request.method == "GET" else None
     found, following = extractions_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
-        "form": form, "jobs": found, "next": following, "model": model_told(),
-        "most": settings.MEMSTATE_EXTRACT_MAX_CHARS, **more,
-    }  # fmt: skip
+        "form": form,
+        "jobs": found,
+        "next": following,
+        "model": model_told(),
+        "most": settings.MEMSTATE_EXTRACT_MAX_CHARS,
+        **more,
+    }
     return show(request, "extract.html", context, status=status)
 
 
@@ -152,10 +168,16 @@ def _look(found: Extracted) -> dict[str, Any]:
     known = {each.text: each.topic_id for each in found.skipped_duplicates}
     facts = [{"text": text, "topic_id": known.get(text)} for text in found.extracted]
     return {
-        "facts": facts[:SHOWN], "more": len(facts) - SHOWN, "count": len(facts), "new": len(facts) - len(known),
-        "known": len(known), "note": found.note, "warning": found.warning, "method": found.method,
+        "facts": facts[:SHOWN],
+        "more": len(facts) - SHOWN,
+        "count": len(facts),
+        "new": len(facts) - len(known),
+        "known": len(known),
+        "note": found.note,
+        "warning": found.warning,
+        "method": found.method,
         "dropped": dropped_words(found.dropped),
-    }  # fmt: skip
+    }
 
 
 def _worker(job: ExtractionJob) -> str | None:

@@ -38,10 +38,14 @@ def forget(request: ConsoleRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 listing = forget_list(
-                    form.cleaned_data["verb"], query=form.cleaned_data["query"] or None, wanted=form.wanted(),
-                    scope=form.cleaned_data["scope"] or None, reason=form.cleaned_data["reason"],
-                    principal=request.principal, now=now,
-                )  # fmt: skip
+                    form.cleaned_data["verb"],
+                    query=form.cleaned_data["query"] or None,
+                    wanted=form.wanted(),
+                    scope=form.cleaned_data["scope"] or None,
+                    reason=form.cleaned_data["reason"],
+                    principal=request.principal,
+                    now=now,
+                )
             except MemoryProblem as problem:
                 form.add_error(None, problem.sentence)
             else:
@@ -85,14 +89,27 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
     operates = request.principal.role == OPERATOR
     undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
     others = listing_others([match.topic_id for match in matches], query=listing.query)
-    return show(request, "forget_list.html", {
-        "listing": listing, "words": _filter_words(listing), "form": form, "refused": refused, "next": following,
-        "is_first": not cursor,
-        "matches": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
-        "tally": listing_tally(listing_id), "heading": _heading(listing), "button": _button(listing),
-        "is_mine": listing.actor == request.principal.actor, "can_undo": undoable,
-        "parts": _name_parts(listing), "can_pick": operates and listing.state != "executed" and listing.count > 1,
-    }, status=status)  # fmt: skip
+    return show(
+        request,
+        "forget_list.html",
+        {
+            "listing": listing,
+            "words": _filter_words(listing),
+            "form": form,
+            "refused": refused,
+            "next": following,
+            "is_first": not cursor,
+            "matches": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
+            "tally": listing_tally(listing_id),
+            "heading": _heading(listing),
+            "button": _button(listing),
+            "is_mine": listing.actor == request.principal.actor,
+            "can_undo": undoable,
+            "parts": _name_parts(listing),
+            "can_pick": operates and listing.state != "executed" and listing.count > 1,
+        },
+        status=status,
+    )
 
 
 @page(get=READER)

@@ -95,9 +95,14 @@ def keys(request: ConsoleRequest) -> HttpResponse:
     return show(
         request,
         "keys.html",
-        {"form": form, "keys": told, "next": following, "people": people[:MOST_PEOPLE],
-         "more_people": len(people) > MOST_PEOPLE},
-    )  # fmt: skip
+        {
+            "form": form,
+            "keys": told,
+            "next": following,
+            "people": people[:MOST_PEOPLE],
+            "more_people": len(people) > MOST_PEOPLE,
+        },
+    )
 
 
 @page(get=READER)
@@ -121,9 +126,15 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
     said: dict[str, Any] = form.cleaned_data
     secret = secret_generate()
     key = key_create(
-        name=said["name"], role=said["role"], scope=said["scope"] or ROOT, expires_at=end_of(said["last_day"]),
-        reason=said["reason"], secret=secret, actor=request.principal.actor, key_id=said["once"],
-    )  # fmt: skip
+        name=said["name"],
+        role=said["role"],
+        scope=said["scope"] or ROOT,
+        expires_at=end_of(said["last_day"]),
+        reason=said["reason"],
+        secret=secret,
+        actor=request.principal.actor,
+        key_id=said["once"],
+    )
     return show(request, "key_created.html", {"key": key_told(key, now=timezone.now()), "secret": secret})
 
 
@@ -133,9 +144,7 @@ def key_revoke(request: ConsoleRequest, key_id: uuid.UUID) -> HttpResponse:
     key = key_told(key_get(key_id), now=timezone.now())
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        key_revoke_one(
-            key_id, actor=request.principal.actor, reason=form.cleaned_data["reason"], now=timezone.now()
-        )  # fmt: skip
+        key_revoke_one(key_id, actor=request.principal.actor, reason=form.cleaned_data["reason"], now=timezone.now())
         messages.success(request, f"The key {key['name']!r} ({key['prefix']}…) opens nothing any more.")
         return go(request, "console:keys")
     return show(request, "key_revoke.html", {"key": key, "form": form}, status=422 if form.errors else 200)

@@ -24,9 +24,22 @@ from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
 from memory.recall.search import search_count, search_export, search_found, search_read
 
 COLUMNS = (
-    "topic_id", "title", "summary", "kind", "scope", "standing", "rung", "categories", "salience", "pinned",
-    "retrievals", "last_retrieved_at", "created_at", "updated_at", "provenance",
-)  # fmt: skip
+    "topic_id",
+    "title",
+    "summary",
+    "kind",
+    "scope",
+    "standing",
+    "rung",
+    "categories",
+    "salience",
+    "pinned",
+    "retrievals",
+    "last_retrieved_at",
+    "created_at",
+    "updated_at",
+    "provenance",
+)
 
 # The language at a glance; every line is a link that runs.
 CHEATS = (
@@ -52,9 +65,14 @@ CHEATS = (
 )
 
 SORT_WORDS = {
-    "best": "Best match", "created": "Newest first", "oldest": "Oldest first", "salience": "Most salient first",
-    "faintest": "Faintest first", "used": "Last used first", "idle": "Longest unused first",
-}  # fmt: skip
+    "best": "Best match",
+    "created": "Newest first",
+    "oldest": "Oldest first",
+    "salience": "Most salient first",
+    "faintest": "Faintest first",
+    "used": "Last used first",
+    "idle": "Longest unused first",
+}
 
 
 class AgentForm(forms.Form):
@@ -136,9 +154,11 @@ def lookup_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
         return refusal(request, 422, "Nothing exported", flaw.sentence)
     now = timezone.now()
     return export(
-        "lookup", form=form, columns=COLUMNS,
+        "lookup",
+        form=form,
+        columns=COLUMNS,
         fetch=lambda cursor, limit: search_export(search, cursor=cursor, limit=limit, now=now),
-    )  # fmt: skip
+    )
 
 
 @page(get=READER)

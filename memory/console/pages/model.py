@@ -38,7 +38,4 @@ def model_reach(request: ConsoleRequest) -> HttpResponse:
     return show(request, template, {"reach": model_reach_lately()})
 
 
-urlpatterns = [
-    path("model/", model, name="model"),
-    path("model/reach/", model_reach, name="model_reach"),
-]
+urlpatterns = [path("model/", model, name="model"), path("model/reach/", model_reach, name="model_reach")]

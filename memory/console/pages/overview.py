@@ -30,17 +30,25 @@ REGRET_DAYS = (30, 90)
 
 # Where an operator looks further after a finding, and what that place is called.
 FINDING_PAGES = {
-    "worker": ("schedules", "Worker and queue"), "queue": ("schedules", "Worker and queue"),
-    "failures": ("schedules", "Worker and queue"), "reinforcement": ("schedules", "Worker and queue"),
-    "reasoner": ("schedules", "Worker and queue"), "embeddings": ("schedules", "Worker and queue"),
-    "policies": ("policies", "Policies"), "runs": ("runs", "Runs"), "model": ("model", "Model"),
-}  # fmt: skip
+    "worker": ("schedules", "Worker and queue"),
+    "queue": ("schedules", "Worker and queue"),
+    "failures": ("schedules", "Worker and queue"),
+    "reinforcement": ("schedules", "Worker and queue"),
+    "reasoner": ("schedules", "Worker and queue"),
+    "embeddings": ("schedules", "Worker and queue"),
+    "policies": ("policies", "Policies"),
+    "runs": ("runs", "Runs"),
+    "model": ("model", "Model"),
+}
 
 # The topics that a token gauge adds up.
 TIER_LOOKUPS = {
-    "identity": "kind:identity", "critical": "pinned:yes", "active": "rung:active pinned:no",
-    "historical": "rung:summarized OR rung:detached", "archive": "rung:archived",
-}  # fmt: skip
+    "identity": "kind:identity",
+    "critical": "pinned:yes",
+    "active": "rung:active pinned:no",
+    "historical": "rung:summarized OR rung:detached",
+    "archive": "rung:archived",
+}
 
 
 class QueriesForm(forms.Form):
@@ -57,9 +65,11 @@ class QueriesForm(forms.Form):
         """Return the filter; a form with errors filters nothing beyond what could be read."""
         said: dict[str, Any] = self.cleaned_data
         return QueryFilter(
-            scope=said.get("scope") or ROOT, actor=said.get("actor") or None, since=start_of(said.get("since")),
+            scope=said.get("scope") or ROOT,
+            actor=said.get("actor") or None,
+            since=start_of(said.get("since")),
             until=end_of(said.get("until")),
-        )  # fmt: skip
+        )
 
 
 class RegrettedForm(forms.Form):
@@ -72,8 +82,11 @@ class RegrettedForm(forms.Form):
     def wanted(self) -> dict[str, Any]:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
         said: dict[str, Any] = self.cleaned_data
-        return {"scope": said.get("scope") or ROOT, "since": start_of(said.get("since")),
-                "until": end_of(said.get("until"))}  # fmt: skip
+        return {
+            "scope": said.get("scope") or ROOT,
+            "since": start_of(said.get("since")),
+            "until": end_of(said.get("until")),
+        }
 
 
 @page(get=READER)
@@ -178,9 +191,8 @@ def overview_regretted_counted(request: ConsoleRequest) -> HttpResponse:
     form.is_valid()
     now, principal = timezone.now(), request.principal
     return count_words(
-        request, lambda most: regretted_count(**form.wanted(), principal=principal, now=now, at_most=most),
-        "archiving",
-    )  # fmt: skip
+        request, lambda most: regretted_count(**form.wanted(), principal=principal, now=now, at_most=most), "archiving"
+    )
 
 
 @page(get=READER)

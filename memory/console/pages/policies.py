@@ -122,9 +122,13 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
     if form.is_valid():
         try:
             version = policy_rollback(
-                scope, to=to, author=request.principal.actor, reason=form.cleaned_data["reason"], now=now,
+                scope,
+                to=to,
+                author=request.principal.actor,
+                reason=form.cleaned_data["reason"],
+                now=now,
                 base_version=form.cleaned_data["base_version"],
-            )  # fmt: skip
+            )
         except MemoryProblem as problem:
             refused = problem
         else:
@@ -191,9 +195,15 @@ def policy_effect(request: ConsoleRequest) -> HttpResponse:
 
 
 def _editor(
-    request: ConsoleRequest, form: DraftForm, save: ReasonForm, *, tried: bool, status: int = 200,
-    conflict: Conflict | None = None, clashes: Sequence[str] | None = None,
-) -> HttpResponse:  # fmt: skip
+    request: ConsoleRequest,
+    form: DraftForm,
+    save: ReasonForm,
+    *,
+    tried: bool,
+    status: int = 200,
+    conflict: Conflict | None = None,
+    clashes: Sequence[str] | None = None,
+) -> HttpResponse:
     """Render the editor, or the part of it that tells the effect while somebody types."""
     base = int(form["base_version"].value() or 0)
     drafted = form.drafted if form.is_valid() else None

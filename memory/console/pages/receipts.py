@@ -13,9 +13,20 @@ from memory.console.listing import ROWS, count_words, export
 from memory.console.page import READER, ConsoleRequest, page, show
 
 COLUMNS = (
-    "number", "id", "at", "actor", "reason", "scope", "topic_ids", "counts", "content_hashes", "identifier_hashes",
-    "previous_hash", "reason_hash", "hash",
-)  # fmt: skip
+    "number",
+    "id",
+    "at",
+    "actor",
+    "reason",
+    "scope",
+    "topic_ids",
+    "counts",
+    "content_hashes",
+    "identifier_hashes",
+    "previous_hash",
+    "reason_hash",
+    "hash",
+)
 
 
 @page(get=READER)
@@ -58,10 +69,11 @@ def receipt(request: ConsoleRequest, receipt_id: uuid.UUID) -> HttpResponse:
         ((table, _table_words(table), times) for table, times in found.counts.items()),
         key=lambda each: (-each[2], each[0]),
     )
-    return show(request, "forget_receipt.html", {
-        "receipt": found, "topic_count": len(found.topic_ids), "counts": counts,
-        "rows": sum(found.counts.values()),
-    })  # fmt: skip
+    return show(
+        request,
+        "forget_receipt.html",
+        {"receipt": found, "topic_count": len(found.topic_ids), "counts": counts, "rows": sum(found.counts.values())},
+    )
 
 
 def _table_words(table: str) -> str:

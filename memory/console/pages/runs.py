@@ -38,14 +38,47 @@ from memory.models import ForgetRun
 from memory.policy.sheet import versions_behind
 
 COLUMNS = (
-    "run_id", "at", "scope", "event", "status", "dry_run", "policy", "version", "counts", "planned", "applied",
-    "skipped", "left_over", "actor", "approved_by", "undone_by", "started_at", "finished_at", "undone_at", "sentence",
-    "held_because", "gate", "failure",
-)  # fmt: skip
+    "run_id",
+    "at",
+    "scope",
+    "event",
+    "status",
+    "dry_run",
+    "policy",
+    "version",
+    "counts",
+    "planned",
+    "applied",
+    "skipped",
+    "left_over",
+    "actor",
+    "approved_by",
+    "undone_by",
+    "started_at",
+    "finished_at",
+    "undone_at",
+    "sentence",
+    "held_because",
+    "gate",
+    "failure",
+)
 ACTION_COLUMNS = (
-    "place", "topic_id", "title", "action", "state", "from_rung", "to_rung", "score", "why_words", "why", "changes",
-    "salience_before", "salience_after", "note", "at",
-)  # fmt: skip
+    "place",
+    "topic_id",
+    "title",
+    "action",
+    "state",
+    "from_rung",
+    "to_rung",
+    "score",
+    "why_words",
+    "why",
+    "changes",
+    "salience_before",
+    "salience_after",
+    "note",
+    "at",
+)
 
 # A request works this long by itself, then the worker goes on and the page shows how far it is.
 WORK_SECONDS = 1.0
@@ -105,9 +138,12 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
     if not form.is_valid():
         return show(request, "runs_start.html", {"form": form}, status=422)
     run = run_start(
-        form.cleaned_data["scope"] or ROOT, event="manual", dry_run=True, principal=request.principal,
+        form.cleaned_data["scope"] or ROOT,
+        event="manual",
+        dry_run=True,
+        principal=request.principal,
         now=timezone.now(),
-    )  # fmt: skip
+    )
     if request.POST.get("then") == "apply" and run.planned:
         return go(request, "console:run_apply", run_id=run.pk)
     return go(request, "console:run", run_id=run.pk)
@@ -164,11 +200,11 @@ def run_export(request: ConsoleRequest, run_id: uuid.UUID, form: str) -> HttpRes
     # A run that is not there is refused before the file begins.
     run_get(run_id, principal=principal)
     return export(
-        f"run-{run_id}", form=form, columns=ACTION_COLUMNS,
-        fetch=lambda cursor, limit: run_actions_worded(
-            run_id, wanted, principal=principal, cursor=cursor, limit=limit
-        ),
-    )  # fmt: skip
+        f"run-{run_id}",
+        form=form,
+        columns=ACTION_COLUMNS,
+        fetch=lambda cursor, limit: run_actions_worded(run_id, wanted, principal=principal, cursor=cursor, limit=limit),
+    )
 
 
 @page(get=READER)
@@ -212,17 +248,25 @@ class _Step:
 
 def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
     run = run_apply(
-        run_id, principal=request.principal, reason=reason, now=timezone.now(), hand_over=jobs.run_hand_over,
+        run_id,
+        principal=request.principal,
+        reason=reason,
+        now=timezone.now(),
+        hand_over=jobs.run_hand_over,
         seconds=WORK_SECONDS,
-    )  # fmt: skip
+    )
     return run_sentence(run)
 
 
 def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
     run = run_approve(
-        run_id, principal=request.principal, reason=reason, now=timezone.now(), hand_over=jobs.run_hand_over,
+        run_id,
+        principal=request.principal,
+        reason=reason,
+        now=timezone.now(),
+        hand_over=jobs.run_hand_over,
         seconds=WORK_SECONDS,
-    )  # fmt: skip
+    )
     return f"Approved. {run_sentence(run)}"
 
 
@@ -232,18 +276,30 @@ def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
 
 
 _APPLY = _Step(
-    "Apply this plan", "Apply it", "What the dry run planned is done exactly as it stands. It can be undone.",
-    (ForgetRun.Status.PLANNED,), apply_preview, _applied,
-)  # fmt: skip
+    "Apply this plan",
+    "Apply it",
+    "What the dry run planned is done exactly as it stands. It can be undone.",
+    (ForgetRun.Status.PLANNED,),
+    apply_preview,
+    _applied,
+)
 _APPROVE = _Step(
-    "Approve this run", "Approve it", "It was held, and goes ahead once you approve. It can be undone.",
-    (ForgetRun.Status.HELD,), approve_preview, _approved,
-)  # fmt: skip
+    "Approve this run",
+    "Approve it",
+    "It was held, and goes ahead once you approve. It can be undone.",
+    (ForgetRun.Status.HELD,),
+    approve_preview,
+    _approved,
+)
 _UNDO = _Step(
-    "Undo this run", "Undo it", "Every topic that is still as the run left it becomes exactly what it was before. "
+    "Undo this run",
+    "Undo it",
+    "Every topic that is still as the run left it becomes exactly what it was before. "
     "An undo itself cannot be undone; under the same policy the next run would find these topics due again.",
-    (ForgetRun.Status.DONE, ForgetRun.Status.FAILED), undo_preview, _taken_back,
-)  # fmt: skip
+    (ForgetRun.Status.DONE, ForgetRun.Status.FAILED),
+    undo_preview,
+    _taken_back,
+)
 
 
 def _behind(run: ForgetRun) -> list[dict[str, Any]]:

@@ -18,13 +18,7 @@ from memory.console.salience_figure import backtest_figure, salience_figure
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.scopes import scope_normalize
 from memory.forgetting.runs import run_start
-from memory.forgetting.tryout import (
-    AFFECTED_COLUMNS,
-    EVENT,
-    affected_list,
-    affected_total,
-    draft_try,
-)
+from memory.forgetting.tryout import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
 from memory.hindsight.backtest import backtest
 from memory.policy.effective import policies_current
 from memory.policy.shown import diff_told, policy_versions
@@ -91,9 +85,14 @@ def salience_affected(request: ConsoleRequest) -> HttpResponse:
     """List the topics that a draft newly touches. Two queries."""
     draft, now = _valid(request), timezone.now()
     rows, following = affected_list(
-        draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only,
-        cursor=request.GET.get("cursor"), limit=ROWS,
-    )  # fmt: skip
+        draft.scope,
+        present=draft.policies,
+        draft=draft.drafted,
+        now=now,
+        only=draft.only,
+        cursor=request.GET.get("cursor"),
+        limit=ROWS,
+    )
     return show(request, "salience_affected.html", {"draft": draft, "topics": rows, "next": following})
 
 
@@ -115,12 +114,19 @@ def salience_affected_export(request: ConsoleRequest, form: str) -> HttpResponse
     """Stream exactly that list, as it was at the moment that the export began."""
     draft, now = _valid(request), timezone.now()
     return export(
-        "affected", form=form, columns=AFFECTED_COLUMNS,
+        "affected",
+        form=form,
+        columns=AFFECTED_COLUMNS,
         fetch=lambda cursor, limit: affected_list(
-            draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only, cursor=cursor,
+            draft.scope,
+            present=draft.policies,
+            draft=draft.drafted,
+            now=now,
+            only=draft.only,
+            cursor=cursor,
             limit=limit,
         ),
-    )  # fmt: skip
+    )
 
 
 @page(get=READER, post=READER)
@@ -187,14 +193,25 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
 
 
 def _shown(
-    request: ConsoleRequest, draft: Draft, *, save: SaveForm | None = None, conflict: dict[str, Any] | None = None,
-    part: bool = False, status: int = 200,
-) -> HttpResponse:  # fmt: skip
+    request: ConsoleRequest,
+    draft: Draft,
+    *,
+    save: SaveForm | None = None,
+    conflict: dict[str, Any] | None = None,
+    part: bool = False,
+    status: int = 200,
+) -> HttpResponse:
     now = timezone.now()
     tried = draft_try(
-        draft.scope, present=draft.policies, draft=draft.drafted, other=draft.other, now=now, scale=draft.scale,
-        only=draft.only, limit=SHOWN,
-    )  # fmt: skip
+        draft.scope,
+        present=draft.policies,
+        draft=draft.drafted,
+        other=draft.other,
+        now=now,
+        scale=draft.scale,
+        only=draft.only,
+        limit=SHOWN,
+    )
     knobs = draft.drafted.knobs(draft.scope)
     reply = show(
         request,

@@ -41,9 +41,11 @@ class ChangeForm(WhyForm):
         minutes = self.fields["minutes"]
         assert isinstance(minutes, forms.IntegerField)
         self.fields["minutes"] = forms.IntegerField(
-            label=minutes.label, min_value=1, max_value=schedule.most_minutes,
+            label=minutes.label,
+            min_value=1,
+            max_value=schedule.most_minutes,
             help_text=f"From 1 to {schedule.most_minutes:,}.",
-        )  # fmt: skip
+        )
 
 
 @page(get=READER)
@@ -84,12 +86,15 @@ class _Act:
 
 
 _RUN = _Act(
-    "Run now", "Run it now", "The job is queued, beside its times; the worker takes it up within a moment.",
-    schedule_run, "{} is queued.",
-)  # fmt: skip
+    "Run now",
+    "Run it now",
+    "The job is queued, beside its times; the worker takes it up within a moment.",
+    schedule_run,
+    "{} is queued.",
+)
 _PAUSE = _Act(
-    "Pause", "Pause it", "It rests until somebody resumes it, through restarts too.", schedule_pause, "{} rests.",
-)  # fmt: skip
+    "Pause", "Pause it", "It rests until somebody resumes it, through restarts too.", schedule_pause, "{} rests."
+)
 _RESUME = _Act("Resume", "Resume it", "It goes on from now.", schedule_resume, "{} goes on.")
 
 
@@ -140,9 +145,12 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
     if form.is_valid():
         try:
             said = schedule_change(
-                schedule_id, minutes=form.cleaned_data["minutes"], principal=request.principal,
-                reason=form.cleaned_data["reason"], now=now,
-            )  # fmt: skip
+                schedule_id,
+                minutes=form.cleaned_data["minutes"],
+                principal=request.principal,
+                reason=form.cleaned_data["reason"],
+                now=now,
+            )
         except Conflict as problem:
             refused, status = problem.sentence, 409
         else:

@@ -37,11 +37,18 @@ def topic(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     changes, _more = audit_list(
         AuditFilter(topic_id=topic_id), principal=request.principal, cursor=None, limit=LAST_CHANGES
     )
-    return show(request, "topic.html", {
-        "topic": told, "why": topic_why(topic_id, principal=request.principal, now=now), "changes": changes,
-        "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
-        "also_from": told["also_from"], "graph": graph_place(told["title"], told["neighbors"]),
-    })  # fmt: skip
+    return show(
+        request,
+        "topic.html",
+        {
+            "topic": told,
+            "why": topic_why(topic_id, principal=request.principal, now=now),
+            "changes": changes,
+            "talks": conversations_behind(topic_id, principal=request.principal, most=TALKS),
+            "also_from": told["also_from"],
+            "graph": graph_place(told["title"], told["neighbors"]),
+        },
+    )
 
 
 @page(get=READER)
@@ -60,9 +67,12 @@ def topic_salience(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse
 def topic_uses(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     """Show who was given the topic, newest first. Three queries."""
     found = accesses_of(
-        topic_id, principal=request.principal, cursor=request.GET.get("cursor"), limit=10 if request.htmx else ROWS,
+        topic_id,
+        principal=request.principal,
+        cursor=request.GET.get("cursor"),
+        limit=10 if request.htmx else ROWS,
         now=timezone.now(),
-    )  # fmt: skip
+    )
     return show(
         request,
         "parts/topic_uses.html" if request.htmx else "topic_uses.html",
@@ -78,8 +88,9 @@ def topic_field(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         topic_id, name, principal=request.principal, cursor=request.GET.get("cursor"), limit=REVISIONS, now=now
     )
     told = topic_get(topic_id, principal=request.principal, now=now)
-    return show(request, "topic_field.html", {"topic": told, "name": name, "revisions": found.items,
-                                              "next": found.next})  # fmt: skip
+    return show(
+        request, "topic_field.html", {"topic": told, "name": name, "revisions": found.items, "next": found.next}
+    )
 
 
 urlpatterns = [

@@ -59,9 +59,12 @@ class TopicForm(forms.Form):
     kind = LineField(max_length=MOST_NAME, required=False)
     categories = LinesField(rows=3, help_text="One on each line.")
     salience = forms.FloatField(
-        min_value=0, max_value=10, required=False, help_text="Empty leaves it as it is.",
+        min_value=0,
+        max_value=10,
+        required=False,
+        help_text="Empty leaves it as it is.",
         widget=forms.NumberInput(attrs={"step": "any"}),
-    )  # fmt: skip
+    )
     reason = ReasonField(max_length=MOST_REASON, required=False)
     seen_at = forms.DateTimeField(widget=forms.HiddenInput)
 
@@ -116,41 +119,56 @@ class Act:
 
 ACTS = {
     "pin": Act(
-        "Pin", ("No run will summarize, detach, archive or release it, whatever its score, until somebody unpins it.",),
-        "Pin it", "is pinned. No run touches it.", partial(topics_pin, pinned=True),
+        "Pin",
+        ("No run will summarize, detach, archive or release it, whatever its score, until somebody unpins it.",),
+        "Pin it",
+        "is pinned. No run touches it.",
+        partial(topics_pin, pinned=True),
     ),
     "unpin": Act(
-        "Unpin", ("From then on the policy decides about it again, by its score as it stands.",),
-        "Unpin it", "is no longer pinned.", partial(topics_pin, pinned=False),
+        "Unpin",
+        ("From then on the policy decides about it again, by its score as it stands.",),
+        "Unpin it",
+        "is no longer pinned.",
+        partial(topics_pin, pinned=False),
     ),
     "archive": Act(
         "Archive",
-        ("Queries and lists leave it out from then on.",
-         "It is found by its id, in the archive, and by queries that ask for archived topics.",
-         "Its salience is lowered as the policy says.",
-         "Nothing is removed: it can be restored whole."),
-        "Archive it", "is archived.",
+        (
+            "Queries and lists leave it out from then on.",
+            "It is found by its id, in the archive, and by queries that ask for archived topics.",
+            "Its salience is lowered as the policy says.",
+            "Nothing is removed: it can be restored whole.",
+        ),
+        "Archive it",
+        "is archived.",
         topics_archive,
         tone="danger",
     ),
     "restore": Act(
         "Restore",
-        ("It becomes active: queries find it again, with all its fields and links.",
-         "Its salience starts as that of a new topic, or with what it had if that was more.",
-         "If a run archived it, this counts as regret."),
-        "Restore it", "is active again.",
+        (
+            "It becomes active: queries find it again, with all its fields and links.",
+            "Its salience starts as that of a new topic, or with what it had if that was more.",
+            "If a run archived it, this counts as regret.",
+        ),
+        "Restore it",
+        "is active again.",
         topics_restore,
     ),
     "release": Act(
         "Release",
-        ("No query and no list shows it from then on, not even where archived topics are asked for.",
-         "Other topics no longer show it as a neighbour.",
-         "It stays in the store, is found by its id, and can be restored."),
-        "Release it", "is released. No query returns it.",
+        (
+            "No query and no list shows it from then on, not even where archived topics are asked for.",
+            "Other topics no longer show it as a neighbour.",
+            "It stays in the store, is found by its id, and can be restored.",
+        ),
+        "Release it",
+        "is released. No query returns it.",
         topics_release,
         tone="danger",
     ),
-}  # fmt: skip
+}
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -165,9 +183,13 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         if form.is_valid():
             try:
                 topic_edit(
-                    topic_id, form.change(), principal=request.principal, reason=form.cleaned_data["reason"], now=now,
+                    topic_id,
+                    form.change(),
+                    principal=request.principal,
+                    reason=form.cleaned_data["reason"],
+                    now=now,
                     seen_at=form.cleaned_data["seen_at"],
-                )  # fmt: skip
+                )
             except MemoryProblem as problem:
                 status = 409 if isinstance(problem, Conflict) else 422
                 form.add_error(None, problem.sentence)
@@ -182,8 +204,12 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         told = topic_get(topic_id, principal=request.principal, now=now)
     # Whoever saves again has seen what it says now.
     seen = told["updated_at"].isoformat() if status in (200, 409) else request.POST.get("seen_at", "")
-    return show(request, "topic_edit.html", {"form": form, "topic": told, "seen_at": seen,
-                                             "collided": status == 409}, status=status)  # fmt: skip
+    return show(
+        request,
+        "topic_edit.html",
+        {"form": form, "topic": told, "seen_at": seen, "collided": status == 409},
+        status=status,
+    )
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -196,8 +222,9 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         undo_offer(request, f"“{told['title']}” {act.done}", run)
         return go(request, "console:topic", topic_id)
-    return show(request, "topic_act.html", {"act": act, "form": form, "topic": told},
-                status=422 if form.errors else 200)  # fmt: skip
+    return show(
+        request, "topic_act.html", {"act": act, "form": form, "topic": told}, status=422 if form.errors else 200
+    )
 
 
 urlpatterns = [

@@ -56,25 +56,38 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
             return go(request, "console:forget_receipt", receipt.pk)
     elif form.is_bound:
         status = 422
-    return show(request, "topic_purge.html", {
-        "form": form, "topic": told, "refused": refused, "fields": len(told["fields"]),
-        "revisions": sum(field["revisions"] for field in told["fields"]), "links": len(told["neighbors"]),
-    }, status=status)  # fmt: skip
+    return show(
+        request,
+        "topic_purge.html",
+        {
+            "form": form,
+            "topic": told,
+            "refused": refused,
+            "fields": len(told["fields"]),
+            "revisions": sum(field["revisions"] for field in told["fields"]),
+            "links": len(told["neighbors"]),
+        },
+        status=status,
+    )
 
 
 class SupersedeForm(forms.Form):
     """Which fact is no longer true, and what is."""
 
     old = forms.ChoiceField(
-        widget=forms.RadioSelect, label="What is no longer true",
+        widget=forms.RadioSelect,
+        label="What is no longer true",
         error_messages={
-            "required": "Choose one.", "invalid_choice": "The topic does not say this any more. Choose anew.",
+            "required": "Choose one.",
+            "invalid_choice": "The topic does not say this any more. Choose anew.",
         },
-    )  # fmt: skip
+    )
     new_text = forms.CharField(
-        max_length=MAX_TEXT, label="What is true now", widget=forms.Textarea(attrs={"rows": 3}),
+        max_length=MAX_TEXT,
+        label="What is true now",
+        widget=forms.Textarea(attrs={"rows": 3}),
         help_text="One sentence that can be understood by itself.",
-    )  # fmt: skip
+    )
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
     def __init__(self, data: Any, *, facts: list[str]) -> None:
@@ -101,9 +114,13 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
         said = form.cleaned_data
         try:
             done = supersede(
-                said["old"], said["new_text"], scope=told["scope"], reason=said["reason"],
-                principal=request.principal, now=now,
-            )  # fmt: skip
+                said["old"],
+                said["new_text"],
+                scope=told["scope"],
+                reason=said["reason"],
+                principal=request.principal,
+                now=now,
+            )
         except MemoryProblem as problem:
             if isinstance(problem, NotVisible):
                 raise
@@ -112,8 +129,9 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
         else:
             messages.success(request, _superseded_words(done.superseded))
             return go(request, "console:topic", done.topic_id)
-    return show(request, "topic_supersede.html", {"form": form, "topic": told, "more": len(facts) - MOST_FACTS},
-                status=status)  # fmt: skip
+    return show(
+        request, "topic_supersede.html", {"form": form, "topic": told, "more": len(facts) - MOST_FACTS}, status=status
+    )
 
 
 def _facts(topic_id: uuid.UUID) -> list[str]:

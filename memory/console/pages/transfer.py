@@ -54,9 +54,10 @@ AT_WORK = (Status.CHECKING, Status.WORKING)
 
 def _sources() -> list[tuple[str, str]]:
     return [
-        ("", "Find out from the file"), (FORMAT, "An export of MemState"),
+        ("", "Find out from the file"),
+        (FORMAT, "An export of MemState"),
         *((name, source.title[:1].upper() + source.title[1:]) for name, source in SOURCES.items()),
-    ]  # fmt: skip
+    ]
 
 
 class ExportForm(forms.Form):
@@ -75,9 +76,10 @@ class ReadingForm(forms.Form):
 
     source = forms.ChoiceField(choices=_sources, required=False, label="What it is")
     scope = ScopeField(
-        required=False, label="Into scope",
+        required=False,
+        label="Into scope",
         help_text="For files of other systems. An export of MemState knows where its topics belong.",
-    )  # fmt: skip
+    )
 
 
 class ImportForm(ReadingForm):
@@ -124,9 +126,12 @@ def transfer_export(request: ConsoleRequest) -> HttpResponseBase:
     asked = {"principal": request.principal, "scope": wanted["scope"] or None, "vectors": wanted["vectors"]}
     export_note(**asked, now=timezone.now())
     return download(
-        request, store_export(**asked), name=FILE_NAME, content_type="application/jsonl; charset=utf-8",
+        request,
+        store_export(**asked),
+        name=FILE_NAME,
+        content_type="application/jsonl; charset=utf-8",
         folder=uploads_folder(),
-    )  # fmt: skip
+    )
 
 
 @csrf_protect
@@ -145,9 +150,10 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     source = form.cleaned_data["source"] or source_guess(upload.path)
     if source is None:
         form.add_error(
-            "file", "This looks neither like an export of MemState nor like JSON of mem0 or of a chat. If it is one of "
+            "file",
+            "This looks neither like an export of MemState nor like JSON of mem0 or of a chat. If it is one of "
             "them all the same, say which.",
-        )  # fmt: skip
+        )
         return _page(request, form, status=422)
     try:
         job = _offer(request, upload.path, source=source, form=form)
@@ -235,9 +241,12 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     form = ReleaseForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         done = import_release(
-            import_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now(),
+            import_id,
+            principal=request.principal,
+            reason=form.cleaned_data["reason"],
+            now=timezone.now(),
             expected=form.cleaned_data["expected"],
-        )  # fmt: skip
+        )
         if done.run is not None:
             undo_offer(request, f"{done.released:,} topic{'' if done.released == 1 else 's'} released.", done.run)
         # The next step of a large one.
@@ -257,9 +266,13 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
     """Have a file checked: a small one before the answer, any other by the worker."""
     here = file.stat().st_size <= CHECKED_HERE
     job = import_offer(
-        file, source=source, scope=form.cleaned_data["scope"] or None, principal=request.principal,
-        now=timezone.now(), hand_over=_nobody if here else jobs.import_hand_over,
-    )  # fmt: skip
+        file,
+        source=source,
+        scope=form.cleaned_data["scope"] or None,
+        principal=request.principal,
+        now=timezone.now(),
+        hand_over=_nobody if here else jobs.import_hand_over,
+    )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 
 
@@ -271,9 +284,13 @@ def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **mor
     cursor = request.GET.get("cursor") if request.method == "GET" else None
     found, following = imports_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
-        "form": form, "exporting": ExportForm(), "jobs": found, "next": following,
-        "most": settings.MEMSTATE_MAX_IMPORT_BYTES, **more,
-    }  # fmt: skip
+        "form": form,
+        "exporting": ExportForm(),
+        "jobs": found,
+        "next": following,
+        "most": settings.MEMSTATE_MAX_IMPORT_BYTES,
+        **more,
+    }
     return show(request, "transfer.html", context, status=status)
 
 
@@ -283,11 +300,18 @@ def _import_page(
     report = ImportReport.of(job.report) if job.report else None
     rows = [] if report and report.problems else _rows(job.counts or (report.sorts if report else {}))
     context = {
-        "job": job, "report": report, "worker": _worker(job), "at_work": job.status in AT_WORK, "rows": rows,
-        "left": any(row["left"] for row in rows), "brings": _brings(report),
-        "before": import_before(job), "again": _again(job), "known": report is not None and report.total(THERE) > 0,
+        "job": job,
+        "report": report,
+        "worker": _worker(job),
+        "at_work": job.status in AT_WORK,
+        "rows": rows,
+        "left": any(row["left"] for row in rows),
+        "brings": _brings(report),
+        "before": import_before(job),
+        "again": _again(job),
+        "known": report is not None and report.total(THERE) > 0,
         "form": form or ReadingForm(initial={"source": job.source, "scope": job.scope}),
-    }  # fmt: skip
+    }
     return show(request, "transfer_import.html", context, status=status)
 
 
@@ -301,11 +325,15 @@ def _rows(sorts: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     rows = []
     for sort, counts in counts_sorted(sorts):
         left = {why: times for why, times in counts.items() if why not in (BROUGHT, THERE)}
-        rows.append({
-            "noun": noun_of(sort, 2), "brought": counts.get(BROUGHT, 0),
-            "there": counts.get(THERE, 0), "left": sum(left.values()),
-            "why": [REASONS.get(why, why).removeprefix("left out, ") for why in left],
-        })  # fmt: skip
+        rows.append(
+            {
+                "noun": noun_of(sort, 2),
+                "brought": counts.get(BROUGHT, 0),
+                "there": counts.get(THERE, 0),
+                "left": sum(left.values()),
+                "why": [REASONS.get(why, why).removeprefix("left out, ") for why in left],
+            }
+        )
     return rows
 
 

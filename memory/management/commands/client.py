@@ -21,9 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare ``--check``."""
         parser.add_argument(
-            "--check",
-            action="store_true",
-            help="Write nothing; exit with 1 unless the client fits the routes.",
+            "--check", action="store_true", help="Write nothing; exit with 1 unless the client fits the routes."
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:

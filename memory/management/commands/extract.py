@@ -54,9 +54,14 @@ class Command(BaseCommand):
                 bar.update(done - bar.n)
 
             found = extract(
-                content.replace("\x00", " "), scope=scope, kind=kind, store=store, principal=principal,
-                now=timezone.now(), tick=tick,
-            )  # fmt: skip
+                content.replace("\x00", " "),
+                scope=scope,
+                kind=kind,
+                store=store,
+                principal=principal,
+                now=timezone.now(),
+                tick=tick,
+            )
         if found.stored:
             upkeep_request()
         return found

@@ -58,9 +58,14 @@ class Command(BaseCommand):
     def _plan(self, options: dict[str, Any]) -> None:
         now = timezone.now()
         run = run_plan(
-            scope_normalize(options["scope"]), event=options["event"], dry_run=not options["apply"],
-            actor=TERMINAL.actor, policies=policies_current(), judged_at=now, now=now,
-        )  # fmt: skip
+            scope_normalize(options["scope"]),
+            event=options["event"],
+            dry_run=not options["apply"],
+            actor=TERMINAL.actor,
+            policies=policies_current(),
+            judged_at=now,
+            now=now,
+        )
         if run.status == ForgetRun.Status.APPLYING:
             run = self._work(run)
         self._tell(run, options["show"])

@@ -47,9 +47,11 @@ class Command(BaseCommand):
         )
         parser.add_argument("--dry-run", action="store_true", help="say what would be brought, and what not and why")
         parser.add_argument(
-            "--take-back", type=uuid.UUID, metavar="IMPORT",
+            "--take-back",
+            type=uuid.UUID,
+            metavar="IMPORT",
             help="instead of a file: release the topics that this import has brought and nobody has written to since",
-        )  # fmt: skip
+        )
         parser.add_argument("--reason", default="", help="why it is taken back")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -94,9 +96,7 @@ class Command(BaseCommand):
 
     def _dry(self, path: Path, principal: Principal, *, source: str) -> None:
         with _bar("Checking") as bar:
-            report = import_check(
-                path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar)
-            )  # fmt: skip
+            report = import_check(path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar))
         for sentence in counts_words(report.sorts, done=False):
             self.stdout.write(sentence)
         self._losses(report)

@@ -67,9 +67,14 @@ class Command(BaseCommand):
                 # The hash of everything up to here: the same lines at another place of the file are another batch.
                 digest.update(b"".join(lines))
                 _status, reply = batch_ingest(
-                    items, status_of=problem_status, idempotency_key=f"file:{digest.hexdigest()}", principal=principal,
-                    now=timezone.now(), defer=defer, on_deferred=upkeep_request,
-                )  # fmt: skip
+                    items,
+                    status_of=problem_status,
+                    idempotency_key=f"file:{digest.hexdigest()}",
+                    principal=principal,
+                    now=timezone.now(),
+                    defer=defer,
+                    on_deferred=upkeep_request,
+                )
                 accepted += reply["accepted"]
                 refused += reply["refused"]
                 for result in reply["results"]:

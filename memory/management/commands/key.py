@@ -44,9 +44,13 @@ class Command(BaseCommand):
         secret = secret_generate()
         expires = timezone.now() + dt.timedelta(days=days) if days else None
         key = key_create(
-            name=options["name"], role=options["role"], scope=options["scope"], secret=secret, expires_at=expires,
+            name=options["name"],
+            role=options["role"],
+            scope=options["scope"],
+            secret=secret,
+            expires_at=expires,
             actor="terminal",
-        )  # fmt: skip
+        )
         self.stdout.write(f"{key.role} key {key.name!r} for {key.scope}, shown this once:\n{secret}")
 
     def _list(self, _options: dict[str, Any]) -> None:

@@ -85,9 +85,15 @@ class Command(BaseCommand):
                 raise ValueRefused(f"{name} is not set at {scope}, so there is nothing to unset.")
         preset = {None: present.preset, "none": ""}.get(options["preset"], options["preset"])
         version = policy_save(
-            scope, preset=preset, values=values, rules=_rules_changed(present, options), author=AUTHOR,
-            reason=options["reason"], now=timezone.now(), base_version=present.number,
-        )  # fmt: skip
+            scope,
+            preset=preset,
+            values=values,
+            rules=_rules_changed(present, options),
+            author=AUTHOR,
+            reason=options["reason"],
+            now=timezone.now(),
+            base_version=present.number,
+        )
         self._told(version, present.number)
 
     def _versions(self, options: dict[str, Any]) -> None:

@@ -22,10 +22,28 @@ __all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_ind
 # Each singles out one person or thing.
 STRONG: Final = frozenset(
     {
-        "email", "phone", "url", "domain", "path", "uuid", "card", "ip", "cidr", "mac", "iban", "handle", "hashtag",
-        "code", "isbn", "doi", "coordinates", "hash", "vin", "ssn",
+        "email",
+        "phone",
+        "url",
+        "domain",
+        "path",
+        "uuid",
+        "card",
+        "ip",
+        "cidr",
+        "mac",
+        "iban",
+        "handle",
+        "hashtag",
+        "code",
+        "isbn",
+        "doi",
+        "coordinates",
+        "hash",
+        "vin",
+        "ssn",
     }
-)  # fmt: skip
+)
 # Each describes many.
 WEAK: Final = frozenset({"date", "time", "datetime"})
 KINDS: Final = STRONG | WEAK

@@ -159,10 +159,15 @@ def url_canonical(scheme: str, rest: str) -> tuple[str, str]:
     web = scheme in ("", "http", "https")
     canonical = "".join(
         (
-            "" if web else f"{scheme}://", f"{user}@" if user else "", name, f":{port}" if port else "", path,
-            f"?{query}" if query else "", f"#{fragment}" if fragment else "",
+            "" if web else f"{scheme}://",
+            f"{user}@" if user else "",
+            name,
+            f":{port}" if port else "",
+            path,
+            f"?{query}" if query else "",
+            f"#{fragment}" if fragment else "",
         )
-    )  # fmt: skip
+    )
     bare = web and canonical == name
     if bare and _address(name):
         return "ip", _address(name)

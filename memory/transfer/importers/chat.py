@@ -17,7 +17,7 @@ from memory.transfer.importers.draft import (
     sort_of,
     title_made,
     value_field,
-)  # fmt: skip
+)
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.stream import entries_read
 from memory.transfer.importers.times import moment_past
@@ -185,11 +185,19 @@ def _message_place(message: _Message, *, first: dt.datetime | None, scope: str, 
     if seen.before(topic_id):
         draft.lost.append(("message", "it stands in the file before, with the same beginning"))
         return
-    draft.item_make({
-        "placement": "new_topic", "topic_id": str(topic_id), "title": title_made(message.text), "topic_kind": KIND,
-        "scope": scope, "fields": fields, "created_at": at, "valid_from": message.at,
-        "edges": [{"to_topic_id": before, "kind": FOLLOWS}] if before else [],
-    })  # fmt: skip
+    draft.item_make(
+        {
+            "placement": "new_topic",
+            "topic_id": str(topic_id),
+            "title": title_made(message.text),
+            "topic_kind": KIND,
+            "scope": scope,
+            "fields": fields,
+            "created_at": at,
+            "valid_from": message.at,
+            "edges": [{"to_topic_id": before, "kind": FOLLOWS}] if before else [],
+        }
+    )
 
 
 def _moment_kept(message: _Message, first: dt.datetime | None) -> dt.datetime | None:
@@ -199,9 +207,13 @@ def _moment_kept(message: _Message, first: dt.datetime | None) -> dt.datetime | 
     if before is None:
         if message.at is None:
             message.draft.told.append(
-                ("time", "is missing; that of the first message that has one is taken" if first
-                 else "is missing; the topic is as old as the import")
-            )  # fmt: skip
+                (
+                    "time",
+                    "is missing; that of the first message that has one is taken"
+                    if first
+                    else "is missing; the topic is as old as the import",
+                )
+            )
         return message.at or first
     if message.at is None:
         message.draft.told.append(("time", "is missing; it is dated just after the message before"))

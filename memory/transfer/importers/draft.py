@@ -56,12 +56,19 @@ def title_made(text: str) -> str:
 def value_field(name: str, value: Any) -> dict[str, Any]:
     """Return a JSON value as a field with the type that holds it."""
     kinds: list[tuple[type, str]] = [
-        (str, "string"), (bool, "bool"), (int, "int"), (float, "float"), (list, "list"), (dict, "json")
-    ]  # fmt: skip
+        (str, "string"),
+        (bool, "bool"),
+        (int, "int"),
+        (float, "float"),
+        (list, "list"),
+        (dict, "json"),
+    ]
     return {
-        "name": name, "value": value, "provenance": "import",
+        "name": name,
+        "value": value,
+        "provenance": "import",
         "field_type": next(kind for of, kind in kinds if isinstance(value, of)),
-    }  # fmt: skip
+    }
 
 
 def id_made(source: str, *parts: str) -> uuid.UUID:
@@ -74,9 +81,13 @@ def id_made(source: str, *parts: str) -> uuid.UUID:
 def sort_of(value: Any) -> str:
     """Return what a JSON value is, in words."""
     words: list[tuple[type, str]] = [
-        (str, "a text"), (bool, "true or false"), (int, "a number"), (float, "a number"), (list, "a list"),
+        (str, "a text"),
+        (bool, "true or false"),
+        (int, "a number"),
+        (float, "a number"),
+        (list, "a list"),
         (dict, "an object"),
-    ]  # fmt: skip
+    ]
     return next((said for of, said in words if isinstance(value, of)), "nothing")
 
 

@@ -21,7 +21,7 @@ from memory.transfer.importers.draft import (
     sort_of,
     title_made,
     value_field,
-)  # fmt: skip
+)
 from memory.transfer.importers.importer import Importer
 from memory.transfer.importers.places import segment_made
 from memory.transfer.importers.stream import Entry, entries_read
@@ -38,9 +38,19 @@ SPEAKERS = ("role", "actor_id", "attributed_to")
 MAX_FIELDS = 190
 MAX_NAME = 200
 _PLACED = {
-    "id", "memory", "text", "data", "created_at", "updated_at", "timestamp", "categories", "metadata", "immutable",
-    *OWNERS, *SPEAKERS,
-}  # fmt: skip
+    "id",
+    "memory",
+    "text",
+    "data",
+    "created_at",
+    "updated_at",
+    "timestamp",
+    "categories",
+    "metadata",
+    "immutable",
+    *OWNERS,
+    *SPEAKERS,
+}
 # What has no place here, and why.
 _LOST = {
     "hash": "it is made anew from the text",
@@ -114,11 +124,20 @@ class _Memory:
             return
         created, changed = self._times()
         fields = [value_field(FIELD, text), *self._fields()]
-        self.draft.item_make({
-            "placement": "new_topic", "topic_id": str(topic_id), "title": title_made(text), "topic_kind": KIND,
-            "scope": where, "categories": self._categories(), "fields": fields, "pinned": self._pinned(),
-            "created_at": created, "valid_from": changed,
-        })  # fmt: skip
+        self.draft.item_make(
+            {
+                "placement": "new_topic",
+                "topic_id": str(topic_id),
+                "title": title_made(text),
+                "topic_kind": KIND,
+                "scope": where,
+                "categories": self._categories(),
+                "fields": fields,
+                "pinned": self._pinned(),
+                "created_at": created,
+                "valid_from": changed,
+            }
+        )
         for name, value in self.said.items():
             if name not in _PLACED and value not in NOTHING:
                 self._lose(name_shown(name), _LOST.get(name, UNKNOWN))
