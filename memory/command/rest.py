@@ -1,6 +1,7 @@
 """What stays of a topic when one of its facts goes: the same topic without that fact."""
 
 import datetime as dt
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -83,13 +84,22 @@ def rest_left(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     rest = rest_of(topic, facts)
     if rest is None:
         return None
-    gone = {text_key(fact.text) for fact in facts}
+    gone = {key for fact in facts if _tells(key := text_key(fact.text))}
     left = [*rest["fields"].values(), rest["summary"]]
-    if any(fact in fold(text) for fact in gone for text in left):
+    if any(_within(fact, text) for fact in gone for text in left):
         return None
-    if any(fact in fold(rest["title"]) for fact in gone):
+    if any(_within(fact, rest["title"]) for fact in gone):
         return rest | {"title": next((text for text in left if text), "")[:200]}
     return rest
+
+
+def _tells(text: str) -> bool:
+    """Tell whether a text, found again elsewhere, says the same there. A short number or word does not: "2", "ok"."""
+    return len(text) > (3 if text.isdigit() else 2)
+
+
+def _within(part: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", fold(text)) is not None
 
 
 def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:

@@ -170,12 +170,12 @@ def _of_token(token: str, scope: str) -> Choice:
         raise ValueRefused("This is no token of a candidate.") from None
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
-    sql = f"SELECT t.id FROM memory_topic t WHERE t.id = {bound.bind(uuid.UUID(topic_id))} AND {within}"
+    sql = f"SELECT t.id FROM memory_topic t WHERE t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND {within}"
     facts = [
         fact
         for topic in topics_said(ids_read(sql, bound)).values()
         for fact in facts_of(topic)
-        if _digest(fact) == digest
+        if topic.live and _digest(fact) == digest
     ]
     if not facts:
         raise Conflict("The fact that this token names is not there any more. Send the request again without it.")
@@ -215,11 +215,13 @@ class _Writer:
             sure = (round(group[0].confidence, 3), group[0].by)
             whole = rest_of(topic, facts) is None
             value = _field_value(topic, facts, self.new_text)
-            if stands is None and (whole or value is not None):
+            # A field of a type cannot hold a sentence: it is emptied, and the sentence becomes a topic.
+            fits = value is not None or element.kind == "string"
+            if stands is None and fits and (whole or value is not None):
                 self._rewrite(topic, facts, value if value is not None else self.new_text)
                 stands = topic_id
                 done.append(Superseded(topic_id, "whole", element.text, value or self.new_text, *sure))
-            elif whole:
+            elif whole and fits:
                 # The new text stands elsewhere, and a topic is not left to say the same once more.
                 released.append(topic_id)
                 done.append(Superseded(topic_id, "whole", element.text, self.new_text, *sure))

@@ -7,6 +7,7 @@ from memory.domain.errors import ValueRefused
 from memory.domain.values import value_as_text
 from memory.text.grammar import verb_place, words_tag
 from memory.text.identifiers import identifiers_find
+from memory.text.negation import negated
 from memory.text.words import stems
 
 # A longer old value is a sentence itself, and a longer new one is more than a value.
@@ -15,6 +16,7 @@ _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
 _YES: Final = re.compile(r"\b(?:true|yes|on|enabled|active)\b", re.IGNORECASE)
 _NO: Final = re.compile(r"\b(?:false|no|not|off|disabled|inactive|never)\b|n't\b", re.IGNORECASE)
 # Between the verb and the value.
+_PREPOSITIONS: Final = frozenset({"PRP", "TO0"})
 _JOINING: Final = frozenset({"VVN", "VBN", "VHN", "VDN", "VVG", "PRP", "TO0", "AV0", "AVP"})
 
 
@@ -33,7 +35,8 @@ def value_given(text: str, *, title: str, name: str, old: str, field_type: str) 
         return after.strip().rstrip(".") or None
     words = words_tag(text)
     verb = verb_place(words)
-    if verb is None:
+    # "No longer lives in Oslo" gives no value, and "moved from Oslo to Bergen" gives two.
+    if verb is None or negated(text) or sum(word.tag in _PREPOSITIONS for word in words[verb + 1 :]) > 1:
         return None
     start = verb + 1
     while start < len(words) and words[start].tag in _JOINING:

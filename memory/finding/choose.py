@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from memory.finding.evidence import (
+    held_by_any,
     identifier_stems,
     identifiers_held,
     names_find,
@@ -79,15 +80,22 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
         return Choice([_sure(fact, "meaning", 1.0) for fact in exact])
     facts = _without(request, facts)
     alone = _said_alone(facts)
-    held = identifiers_held(request.body, alone)
+    codes = identifier_stems(request.body)
+    if request.everything or not set(stems(request.body)) - codes - GENERIC:
+        held = held_by_any(identifiers_held, request.body, alone)
+    else:
+        held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
     # Of a remark behind an identifier, nobody is meant: "locker B2, Freya has left".
-    names = names_held(" ".join(_parts(request, held.covered)) if held else request.body, pool)
+    if held:
+        names = names_held(" ".join(_parts(request, held.covered)), pool)
+    else:
+        names = held_by_any(names_held, request.body, pool) if request.everything else names_held(request.body, pool)
     covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
     left = _left(request, covered)
     if names:
         pool = names.facts
-    if not held and not left - identifier_stems(request.body) and identifiers_sought(request.body):
+    if not held and not left - codes and identifiers_sought(request.body):
         # Another identifier is never meant, however near it is.
         return Choice()
     if request.everything and not held and _names_somebody(request.body) and not (names and names.sure >= WHOLE_NAME):
@@ -196,7 +204,9 @@ def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
 def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     if not request.without:
         return list(facts)
-    stays = frozenset(one for one in stems(request.without) if one not in GENERIC)
+    words = frozenset(stems(request.without))
+    # "Except her phone number" has no other words.
+    stays = words - GENERIC or words
     return [fact for fact in facts if not stays & set(stems(text_of(fact)))]
 
 

@@ -31,6 +31,7 @@ BEFORE: Final = re.compile(
 )
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
+_AND: Final = re.compile(r"\s*(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE)
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
 # How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.
@@ -72,6 +73,29 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     if not held:
         return None
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
+
+
+def held_by_any(
+    find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
+) -> Evidence | None:
+    """Return the facts that hold what ``find`` finds in any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
+
+    Parts are joined by "and", "or" or a comma.
+    """
+    parts = [part for part in _AND.split(request) if part.strip()]
+    one = find(request, facts)
+    if one is None or len(parts) < 2:
+        return one
+    found = [held for held in (find(part, facts) for part in parts) if held]
+    if len(found) < 2:
+        return one
+    kept = {id(fact) for held in found for fact in held.facts}
+    return Evidence(
+        tuple(fact for fact in facts if id(fact) in kept),
+        tuple(word for held in found for word in held.words),
+        frozenset().union(*(held.covered for held in found)),
+        min(held.sure for held in found),
+    )
 
 
 def identifier_stems(request: str) -> frozenset[str]:

@@ -32,7 +32,7 @@ from memory.recall.filters import CandidateFilter, Extra
 from memory.recall.probe import question_probe
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
-from memory.text.names import name_key
+from memory.text.names import name_keys
 from memory.text.words import UNSPACED, stems
 
 # So many topics are looked at closely: the best of the ranking.
@@ -89,15 +89,14 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     """
     mentions_complete()
     request = request_read(query)
-    if sum(one.kind in STRONG for one in identifiers_find(request.body)) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
+    _identifiers_count(request.body)
     ids = _ids_identified(request.body, conditions, bound)
     question = Question(request.text, embedder_get().embed_query(request.text))
     if not ids:
         extra = Extra(conditions, bound.values)
         pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
         ids = [*pool, *_ids_titled(request.body, conditions, bound)]
-        names = names_find(request.body, _texts(pool))
+        names = _names_counted(request.body, pool)
         several = request.everything or request.several
         ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
         if request.everything and not names:
@@ -117,6 +116,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ``facts_meant`` does.
     """
     mentions_complete()
+    _identifiers_count(old_query)
     question = Question(old_query, embedder_get().embed_query(old_query), new_text, new_vector)
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
@@ -129,7 +129,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
         ids = _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
     ids += _ids_titled(new_text, conditions, bound)
     pool = topics_said(list(dict.fromkeys(ids)))
-    names = names_find(old_query, _texts(pool))
+    names = _names_counted(old_query, pool)
     others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
     if others:
         pool |= topics_said(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
@@ -195,7 +195,10 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
     refined = ask([(key, one.said) for key, one in shown.items()]) if shown else None
     if refined is None:
         return choice
+    known = {id(one) for one in shown.values()}
     chosen = [one for key, one in shown.items() if key in set(refined.chosen)]
+    # Of a long list it was shown the beginning; of the rest it has said nothing.
+    chosen += [one for one in choice.candidates if id(one) not in known]
     return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)
 
 
@@ -204,8 +207,17 @@ def _scaled(cosine: float) -> float:
     return (float(cosine) - unrelated) / (1 - unrelated)
 
 
-def _texts(topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
-    return [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)]
+def _identifiers_count(text: str) -> None:
+    if sum(one.kind in STRONG for one in identifiers_find(text)) > MOST_NAMED:
+        raise ValueRefused(TOO_MANY)
+
+
+def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
+    """Return the names in ``text``, which ``topics`` help to tell from common words."""
+    names = names_find(text, [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)])
+    if len(names) > MOST_NAMED:
+        raise ValueRefused(TOO_MANY)
+    return names
 
 
 def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:
@@ -238,13 +250,10 @@ def _ids_named(
 ) -> list[uuid.UUID]:
     """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same; the
     nearest ``MOST_NEAR`` to a vector, if one is given."""
-    if len(names) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
     words = [word for name in also for word in name.split() if len(word) > 2]
     for wholes in (also, words):
-        keys = [sorted(name_key(name)) for name in dict.fromkeys(wholes)]
-        wanted = [f"m.words @> {bound.bind(key)}::text[]" for key in keys if key]
+        wanted = [sql for name in dict.fromkeys(wholes) if (sql := _worded_sql(name_keys(name), bound))]
         # One word of a name is looked for only where nothing has the whole name: many share a given name.
         if wanted and (ids := _ids_mentioning(" OR ".join(wanted), conditions, bound, near=near, most=most)):
             return ids
@@ -253,9 +262,18 @@ def _ids_named(
 
 def _ids_worded(text: str, conditions: str, bound: Bound) -> list[uuid.UUID]:
     """Return the topics with all words of ``text`` that carry meaning, for "everything about the van"."""
-    words = [word for word in fold(text).split() if stems(word) and not UNSPACED.search(word)]
-    keys = sorted({key for word in words for key in name_key(word.strip(".,;:!?\"'()"))})
-    return _ids_mentioning(f"m.words @> {bound.bind(keys)}::text[]", conditions, bound) if keys else []
+    words = [word for word in text.split() if stems(word) and not UNSPACED.search(word)]
+    wanted = _worded_sql([keys for word in words for keys in name_keys(word)], bound)
+    return _ids_mentioning(wanted, conditions, bound) if wanted else []
+
+
+def _worded_sql(words: Sequence[frozenset[str]], bound: Bound) -> str:
+    """Return the condition that the index of a topic has one key of each word; empty without a word."""
+    alone = sorted({key for keys in words if len(keys) == 1 for key in keys})
+    found = [f"m.words && {bound.bind(sorted(keys))}::text[]" for keys in words if len(keys) > 1]
+    if alone:
+        found.append(f"m.words @> {bound.bind(alone)}::text[]")
+    return f"({' AND '.join(found)})" if found else ""
 
 
 def _ids_identified(text: str, conditions: str, bound: Bound, *, most: int = MOST_IDS) -> list[uuid.UUID]:

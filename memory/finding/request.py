@@ -24,7 +24,7 @@ _THAT: Final = re.compile(
     r"(?:(?:please|forget|remember|delete|remove|drop|erase|purge|scrap|the|fact|note|saying)\s){0,4}that\s\S+\s\S"
 )
 _EXCEPT: Final = re.compile(
-    r"[,\s–-]+(?:except(?:\s+for)?|but\s+(?:not|do\s+not|don['’]t|leave|keep)(?:\s+touch)?|apart\s+from|other\s+than)\s+"
+    r"(?<![,\s–-])[,\s–-]++(?:except(?:\s+for)?|but\s+(?:not|do\s+not|don['’]t|leave|keep)(?:\s+touch)?|apart\s+from|other\s+than)\s+"
     r"|\(not\s+",
     re.IGNORECASE,
 )

@@ -68,13 +68,15 @@ _KEYS = wordset(
 
 @dataclass(slots=True)
 class Block:
-    """A piece of the text that belongs together. ``text`` is what it says, without its marks and with lines joined;
-    ``places`` tells where each sign of that stands. ``start`` and ``end`` take in the marks."""
+    """A piece of the text that belongs together. ``places`` tells where each sign of its text stands. ``start`` and
+    ``end`` take in the marks."""
 
     kind: Kind
     start: int
     end: int
-    text: str = ""
+    # The text line by line, and the last line of it that says anything.
+    parts: list[str] = field(default_factory=list)
+    last: str = ""
     places: list[int] = field(default_factory=list)
     speaker: str | None = None
     # The heading that a paragraph stands under; of an item, the line with a colon above it comes first.
@@ -82,6 +84,13 @@ class Block:
     # Of a row of a table, and of the row above all others.
     cells: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the block says, without its marks and with lines joined. Joined once: lines may be many."""
+        if len(self.parts) > 1:
+            self.parts = ["".join(self.parts)]
+        return self.parts[0] if self.parts else ""
 
 
 def blocks_find(content: str) -> list[Block]:
@@ -202,8 +211,8 @@ class _Layout:
 
     def _goes_on(self, block: Block, at: int, end: int) -> bool:
         """Tell whether a line is the rest of the paragraph or item above it, wrapped."""
-        before, line = block.text[-200:].rstrip(), self.content[at:end].strip()
-        if not before or line[0].islower():
+        before, line = block.last, self.content[at:end].strip()
+        if not before or not line or line[0].islower():
             return True
         if _KEY.match(line) and len(line) <= 2 * WRAPPED_FROM:
             return False
@@ -231,12 +240,14 @@ class _Layout:
 
     def _join(self, block: Block, at: int, end: int, *, marked: int | None = None) -> None:
         text = self.content[at:end].rstrip()
-        if block.text:
+        if block.parts:
             # A wrapped line reads on after a space; Chinese and Japanese write none.
-            block.text += "\n" if not _unspaced(block.text[-1], text[:1]) else ""
-            if len(block.places) < len(block.text):
+            if not _unspaced(block.last[-1:], text[:1]):
+                block.parts.append("\n")
                 block.places.append((marked if marked is not None else at) - 1)
-        block.text += text
+        if text:
+            block.parts.append(text)
+            block.last = text
         block.places.extend(range(at, at + len(text)))
         block.end = max(block.end, end)
 
@@ -276,7 +287,7 @@ def _capital(word: str) -> bool:
 
 
 def _unspaced(one: str, two: str) -> bool:
-    return bool(two) and one > "\u2fff" and two > "\u2fff"
+    return bool(one and two) and one > "\u2fff" and two > "\u2fff"
 
 
 def _after(content: str, at: int, end: int, marks: tuple[re.Pattern[str], ...]) -> int:

@@ -115,11 +115,16 @@ def words_index(text: str) -> set[str]:
     return found
 
 
-def name_key(name: str) -> set[str]:
-    """Return the words that a text must have in its index to mention ``name``. Words that may be written otherwise,
-    with another ending or without their umlauts, are left out; so it may be empty."""
-    plain = (word for word in _words(name) if word.text.isascii() or _UNSPACED.match(word.text))
-    return {_key(word.folded) for word in plain} - {""}
+def name_keys(name: str) -> list[frozenset[str]]:
+    """Return for each word of ``name`` the words of which a text must have one in its index to mention the name: the
+    word itself, with its umlauts written out, and with the other endings that a name of its script takes."""
+    found = []
+    for word in _words(name):
+        forms = {word.folded, _written_out(word.text)}
+        if _declined(word.folded):
+            forms |= {stem + end for endings in _CASES for stem in _stems(word.folded, endings) for end in endings}
+        found.append(frozenset(map(_key, forms)) - {""})
+    return [keys for keys in found if keys]
 
 
 @lru_cache(maxsize=4_096)

@@ -14,7 +14,7 @@ _NOT = re.compile(
 _ENGLISH = re.compile(r"\b(?:non|mai|sin|pas|sans|ne)\b")
 _ELSEWHERE = re.compile("不|没|沒|无|無|未|ない|ません|ぬ|않|없|안 |아니|못|नहीं|मत|ไม่|לא|אין|بدون|ليس|لست|لا |لم |لن ")
 # Said in two words, denied once.
-_NEITHER = re.compile(r"\bneither\b(.*?)\bnor\b")
+_NEITHER = re.compile(r"\bneither\b(.{0,200}?)\bnor\b")
 # "No. 5", "not only", "no problem": nothing is denied.
 _EMPTY = re.compile(r"\bnot only\b|\bno\. ?\d|\bno doubt\b|\bno problem\b|\bwhy not\b|\bif not\b")
 

@@ -47,6 +47,8 @@ _AMOUNT: Final = re.compile(
 )
 _WEEKDAYS: Final = frozenset(form for day in CALENDAR if day.endswith("day") for form in (day, f"{day}s"))
 _MONTHS: Final = frozenset(word for word in CALENDAR if not word.endswith("day") and word != "may")
+_LETTER: Final = re.compile(r"(?<!\w)[^\W\d_](?!\w)")
+_PLAN_A: Final = re.compile(r"(?<!\w)A(?!\s+[a-z]|\w)")
 _PARTS: Final = re.compile("[-_/]")
 _ARTICLES: Final = wordset("a an the")
 
@@ -55,6 +57,9 @@ _ARTICLES: Final = wordset("a an the")
 def stems(text: str) -> tuple[str, ...]:
     """Return the stems of the words of ``text`` that carry meaning, in order, with repetitions."""
     found: list[str] = []
+    # A single letter is a name only where it is written as one: plan B. "A" begins many a sentence.
+    letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
+    plan_a = _PLAN_A.search(text) is not None
     for match in _WORD.finditer(fold(humps_split(text, " "))):
         word = match.group()
         if code := code_canonical(word) if word.isascii() else "":
@@ -68,11 +73,10 @@ def stems(text: str) -> tuple[str, ...]:
             found += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
         word = UNSPACED.sub("", word)
         if not word or word in FUNCTION:
-            if word == "a" and re.search(r"(?<!\w)A(?!\s+[a-z]|\w)", text):
+            if word == "a" and plan_a:
                 found.append("a")
             continue
-        # A single letter is a name only where it is written as one: plan B.
-        if len(word) == 1 and word.isalpha() and not re.search(rf"(?<!\w){re.escape(word.upper())}(?!\w)", text):
+        if len(word) == 1 and word.isalpha() and word not in letters:
             continue
         found.append(stem(word))
     return tuple(found)

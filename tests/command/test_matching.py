@@ -240,3 +240,26 @@ def test_what_a_purge_keeps_leads_nowhere_near_what_went(operator: Caller) -> No
     assert str(rest.pk) != topic
     assert rest.title == "Nils works as a glazier."
     assert "Bergen" not in str(operator.topic(str(rest.pk)))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("Müller", "Mueller"), ("José", "Josué"), ("Дмитрий", "Дмитриев"), ("Анна", "Антон"), ("Łukasz", "Lukas")],
+)
+def test_everything_about_a_name_with_letters_beyond_ascii_is_found_however_much_there_is(
+    operator: Caller, name: str, other: str
+) -> None:
+    texts = [f"{name} has job number {number} in hall {number}." for number in range(30)]
+    for text in [*texts, *(f"The {word} is broken." for word in ("door", "lamp", "roof", "gate"))]:
+        remember(operator, text)
+    assert sorted(listed(operator, f"everything about {name}", "purge")) == sorted(texts)
+
+
+def test_of_several_names_or_identifiers_each_counts_though_one_text_has_them_all(operator: Caller) -> None:
+    texts = ["Anna lives in Oslo.", "Ben sails on Sundays.", "Anna and Ben met in Rome.", "Cleo paints."]
+    codes = ["NOVA-7 is in hall 1.", "NOVA-8 is broken.", "NOVA-7 and NOVA-8 share a cable.", "NOVA-9 is new."]
+    for text in texts + codes:
+        remember(operator, text)
+    assert sorted(listed(operator, "everything about Anna and Ben")) == sorted(texts[:3])
+    assert sorted(listed(operator, "everything about NOVA-7 and NOVA-8", "purge")) == sorted(codes[:3])
+    assert sorted(listed(operator, "NOVA-7, NOVA-8")) == sorted(codes[:3])

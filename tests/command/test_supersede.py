@@ -190,3 +190,46 @@ def test_the_token_of_a_candidate_says_which_fact_is_meant(agent: Caller, alice:
     assert "Anna Berg's phone number is 0444 120 555." in found(agent, "Anna's phone number")
     # A token names a fact that is gone now.
     assert agent.post("/v1/supersede", asked | {"token": holm["token"]}).status == 409
+
+
+def test_a_typed_field_that_cannot_hold_the_new_text_is_emptied_and_the_text_becomes_a_topic(agent: Caller) -> None:
+    item = {"placement": "new_topic", "title": "Olga", "fields": [{"name": "age", "value": 41, "field_type": "int"}]}
+    topic = agent.post("/v1/ingest", item).ok()["topic_id"]
+
+    done = agent.post("/v1/supersede", {"old_query": "Olga's age", "new_text": "Olga does not tell her age."}).ok()
+
+    assert done["topic_id"] != topic
+    assert [entry["topic_id"] for entry in done["superseded"]] == [topic]
+    assert [field["current"]["value"] for field in agent.topic(topic)["fields"]] == [""]
+    assert agent.topic(done["topic_id"])["title"] == "Olga does not tell her age."
+
+
+@pytest.mark.parametrize("new", ["Olga no longer lives in Riga.", "Olga moved from Riga to Oslo."])
+def test_what_a_sentence_denies_or_says_twice_is_no_value_and_the_sentence_is_kept(agent: Caller, new: str) -> None:
+    fields = [{"name": "city", "value": "Riga"}, {"name": "job", "value": "nurse"}]
+    topic = agent.post("/v1/ingest", {"placement": "new_topic", "title": "Olga", "fields": fields}).ok()["topic_id"]
+
+    agent.post("/v1/supersede", {"old_query": "Olga's city", "new_text": new}).ok()
+
+    assert {field["name"]: field["current"]["value"] for field in agent.topic(topic)["fields"]} == {
+        "city": new,
+        "job": "nurse",
+    }
+
+
+def test_a_token_of_a_topic_that_was_archived_since_changes_nothing(agent: Caller, operator: Caller) -> None:
+    berg = remember(agent, "Anna Berg's phone number is 0444 120 555.")
+    remember(agent, "Anna Holm's phone number is 0444 987 222.")
+    asked = {"old_query": "Anna's phone number", "new_text": "Anna's phone number is 0444 333 111."}
+    candidates = agent.post("/v1/supersede", asked).json["candidates"]
+    (token,) = [one["token"] for one in candidates if one["topic_id"] == berg]
+    listed = operator.post("/v1/forget", {"verb": "release", "query": "Anna Berg"}).ok()
+    operator.post("/v1/forget", {"verb": "release", "token": listed["token"]}).ok()
+
+    assert agent.post("/v1/supersede", asked | {"token": token}).status == 409
+    assert agent.topic(berg)["title"] == "Anna Berg's phone number is 0444 120 555."
+
+
+def test_a_request_to_supersede_names_so_many_things_and_no_more(agent: Caller) -> None:
+    names = " ".join(f"Anna{chr(97 + at)} Berg{chr(97 + at)}," for at in range(25))
+    assert agent.post("/v1/supersede", {"old_query": names, "new_text": "Somebody else."}).status == 422

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memory.text.folding import WORD, fold
-from memory.text.names import mentions, mentions_find, name_key, words_index
+from memory.text.names import mentions, mentions_find, name_keys, words_index
 
 LETTERS = "abcdefghijklmnoprstuvwyzéöłńABERSÉÖ"
 PARTS = st.text(LETTERS, min_size=1, max_size=6)
@@ -171,7 +171,7 @@ def test_what_is_joined_by_a_sign_is_another_name(name: str, other: str, sign: s
 @given(text=TEXTS, name=st.one_of(WORDS, st.lists(WORDS, min_size=2, max_size=2).map(" ".join)))
 def test_the_words_in_the_index_hold_whatever_a_name_is_found_by(text: str, name: str) -> None:
     if mentions(text, name):
-        assert name_key(name) <= words_index(text)
+        assert all(keys & words_index(text) for keys in name_keys(name))
 
 
 @settings(max_examples=300)
@@ -180,7 +180,13 @@ def test_any_text_is_read_and_what_is_found_stands_in_it(text: str, more: str, n
     whole = text + more
     for mention in mentions_find(whole, name):
         assert 0 <= mention.start < mention.end <= len(whole)
-        assert name_key(name) <= words_index(whole)
+        assert all(keys & words_index(whole) for keys in name_keys(name))
+
+
+@pytest.mark.parametrize("name", ["Müller", "José", "Дмитрий", "Анна", "Γιώργος", "Łukasz", "王伟", "김민수"])
+def test_every_name_has_words_by_which_the_index_finds_it(name: str) -> None:
+    assert name_keys(name)
+    assert all(keys & words_index(f"It is {name} who called.") for keys in name_keys(name))
 
 
 def test_a_vowel_sign_of_whatever_script_goes_on_with_the_word() -> None:

@@ -1,0 +1,48 @@
+"""Texts that are made to take long, or that no writer would write, are read in linear time."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memory.finding.request import request_read
+from memory.text.layout import blocks_find
+from memory.text.negation import negated
+from memory.text.statements import facts_read
+from memory.text.words import stems
+
+READERS: tuple[Callable[[str], Any], ...] = (stems, negated, request_read, blocks_find, facts_read)
+PIECES = [
+    "a b c ",
+    "A  b",
+    "neither ",
+    "-",
+    ", ",
+    "except ",
+    "a\n",
+    "a\n>\n",
+    "> ",
+    "a\n---\n",
+    "```\nx\n",
+    "- - ",
+    "|a|\n",
+    "not a ",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("read", READERS)
+def test_no_text_of_100_000_signs_takes_long(read: Callable[[str], Any], piece: str) -> None:
+    text = (piece * 100_000)[:100_000]
+    started = time.process_time()
+    read(text)
+    # A tenth of this is usual; a reader that is not linear takes minutes.
+    assert time.process_time() - started < 10
+
+
+def test_a_code_block_keeps_each_line_in_its_place() -> None:
+    content = "See:\n\n```\none\n\n  two\n```\nThat is all."
+    (code,) = [block for block in blocks_find(content) if block.kind == "code"]
+    assert [content[at] for at in code.places if not content[at].isspace()] == list("```onetwo```")
+    assert "one" in code.text.splitlines()
