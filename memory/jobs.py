@@ -1,5 +1,6 @@
 """Every background job and schedule. Arguments are ids and scalars; each job may run twice without harm."""
 
+import inspect
 import threading
 import time
 import uuid
@@ -49,11 +50,13 @@ SHADOW_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class JobKind:
-    """What a job is called, what it does, and every how many minutes it is scheduled: 0 for a job that is queued."""
+    """What a job is called, what it does, and every how many minutes it is scheduled: 0 for a job that is queued.
+    ``needs`` counts the arguments without a default, which are what a retry repeats."""
 
     title: str
     what: str
     minutes: int = 0
+    needs: int = 0
 
 
 # Every job by the name under which the queue knows it. Pages, retry and schedules are made from this.
@@ -65,7 +68,8 @@ def job(title: str, what: str, *, minutes: int = 0) -> Callable[[Work], Work]:
     """Register a function as a job."""
 
     def register(work: Work) -> Work:
-        JOBS[f"{work.__module__}.{work.__name__}"] = JobKind(title, what, minutes)
+        needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
+        JOBS[f"{work.__module__}.{work.__name__}"] = JobKind(title, what, minutes, needs)
         return work
 
     return register

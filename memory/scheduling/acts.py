@@ -90,8 +90,10 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
         if row is None or row.func not in JOBS:
             raise NotVisible("There is no such failed job; it may have gone through by now.")
-        _waiting_refuse(row.func, tuple(row.args or ()), now)
-        task = async_task(row.func, *(row.args or ()), group=row.group)
+        # What tells copies of an entry apart, such as the turn of a study, is not repeated: it counts as taken.
+        args = tuple(row.args or ())[: JOBS[row.func].needs]
+        _waiting_refuse(row.func, args, now)
+        task = async_task(row.func, *args, group=row.group)
         AuditEvent.objects.create(
             at=now,
             actor=principal.actor,
@@ -107,7 +109,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
 def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
     # What is in hand has its lock in the future: it may have passed by what the second one is wanted for.
     for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
-        if job.task.get("func") == func and tuple(job.task.get("args") or ()) == args:
+        if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(f"{JOBS[func].title} waits in the queue already, so it is not queued twice.")
 
 

@@ -263,3 +263,26 @@ def test_of_several_names_or_identifiers_each_counts_though_one_text_has_them_al
     assert sorted(listed(operator, "everything about Anna and Ben")) == sorted(texts[:3])
     assert sorted(listed(operator, "everything about NOVA-7 and NOVA-8", "purge")) == sorted(codes[:3])
     assert sorted(listed(operator, "NOVA-7, NOVA-8")) == sorted(codes[:3])
+
+
+def test_a_short_value_goes_alone_though_another_text_holds_its_word(operator: Caller) -> None:
+    fields = [{"name": "children", "value": "2"}, {"name": "pets", "value": "She has 2 dogs and 12 hens."}]
+    topic = operator.post("/v1/ingest", {"placement": "new_topic", "title": "Olga Holm", "fields": fields}).ok()[
+        "topic_id"
+    ]
+
+    (match,) = forget(operator, "release", query="how many children Olga Holm has")["matches"]
+
+    assert match["topic_id"] == topic
+    assert "12 hens" in match["keeps"]
+
+
+def test_what_is_excepted_stays_though_it_has_common_words_only(operator: Caller) -> None:
+    remember(operator, "Olga Holm's phone number is 0444 120 555.")
+    for text in ("Olga Holm lives in Riga.", "Olga Holm plays chess."):
+        remember(operator, text)
+
+    assert sorted(listed(operator, "everything about Olga Holm except her phone number")) == [
+        "Olga Holm lives in Riga.",
+        "Olga Holm plays chess.",
+    ]

@@ -206,6 +206,16 @@ def test_a_failed_job_is_told_with_its_error_and_tried_again(op: Client, db: Non
     assert AuditEvent.objects.get(action="job_retried").before["error"] == "ValueError: no luck"
 
 
+def test_a_study_is_tried_again_without_the_turn_that_counts_as_taken(op: Client, db: None) -> None:
+    job_id = str(uuid.uuid4())
+    failed = failure(func="memory.jobs.study_continue", args=(job_id, 4))
+    OrmQ.objects.all().delete()
+
+    op.post(f"/schedules/failed/{failed.pk}/again/")
+
+    assert queued() == [("memory.jobs.study_continue", (job_id,))]
+
+
 def test_a_job_of_somebody_else_is_shown_and_not_called(op: Client, db: None) -> None:
     failed = failure(func="os.system", args=("true",))
     foreign = Schedule.objects.create(name="foreign", func="os.system", args="'true'", schedule_type="D", next_run=NOON)
