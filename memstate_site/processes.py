@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
 _PR_SET_PDEATHSIG = 1
 # Loaded once at import: the function below runs between fork and exec, where loading anything could hang.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
@@ -94,15 +92,6 @@ class SharedUse:
 
     def close(self) -> None:
         os.close(self._descriptor)
-
-
-def process_is(pid: int, started_at: float) -> bool:
-    """Whether `pid` is still the process that started at that moment, and not another one with the same number."""
-    try:
-        process = psutil.Process(pid)
-        return abs(process.create_time() - started_at) < 1 and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 def process_group_kill(leader: int, number: signal.Signals) -> None:

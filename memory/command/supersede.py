@@ -170,7 +170,8 @@ def _of_token(token: str, scope: str) -> Choice:
         raise ValueRefused("This is no token of a candidate.") from None
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
-    sql = f"SELECT t.id FROM memory_topic t WHERE t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND {within}"
+    there = f"t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND t.merged_into_id IS NULL"
+    sql = f"SELECT t.id FROM memory_topic t WHERE {there} AND {within}"
     facts = [
         fact
         for topic in topics_said(ids_read(sql, bound)).values()

@@ -37,9 +37,3 @@ def told_keep(key: str, told: FactsTold) -> None:
         _told.move_to_end(key)
         while len(_told) > MOST or now - next(iter(_told.values()))[0] > SECONDS:
             _told.popitem(last=False)
-
-
-def told_forget() -> None:
-    """Forget all answers. For tests."""
-    with _lock:
-        _told.clear()

@@ -17,6 +17,7 @@ from memory.finding.evidence import (
     numbers_held,
     phrase_held,
     text_of,
+    undated,
 )
 from memory.finding.facts import Fact
 from memory.finding.guards import about_whom, forbidden
@@ -156,8 +157,10 @@ def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tu
     whether they hold an identifier of it."""
     request = request_read(request_text)
     possible = _without(request, facts)
-    held = identifiers_held(request.body, possible)
-    pool = held.facts if held else _codes_of_subject(new_text, numbers_held(request.body, possible))
+    # A date is no identifier: the appointment on 3 March is not whatever else was on 3 March.
+    asked = undated(request.body)
+    held = identifiers_held(asked, possible)
+    pool = held.facts if held else _codes_of_subject(new_text, numbers_held(asked, possible))
     return both_named(request.body, new_text, pool), held is not None
 
 

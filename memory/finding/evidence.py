@@ -54,6 +54,16 @@ def text_of(fact: Fact) -> str:
     return said if not fact.context or fold(fact.topic.title) in fold(said) else f"{fact.topic.title} {said}"
 
 
+def undated(text: str) -> str:
+    """Return ``text`` without its dates and times; all of it where it asks for what was before a date."""
+    if BEFORE.search(text):
+        return text
+    for one in reversed(identifiers_find(text)):
+        if one.kind in ("date", "datetime", "time"):
+            text = f"{text[: one.start]} {text[one.end :]}"
+    return " ".join(text.split())
+
+
 def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     """Return the facts that hold most identifiers of ``request``, in any spelling; None if no fact holds one."""
     found = _widest(request)

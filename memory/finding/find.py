@@ -6,7 +6,7 @@
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -15,7 +15,7 @@ from memory.domain.errors import ValueRefused
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
-from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_of
+from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_of, undated
 from memory.finding.facts import Fact, TopicSaid, facts_distinct, facts_of, ids_read, topics_said
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
@@ -70,14 +70,17 @@ ORDER BY m.topic_id LIMIT {most}
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """What is asked for, as vectors: the request, and the new text if a fact is to be replaced by it."""
 
     text: str
-    vector: Vectors
-    new_text: str = ""
     new_vector: Vectors | None = None
+
+    @cached_property
+    def vector(self) -> Vectors:
+        """The vector of the request, embedded where it is asked for: an identifier needs none."""
+        return embedder_get().embed_query(self.text)
 
 
 def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, history: bool) -> Choice:
@@ -91,7 +94,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     request = request_read(query)
     _identifiers_count(request.body)
     ids = _ids_identified(request.body, conditions, bound)
-    question = Question(request.text, embedder_get().embed_query(request.text))
+    question = Question(request.text)
     if not ids:
         extra = Extra(conditions, bound.values)
         pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
@@ -117,16 +120,16 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     """
     mentions_complete()
     _identifiers_count(old_query)
-    question = Question(old_query, embedder_get().embed_query(old_query), new_text, new_vector)
+    question = Question(old_query, new_vector)
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
     conditions = (
         "EXISTS (SELECT 1 FROM memory_topicvector lv WHERE lv.topic_id = t.id AND lv.live)"
         f" AND t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}"
     )
-    ids = _ids_identified(old_query, conditions, bound, most=2 * POOL)
-    if not ids:
-        ids = _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
+    # An index alone does not decide: what is meant may be written without the identifier.
+    ids = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
+    ids += _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
     ids += _ids_titled(new_text, conditions, bound)
     pool = topics_said(list(dict.fromkeys(ids)))
     names = _names_counted(old_query, pool)

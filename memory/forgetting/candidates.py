@@ -235,43 +235,6 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     return bool(rows_prepared(statement, bound.values)[0][0])
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One topic that a run would act on."""
-
-    topic_id: uuid.UUID
-    from_rung: int
-    to_rung: int
-    action: str
-    score: float
-
-
-def candidates_find(
-    policies: Policies, scope: str, *, event: str, now: dt.datetime, limit: int | None = None, draft: bool = False
-) -> list[Candidate]:
-    """Return what a run would act on, lowest score first. One query if nothing is due, else two."""
-    if not draft and not candidates_possible(policies, scope, event=event, now=now):
-        return []
-    query = candidates_sql(policies, scope, event=event, now=now, draft=draft)
-    most = "" if limit is None else f" LIMIT {limit:d}"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT topic_id, from_rung, to_rung, action, score FROM ({query.text}) c ORDER BY score, topic_id{most}",
-            query.bound.values,
-        )
-        return [Candidate(*row) for row in cursor.fetchall()]
-
-
-def candidates_count(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> dict[str, int]:
-    """Return how many topics a run would act on, by action. One query if nothing is due, else two."""
-    if not candidates_possible(policies, scope, event=event, now=now):
-        return {}
-    query = candidates_sql(policies, scope, event=event, now=now)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT action, count(*) FROM ({query.text}) c GROUP BY action", query.bound.values)
-        return dict(cursor.fetchall())
-
-
 def active_count(scope: str, *, without: tuple[str, ...] = (), at_most: int | None = None) -> int:
     """Return the number of active topics at ``scope`` and below, except below ``without``; ``at_most`` if there are as
     many. One query."""

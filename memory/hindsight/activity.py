@@ -15,15 +15,14 @@ from memory.forgetting.ground import path_q, path_sql, scope_sql
 from memory.forgetting.judgement import Bound
 from memory.models import AccessLog
 
-# Each part goes by an index of times. Archivings stand in the journal of runs, changes by hand too, where those that an
-# undo took back are told apart; the audit alone has those from before changes by hand were runs. A restore is one entry
-# of the audit per topic, and the list that a number leads to.
+# Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
+# told apart. A restore is one entry of the audit per topic, and the list that a number leads to.
 _DAYS = """
 SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
        count(*)
 FROM memory_auditevent e
 WHERE e.at >= %(since)s AND e.at < %(until)s AND {audit_within}
-  AND (e.action LIKE 'ingest\\_%%' OR e.action = 'restored' OR (e.action = 'archived' AND NOT e.after ? 'run'))
+  AND (e.action LIKE 'ingest\\_%%' OR e.action = 'restored')
 GROUP BY 1, 2
 UNION ALL
 SELECT (l.at AT TIME ZONE 'UTC')::date, 'queries', count(*) FROM memory_accesslog l

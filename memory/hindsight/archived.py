@@ -49,18 +49,12 @@ class ArchiveFilter:
     sort: Sort = "archived"
 
 
-# Archivings that hold, and those from before changes by hand were runs, which only the audit tells of.
+# The last archiving that holds.
 _LAST = """
 LATERAL (
-    SELECT * FROM (
-        SELECT l.at, l.run_id, l.from_rung::int AS from_rung, l.why, NULL::text AS actor
-        FROM memory_forgetaction l
-        WHERE l.topic_id = {topic} AND l.action = 'archived' AND l.state IN ('applied', 'conflict')
-        UNION ALL
-        SELECT o.at, NULL, array_position(ARRAY['active', 'summarized', 'detached'], o.before->>'rung') - 1,
-               jsonb_build_object('by', 'hand', 'reason', o.reason), o.actor
-        FROM memory_auditevent o WHERE o.topic_id = {topic} AND o.action = 'archived' AND NOT o.after ? 'run'
-    ) every ORDER BY at DESC LIMIT 1
+    SELECT l.at, l.run_id, l.from_rung::int AS from_rung, l.why FROM memory_forgetaction l
+    WHERE l.topic_id = {topic} AND l.action = 'archived' AND l.state IN ('applied', 'conflict')
+    ORDER BY l.at DESC LIMIT 1
 ) a
 """
 
@@ -68,10 +62,7 @@ _BY_TIME = """
 (
     SELECT l.topic_id, l.at FROM memory_forgetaction l
     WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
-    UNION ALL
-    SELECT l.topic_id, l.at FROM memory_auditevent l
-    WHERE l.action = 'archived' AND NOT l.after ? 'run' AND {range}
-    ORDER BY at DESC, topic_id DESC
+    ORDER BY l.at DESC, l.topic_id DESC
 ) i JOIN memory_vitality v ON v.topic_id = i.topic_id
 """
 
@@ -93,7 +84,7 @@ _MISSED = f"""(
 )"""
 
 _PAGE = """
-SELECT d.id, t.title, sc.path, v.kind, a.at, a.from_rung, a.why, a.run_id, coalesce(a.actor, r.actor), r.event,
+SELECT d.id, t.title, sc.path, v.kind, a.at, a.from_rung, a.why, a.run_id, r.actor, r.event,
        {salience}, v.pinned,
        (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
        (SELECT min(h.rank) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),

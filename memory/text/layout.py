@@ -240,11 +240,10 @@ class _Layout:
 
     def _join(self, block: Block, at: int, end: int, *, marked: int | None = None) -> None:
         text = self.content[at:end].rstrip()
-        if block.parts:
-            # A wrapped line reads on after a space; Chinese and Japanese write none.
-            if not _unspaced(block.last[-1:], text[:1]):
-                block.parts.append("\n")
-                block.places.append((marked if marked is not None else at) - 1)
+        # A wrapped line reads on after a space; Chinese and Japanese write none.
+        if block.parts and not _unspaced(block.last[-1:], text[:1]):
+            block.parts.append("\n")
+            block.places.append((marked if marked is not None else at) - 1)
         if text:
             block.parts.append(text)
             block.last = text

@@ -7,7 +7,6 @@ import pytest
 from django.db import connection
 
 from memory.access.principal import SYSTEM
-from memory.forgetting.candidates import candidates_find
 from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_undo
@@ -18,6 +17,7 @@ from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 from tests.benchmarks.ladder_store import NOW, store_clear, store_fill, topics_make_due
 from tests.benchmarks.report import milliseconds, p50, table
+from tests.forgetting.candidates import candidates_find
 
 SIZES = (50_000, 1_000_000)
 DUE = 1_000

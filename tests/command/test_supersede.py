@@ -233,3 +233,13 @@ def test_a_token_of_a_topic_that_was_archived_since_changes_nothing(agent: Calle
 def test_a_request_to_supersede_names_so_many_things_and_no_more(agent: Caller) -> None:
     names = " ".join(f"Anna{chr(97 + at)} Berg{chr(97 + at)}," for at in range(25))
     assert agent.post("/v1/supersede", {"old_query": names, "new_text": "Somebody else."}).status == 422
+
+
+def test_a_date_is_no_identifier(agent: Caller) -> None:
+    remember(agent, "3 March is Olga's birthday.")
+    remember(agent, "The dentist appointment is at noon.")
+    new = "The dentist appointment is on 10 March."
+
+    done = agent.post("/v1/supersede", {"old_query": "dentist appointment on 3 March", "new_text": new}).ok()
+
+    assert [entry["before"] for entry in done["superseded"]] == ["The dentist appointment is at noon."]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.extraction.remembered import told_forget
+from memory.extraction import remembered
 from tests.llm.fixtures import model
 
 __all__ = ["model"]
@@ -13,4 +13,4 @@ __all__ = ["model"]
 @pytest.fixture(autouse=True)
 def _nothing_told() -> Iterator[None]:
     yield
-    told_forget()
+    remembered._told.clear()

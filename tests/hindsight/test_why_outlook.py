@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from memory.domain.strategies import Presence
-from memory.forgetting.candidates import candidates_find
 from memory.hindsight.outlook import Subject, verdict
 from memory.models import Topic, Vitality
 from memory.policy.effective import policies_current
 from tests.cast import Cast, Clock
+from tests.forgetting.candidates import candidates_find
 from tests.hindsight.past import days_live, policy_set
 from tests.hindsight.test_backtest_agrees import POLICIES
 
