@@ -7,29 +7,27 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from memory.demo.noise_sessions import HOME_SESSIONS, WORK_SESSIONS
-from memory.demo.noise_tools_home import HOME_TOOLS
-from memory.demo.noise_tools_work import WORK_TOOLS
+from memory.demo.material import Family
 from memory.demo.notes import person_name
-from memory.demo.phrases import Family, Phrase, families_read, phrase_draw
+from memory.demo.phrases import Phrase, phrase_draw
 from memory.demo.placing import salience_draw
-from memory.demo.recall import Recall, Window
-from memory.demo.rhythm import Calendar, scope_is_work
-from memory.demo.shapes import StoryField, StoryLink, StoryTopic
+from memory.demo.records import StoryField, StoryLink, StoryTopic
+from memory.demo.schedule import Calendar, scope_is_work
+from memory.demo.search import Search, Window
 
-_FAMILY_TEXTS: Final = (WORK_TOOLS, HOME_TOOLS, WORK_SESSIONS, HOME_SESSIONS)
 _TRIES: Final = 40
 _NAME: Final = re.compile(r"\b[A-ZÅÄÖ]\w+")
 _WORK_CATEGORIES: Final = frozenset({"atlas", "lantern", "pebble", "old-site", "work"})
 
 
-def noise_make(count: int, *, known: Sequence[StoryTopic], calendar: Calendar, rng: random.Random) -> list[StoryTopic]:
+def noise_make(
+    count: int, *, families: Sequence[Family], known: Sequence[StoryTopic], calendar: Calendar, rng: random.Random
+) -> list[StoryTopic]:
     """That many topics in order of time, some linked to each other or to a known topic that they are about."""
-    families = [family for text in _FAMILY_TEXTS for family in families_read(text)]
     drawn = rng.choices(families, [family.weight for family in families], k=count)
     moments = [(_moment(family, calendar=calendar, rng=rng), family) for family in drawn]
     moments.sort(key=lambda pair: pair[0])
-    recall = Recall(known, windows={topic.key: Window(topic.at) for topic in known})
+    search = Search(known, windows={topic.key: Window(topic.at) for topic in known})
     people = {person_name(topic.title): topic.key for topic in known if topic.kind == "person"}
     titles = {topic.title for topic in known}
     summaries = {topic.summary for topic in known}
@@ -55,7 +53,7 @@ def noise_make(count: int, *, known: Sequence[StoryTopic], calendar: Calendar, r
                 for name, field_type, value in phrase.fields
             ),
             links=_links(
-                family, phrase, at=at, last=last, same_day=sessions[day], recall=recall, people=people, rng=rng
+                family, phrase, at=at, last=last, same_day=sessions[day], search=search, people=people, rng=rng
             ),
         )
         if family.kind == "session_state":
@@ -92,7 +90,7 @@ def _links(
     at: datetime,
     last: dict[str, StoryTopic],
     same_day: Sequence[StoryTopic],
-    recall: Recall,
+    search: Search,
     people: dict[str, str],
     rng: random.Random,
 ) -> tuple[StoryLink, ...]:
@@ -104,9 +102,9 @@ def _links(
     if session and session is not before and family.kind == "tool_output" and rng.random() < 0.35:
         links.append(StoryLink(session.key, "part_of"))
     if rng.random() < 0.3:
-        known = recall.present(family.about, at=at)
+        known = search.present(family.about, at=at)
         links.extend(StoryLink(key, "about") for key in rng.sample(known, min(1, len(known))))
     words = _NAME.findall(f"{phrase.title} {phrase.summary}")
-    named = recall.present(dict.fromkeys(people[word] for word in words if word in people), at=at)
+    named = search.present(dict.fromkeys(people[word] for word in words if word in people), at=at)
     links.extend(StoryLink(key, "mentions") for key in named if StoryLink(key, "about") not in links)
     return tuple(links)

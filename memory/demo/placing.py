@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from memory.demo.notes import Note, dates_fill
-from memory.demo.rhythm import Calendar, scope_is_work
-from memory.demo.shapes import StoryField, StoryLink, StoryRevision, StoryTopic
+from memory.demo.material import Note
+from memory.demo.records import StoryField, StoryLink, StoryRevision, StoryTopic
+from memory.demo.schedule import Calendar, scope_is_work
 
 _SALIENCE: Final[dict[str, float]] = {
     "identity": 2.2,
@@ -45,7 +45,7 @@ def notes_choose(notes: Sequence[Note], *, most: int, wanted: Sequence[str], rng
         return list(notes)
     ranks = {key: rank for rank, key in enumerate(wanted)}
     shuffled = rng.sample(notes, len(notes))
-    shuffled.sort(key=lambda note: (not note.pin_reason, ranks.get(note.key, len(ranks))))
+    shuffled.sort(key=lambda note: (not note.pinned, ranks.get(note.key, len(ranks))))
     kept = {note.key for note in shuffled[:most]}
     return [note for note in notes if note.key in kept]
 
@@ -58,7 +58,7 @@ def notes_place(
     times: dict[str, datetime] = {}
     for note in notes:
         _note_time(note, by_key=by_key, times=times, calendar=calendar, rng=rng, above=())
-    topics = [_topic(note, times=times, calendar=calendar, rng=rng) for note in notes]
+    topics = [_topic(note, times=times, rng=rng) for note in notes]
     revisions = [
         revision for note in notes for revision in _revisions(note, at=times[note.key], calendar=calendar, rng=rng)
     ]
@@ -66,7 +66,7 @@ def notes_place(
 
 
 def _targets(note: Note, by_key: dict[str, Note]) -> list[str]:
-    refs = [field.ref_key for field in note.fields if field.ref_key]
+    refs = [field.stands_for for field in note.fields if field.stands_for]
     return [key for key in [*refs, *(to_key for _, to_key in note.links)] if key in by_key]
 
 
@@ -96,16 +96,13 @@ def _note_time(
     return times[note.key]
 
 
-def _topic(note: Note, *, times: dict[str, datetime], calendar: Calendar, rng: random.Random) -> StoryTopic:
-    def _written(text: str) -> str:
-        return dates_fill(text, day_zero=calendar.day_zero)
-
+def _topic(note: Note, *, times: dict[str, datetime], rng: random.Random) -> StoryTopic:
     fields = tuple(
         StoryField(
             field.name,
-            _written(field.value),
-            field.field_type,
-            field.ref_key if field.ref_key in times else None,
+            field.value,
+            field.type,
+            field.stands_for if field.stands_for in times else None,
             provenance_draw(note.scope, rng=rng),
         )
         for field in note.fields
@@ -116,12 +113,12 @@ def _topic(note: Note, *, times: dict[str, datetime], calendar: Calendar, rng: r
         at=times[note.key],
         scope=note.scope,
         kind=note.kind,
-        title=_written(note.title),
-        summary=_written(note.summary),
+        title=note.title,
+        summary=note.summary,
         salience=salience_draw(note.kind, rng=rng),
         categories=note.categories,
-        pinned=bool(note.pin_reason),
-        pin_reason=_written(note.pin_reason),
+        pinned=bool(note.pinned),
+        pin_reason=note.pinned,
         fields=fields,
         links=tuple(links),
     )
@@ -131,7 +128,7 @@ def _revisions(note: Note, *, at: datetime, calendar: Calendar, rng: random.Rand
     found: list[StoryRevision] = []
     for field in note.fields:
         last = at
-        for revision in field.revisions:
+        for revision in field.later:
             if revision.day > calendar.last_day:
                 break
             when = calendar.moment_draw(revision.day, rng=rng, work=scope_is_work(note.scope))
@@ -139,11 +136,17 @@ def _revisions(note: Note, *, at: datetime, calendar: Calendar, rng: random.Rand
                 when = last + timedelta(minutes=rng.randint(20, 90))
             if when >= calendar.now:
                 break
-            value, why, impact = (
-                dates_fill("" if text == "none" else text, day_zero=calendar.day_zero)
-                for text in (revision.value, revision.why, revision.impact)
+            found.append(
+                StoryRevision(
+                    at=when,
+                    key=note.key,
+                    name=field.name,
+                    value=revision.value,
+                    field_type=field.type,
+                    why_changed=revision.why,
+                    impact_expected=revision.impact,
+                    provenance=provenance_draw(note.scope, rng=rng),
+                )
             )
-            source = provenance_draw(note.scope, rng=rng)
-            found.append(StoryRevision(when, note.key, field.name, value, field.field_type, why, impact, source))
             last = when
     return found

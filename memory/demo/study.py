@@ -1,6 +1,7 @@
 """A study that is through: a long text that became topics, by the steps and tools of every study.
 
-There is no model in a demo, so what one would have noted is written down beside the text (``retrospective.py``).
+There is no model in a demo, so what one would have noted is written down with the text
+(``story/retrospective.toml``).
 """
 
 import datetime as dt
@@ -15,11 +16,11 @@ from memory.access.principal import Principal
 from memory.assistant.conversations import Channel, conversation_begin
 from memory.assistant.turns import Ended, Notes, turn_begin, turn_intend
 from memory.assistant.wording import long_message, study_sentence
-from memory.demo.notes import Note, dates_fill, notes_read
-from memory.demo.retrospective import MINUTES, SAME
-from memory.demo.rhythm import Calendar
-from memory.demo.shapes import topic_id
-from memory.demo.talk import LEADER, MODEL
+from memory.demo.conversations import LEADER, MODEL
+from memory.demo.loader import minutes_read
+from memory.demo.material import Minutes, Note
+from memory.demo.records import topic_id
+from memory.demo.schedule import Calendar
 from memory.extraction.parts import parts_cut
 from memory.models import StudyJob, Topic, WakeUp
 from memory.study.placing import Placing
@@ -43,14 +44,17 @@ Call = tuple[str, dict[str, Any]]
 def study_load(*, now: dt.datetime) -> None:
     """Make a conversation whose one message was studied. Nothing if a topic that it merges with is not there, as in the
     smallest stories. In a transaction; some five hundred statements. Raises ``EmbeddingFailed``."""
-    text, sections = _read(now)
-    keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(SAME.values())
+    minutes = minutes_read(day_zero=Calendar(now).day_zero)
+    text, sections = _read(minutes)
+    keys = {to for _end, notes in sections for note in notes for _kind, to in note.links} | set(
+        minutes.same_as.values()
+    )
     there = set(
         Topic.objects.filter(
             pk__in=map(topic_id, keys), vitality__live=True, scope__path__startswith=SCOPE
         ).values_list("pk", flat=True)
     )
-    if not {topic_id(key) for key in SAME.values()} <= there:
+    if not {topic_id(key) for key in minutes.same_as.values()} <= there:
         return
     clock = _Clock(now - BEFORE)
     with transaction.atomic():
@@ -70,7 +74,7 @@ def study_load(*, now: dt.datetime) -> None:
         reply = study_sentence(len(text), job.segments)
         Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)
         cuts = parts_cut(text, at_most=job.part_chars)
-        taker = _Taker(sections, cuts, there)
+        taker = _Taker(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:
             clock.at = max(clock.at, job.not_before or clock.at)
             study_forward(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
@@ -96,7 +100,9 @@ class _Taker:
     """Takes the notes: calls the tools of each step as a model would that reads well."""
 
     # Where each section ends, with its notes.
-    sections: list[tuple[int, list[Note]]]
+    sections: list[tuple[int, tuple[Note, ...]]]
+    # Which note is the same thing as which topic of the story.
+    same_as: dict[str, str]
     cuts: list[tuple[int, int]]
     # Topics of the rest that can be linked to.
     there: set[uuid.UUID]
@@ -128,18 +134,17 @@ class _Taker:
             for kind, to in note.links:
                 if topic_id(to) in self.there:
                     yield "link", {**links, "to_topic_id": str(topic_id(to)), "kind": kind}
-        for key, into in SAME.items():
+        for key, into in self.same_as.items():
             if self.made[key] in own:
                 yield "merge_into", {"topic_id": str(self.made[key]), "into_topic_id": str(topic_id(into))}
 
 
-def _read(now: dt.datetime) -> tuple[str, list[tuple[int, list[Note]]]]:
+def _read(minutes: Minutes) -> tuple[str, list[tuple[int, tuple[Note, ...]]]]:
     """Return the text, and where each of its sections ends with the notes of it."""
     text, sections = "", []
-    for section in dates_fill(MINUTES, day_zero=Calendar(now).day_zero).split("\n====\n"):
-        said, _dashes, notes = section.partition("\n----\n")
-        text += f"{said.strip()}\n\n"
-        sections.append((len(text), notes_read(notes)))
+    for section in minutes.sections:
+        text += f"{section.text.strip()}\n\n"
+        sections.append((len(text), section.notes))
     return text, sections
 
 

@@ -5,12 +5,12 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, cast
+from typing import Final
 
-from memory.demo.questions import Question, changes_read, questions_read
-from memory.demo.recall import Recall, Window, topic_is_noise
-from memory.demo.rhythm import Calendar, scope_is_work
-from memory.demo.shapes import ChangeAction, StoryChange, StoryRetrieval, StoryTopic
+from memory.demo.material import HandChange, Question
+from memory.demo.records import ChangeAction, StoryChange, StoryRetrieval, StoryTopic
+from memory.demo.schedule import Calendar, scope_is_work
+from memory.demo.search import Search, Window, topic_is_noise
 
 _CLEAN_UP_DAYS: Final = (58, 87, 116, 145, 171)
 _CLEAN_UP_REASONS: Final = (
@@ -26,18 +26,21 @@ _FORMS: Final = ("{}", "{}", "what do we know about {}", "remind me: {}", "{}, l
 _RESUME: Final = ("where did we stop", "pick up from yesterday", "open ends of the last session", "what was left open")
 
 
-def changes_make(topics: Sequence[StoryTopic], *, calendar: Calendar, rng: random.Random) -> list[StoryChange]:
+def changes_make(
+    topics: Sequence[StoryTopic], *, by_hand: Sequence[HandChange], calendar: Calendar, rng: random.Random
+) -> list[StoryChange]:
     """Operator actions: those written down, and clean-ups that archive about one topic in twenty."""
     by_key = {topic.key: topic for topic in topics}
     changes: list[StoryChange] = []
 
-    def _act(day: int, action: str, key: str, reason: str) -> None:
+    def _act(day: int, action: ChangeAction, key: str, reason: str) -> None:
         at = calendar.moment_draw(day, rng=rng, work=False)
         if day <= calendar.last_day and key in by_key and by_key[key].at < at:
-            changes.append(StoryChange(at, key, cast(ChangeAction, action), reason))
+            changes.append(StoryChange(at, key, action, reason))
 
-    for day, action, key, reason in changes_read():
-        _act(day, action, key, reason)
+    for change in by_hand:
+        for key in change.topics:
+            _act(change.day, change.action, key, change.reason)
     gone: set[str] = set()
     for day in _CLEAN_UP_DAYS:
         border = calendar.moment_draw(day, rng=rng, work=False) - timedelta(days=18)
@@ -63,21 +66,33 @@ def windows_of(topics: Sequence[StoryTopic], changes: Sequence[StoryChange], *, 
 
 
 def retrievals_make(
-    count: int, *, topics: Sequence[StoryTopic], changes: Sequence[StoryChange], calendar: Calendar, rng: random.Random
+    count: int,
+    *,
+    questions: Sequence[Question],
+    topics: Sequence[StoryTopic],
+    changes: Sequence[StoryChange],
+    calendar: Calendar,
+    rng: random.Random,
 ) -> list[StoryRetrieval]:
     """About that many queries with what they returned: often the same few, seldom the rest, the noise almost never."""
-    return _Asking(topics, changes, calendar=calendar, rng=rng).ask(count)
+    return _Asking(questions, topics, changes, calendar=calendar, rng=rng).ask(count)
 
 
 class _Asking:
     def __init__(
-        self, topics: Sequence[StoryTopic], changes: Sequence[StoryChange], *, calendar: Calendar, rng: random.Random
+        self,
+        questions: Sequence[Question],
+        topics: Sequence[StoryTopic],
+        changes: Sequence[StoryChange],
+        *,
+        calendar: Calendar,
+        rng: random.Random,
     ) -> None:
         self._calendar = calendar
         self._rng = rng
         self._windows = windows_of(topics, changes, now=calendar.now)
-        self._recall = Recall(topics, windows=self._windows)
-        self._questions = questions_read()
+        self._search = Search(topics, windows=self._windows)
+        self._questions = questions
         self._lasting = [topic for topic in topics if not topic_is_noise(topic) and topic.kind != "utterance"]
         self._sessions = [topic for topic in topics if topic.kind == "session_state"]
         ranks = rng.sample(range(1, len(self._lasting) + 1), len(self._lasting))
@@ -99,14 +114,14 @@ class _Asking:
         if luck < 0.06:
             query = self._rng.choice(_RESUME)
             recent = [topic.key for topic in self._sessions if at - timedelta(days=1) < topic.at < at]
-            return query, self._recall.find("", at=at, most=min(most, 2), sure=recent[::-1])
+            return query, self._search.find("", at=at, most=min(most, 2), sure=recent[::-1])
         if luck < 0.36 and (topic := self._topic_draw(at)):
             query = self._rng.choice(_FORMS).format(topic.title[:1].lower() + topic.title[1:])
-            return query, self._recall.find(query, at=at, most=most, old_noise=self._rng.random() < 0.04)
+            return query, self._search.find(query, at=at, most=most, old_noise=self._rng.random() < 0.04)
         question = self._question_draw(day)
         query = self._rng.choice(question.wordings)
         old_noise = self._rng.random() < 0.04
-        return query, self._recall.find(query, at=at, most=most, sure=question.keys, old_noise=old_noise)
+        return query, self._search.find(query, at=at, most=most, sure=question.topics, old_noise=old_noise)
 
     def _question_draw(self, day: int) -> Question:
         fitting = [question for question in self._questions if question.days[0] <= day <= question.days[1]]

@@ -162,7 +162,7 @@ class _Count:
         names = [f"k{at}" for at in range(len(self.numbers))]
         named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
         named += ["0::int8"] * (width - len(names))
-        # The table tells the planner that few keys and moments differ (migration 0002), or it would take every topic
+        # The table tells the planner that few keys and moments differ (`n_distinct`), or it would take every topic
         # for a class of its own, and sort instead of counting in parallel.
         return f"""
             SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from memory.demo.load import story_load
-from memory.demo.story import story_build
+from memory.demo.build import story_build
+from memory.demo.store import story_load
 from memory.domain.knobs import Knobs
 from memory.domain.presets import PRESETS
 from memory.embedding import embedder_get

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.access.keys import key_create
-from memory.demo.load import story_load
-from memory.demo.story import story_build
+from memory.demo.build import story_build
+from memory.demo.store import story_load
 from memory.embedding import embedder_reset
 from memory.models import WorkerHeartbeat
 from tests.cast import secret_of

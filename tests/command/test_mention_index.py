@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.demo.load import story_load
-from memory.demo.story import story_build
+from memory.demo.build import story_build
+from memory.demo.store import story_load
 from memory.ingest.bulk import array_text, rows_copy
 from memory.ingest.mentions import MAX_WORD_BYTES, mentions_give
 from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector

@@ -9,9 +9,10 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from memory.demo import load as load_room
-from memory.demo.load import story_load
-from memory.demo.story import Story, story_build
+from memory.demo import store
+from memory.demo.build import story_build
+from memory.demo.records import Story
+from memory.demo.store import story_load
 from memory.embedding import EmbeddingFailed
 from memory.embedding.base import Vectors
 from memory.embedding.instant import InstantEmbedder
@@ -35,15 +36,15 @@ def story() -> Story:
 def test_a_load_that_is_stopped_leaves_nothing_and_can_be_repeated(story: Story, monkeypatch: pytest.MonkeyPatch):
     before = store_rows()
     last = max(change.at for change in story.changes)
-    real = load_room._change_apply
+    real = store._change_apply
 
-    def _stopped(change: load_room.StoryChange) -> None:
+    def _stopped(change: store.StoryChange) -> None:
         if change.at == last:
             raise KeyboardInterrupt
         real(change)
 
     with monkeypatch.context() as patch:
-        patch.setattr(load_room, "_change_apply", _stopped)
+        patch.setattr(store, "_change_apply", _stopped)
         with pytest.raises(KeyboardInterrupt):
             story_load(story, now=NOW, progress=lambda _steps: None)
     assert store_rows() == before

@@ -10,9 +10,10 @@ from django.db import connection
 from django.db.models import QuerySet
 from django_q.models import Schedule
 
-from memory.demo.load import story_load, story_size
-from memory.demo.retrospective import SAME
-from memory.demo.story import Story, story_build, topic_id
+from memory.demo.build import story_build
+from memory.demo.loader import minutes_read
+from memory.demo.records import Story, topic_id
+from memory.demo.store import story_load, story_size
 from memory.demo.study import SCOPE as STUDIED
 from memory.demo.study import STUDY_ID
 from memory.domain.errors import Conflict
@@ -118,7 +119,7 @@ def test_every_topic_is_there_as_it_was_told(story: Story, steps: int):
         for topic in of_the_story().select_related("scope")
     }
     # What took in a topic of the study has the sort of thing among its categories.
-    also = {topic_id(key): ["decision"] for key in SAME.values()}
+    also = {topic_id(key): ["decision"] for key in minutes_read(day_zero=NOW.date()).same_as.values()}
     assert stored == {
         topic_id(topic.key): (
             topic.scope,

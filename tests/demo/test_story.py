@@ -2,22 +2,22 @@
 
 import json
 import random
+import shutil
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
-from memory.demo.noise_sessions import HOME_SESSIONS, WORK_SESSIONS
-from memory.demo.noise_tools_home import HOME_TOOLS
-from memory.demo.noise_tools_work import WORK_TOOLS
-from memory.demo.notes import notes_read
-from memory.demo.phrases import families_read, phrase_draw
-from memory.demo.questions import changes_read, questions_read
-from memory.demo.shapes import KINDS, LINK_KINDS
-from memory.demo.story import Story, story_build, topic_id
+from memory.demo.build import story_build
+from memory.demo.loader import FOLDER, NOTE_FILES, StoryProblem, material_read
+from memory.demo.phrases import phrase_draw
+from memory.demo.records import KINDS, LINK_KINDS, Story, topic_id
+from memory.demo.schedule import Calendar
 from memory.demo.usage import windows_of
 
 NOW = datetime(2026, 8, 20, 9, 30, tzinfo=UTC)
+DAY_ZERO = Calendar(NOW).day_zero
 SPAN = timedelta(days=183)
 
 
@@ -247,46 +247,61 @@ def test_salience_at_creation_follows_the_kind(story: Story) -> None:
 
 def test_questions_and_hand_made_changes_name_only_topics_of_the_story(story: Story) -> None:
     keys = {topic.key for topic in story.topics}
-    assert {key for question in questions_read() for key in question.keys} <= keys
-    assert {key for _, _, key, _ in changes_read()} <= keys
+    material = material_read(day_zero=DAY_ZERO)
+    assert {key for question in material.questions for key in question.topics} <= keys
+    assert {key for change in material.changes for key in change.topics} <= keys
+    assert {key for family in material.families for key in family.about} <= keys
 
 
 @pytest.mark.parametrize(
-    ("chapter", "complaint"),
+    ("before", "after", "complaint"),
     [
-        ("a text without a note", "before the first note"),
-        ("@ /home\n+ key | no-such-kind | 1 | Title\nText", "unknown kind"),
-        ("@ /home\n+ key | event | 1\nText", "a note begins"),
-        ("@ /home\n+ key | event | 1 | Title", "no summary"),
-        ("@ /home\n+ key | event | 1 | Title\nText\n> near other", "unknown link kind"),
-        ("@ /home\n+ key | event | 1 | Title\nText\n= name number 3", "unknown field type"),
-        ("@ /home\n+ key | event | 1 | Title\nText\n~ 4 3 | why", "without a field"),
+        ('"identity"', '"idol"', "people.toml, mara, kind: `idol` is none of identity, preference, "),
+        ('title = "Mara Lindqvist"', "", "people.toml, mara: `title` is missing."),
+        ('"Mara Lindqvist"', '""', "people.toml, mara, title: a text is expected here."),
+        ('"Mara Lindqvist"', "3", "people.toml, mara, title: a text is expected here."),
+        ("days = 0", 'name = "Mara"', "people.toml, mara: `name` is not known here."),
+        ("days = 0", "days = [3, 2]", "people.toml, mara, days: the last day comes before the first one."),
+        ("days = 0", "days = true", "people.toml, mara, days: a whole number is expected here."),
+        ('["core", "family"]', '"core"', "people.toml, mara, categories: a list is expected here."),
+        ("1987-11-23", "9:00", "people.toml: the file is not TOML, "),
+        ("1987-11-23", "09:00:00", "people.toml, mara, fields, birthday, value: a value of this sort cannot be kept."),
+        ("1987-11-23", '{ value = "May", type = "date" }', "birthday: `May` is no value of the type date."),
+        ("1987-11-23", '{ value = 1, type = "number" }', "birthday, type: `number` is none of string, "),
+        ("{ day = 61, value", "{ value", "people.toml, mara, fields, phone, later, entry 1: `day` is missing."),
+        ("{ value = 36", '{ value = 36, type = "bool"', "weekly_hours: `36` is no value of the type bool."),
+        ('{ about = ["mara"] }', '{ near = ["mara"] }', "mara-job, links: `near` is none of follows, "),
+        ('{ about = ["mara"] }', '{ about = ["moira"] }', "mara-job: there is no topic with the key `moira`."),
+        ('stands_for = "studio"', 'stands_for = "studios"', "mara-job: there is no topic with the key `studios`."),
+        ("[mara-job]", "[mara]", "people.toml: the file is not TOML, "),
+        ("weight = 44", "", "tools_home.toml, weather: `weight` is missing."),
+        ("where = [", "where = 1\nno = [", "tools_home.toml, weather, words, where: a list is expected here."),
+        ("[body-weight]", "[mara]", "mara: this key is given to two topics."),
+        ("days = [0, 183]", 'days = "always"', "questions.toml, questions, entry 1, days: a whole number is expected"),
+        ('action = "pin"', 'action = "pen"', "changes.toml, changes, entry 1, action: `pen` is none of archive, "),
+        ("changes = [", "deeds = [", "changes.toml, changes: a list is expected here."),
     ],
 )
-def test_a_malformed_note_is_refused(chapter: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        notes_read(chapter)
+def test_what_is_wrong_in_a_file_is_told_with_its_place(
+    before: str, after: str, complaint: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "story")
+    files = [*NOTE_FILES, "questions", "changes", "measured", "tools_home"]
+    path = next(path for name in files if before in (path := folder / f"{name}.toml").read_text())
+    path.write_text(path.read_text().replace(before, after, 1))
+    with pytest.raises(StoryProblem) as refused:
+        material_read(day_zero=DAY_ZERO, folder=folder)
+    assert str(refused.value).startswith("The demo's story, ")
+    assert complaint in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("chapter", "complaint"),
-    [
-        ("* a | no-such-kind | /home | 0-9 | 1 | x", "unknown kind"),
-        ("* a | event | /home | 0-9", "a family begins"),
-        ("- a title", "before the first family"),
-        ("* a | event | /home | 0-9 | 1 | x\nno mark", "unknown mark"),
-    ],
-)
-def test_a_malformed_family_is_refused(chapter: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        families_read(chapter)
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoryProblem, match=r"people\.toml: the file is missing\.$"):
+        material_read(day_zero=DAY_ZERO, folder=tmp_path)
 
 
-@pytest.mark.parametrize("text", [WORK_TOOLS, HOME_TOOLS, WORK_SESSIONS, HOME_SESSIONS])
-def test_a_family_names_known_topics_and_every_slot_it_uses_can_be_filled(text: str, story: Story) -> None:
-    keys = {topic.key for topic in story.topics}
+def test_every_place_that_a_family_uses_can_be_filled() -> None:
     rng = random.Random(1)
-    for family in families_read(text):
-        assert set(family.about) <= keys
+    for family in material_read(day_zero=DAY_ZERO).families:
         drawn = {phrase_draw(family, rng=rng, at=NOW) for _ in range(200)}
         assert len({phrase.summary for phrase in drawn}) >= 20, family.name

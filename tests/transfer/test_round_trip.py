@@ -12,8 +12,8 @@ from memory import jobs
 from memory.access.principal import SYSTEM
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
-from memory.demo.load import story_load
-from memory.demo.story import story_build
+from memory.demo.build import story_build
+from memory.demo.store import story_load
 from memory.duplicates.merge import pair_merge, pair_undo
 from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Link, TopicVector

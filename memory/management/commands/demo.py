@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
-from memory.demo.load import story_load, story_size
-from memory.demo.story import story_build
+from memory.demo.build import story_build
+from memory.demo.loader import StoryProblem
+from memory.demo.store import story_load, story_size
 from memory.domain.errors import MemoryProblem
 
 
@@ -29,7 +30,10 @@ class Command(BaseCommand):
             raise CommandError("--topics must lie between 1 and 4000.")
         # The demo may be the first thing that somebody runs.
         call_command("migrate", verbosity=0, interactive=False)
-        story = story_build(now=now, seed=options["seed"], topics=options["topics"])
+        try:
+            story = story_build(now=now, seed=options["seed"], topics=options["topics"])
+        except StoryProblem as problem:
+            raise CommandError(str(problem)) from problem
         with tqdm(total=story_size(story), unit="step", desc="Half a year", dynamic_ncols=True) as bar:
             try:
                 story_load(story, now=now, progress=bar.update)

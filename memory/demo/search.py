@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from memory.demo.shapes import StoryTopic
+from memory.demo.records import StoryTopic
 
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _COMMON: Final = frozenset(
@@ -43,7 +43,7 @@ class Window:
         return self.opens < at and not any(start <= at < end for start, end in self.away)
 
 
-class Recall:
+class Search:
     """Finds topics by the words they share with a query, rare words first, fresh noise before old noise."""
 
     def __init__(self, topics: Iterable[StoryTopic], *, windows: dict[str, Window]) -> None:

@@ -11,10 +11,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.demo.conversations import talk_load
 from memory.demo.forgetting import forgetting_load
-from memory.demo.story import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
+from memory.demo.records import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.demo.study import study_load
-from memory.demo.talk import talk_load
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
 from memory.domain.scopes import ROOT
