@@ -168,7 +168,6 @@ class Migration(migrations.Migration):
                 'indexes': [
                     models.Index(condition=models.Q(('topic_id__isnull', False)), fields=['topic_id', '-at'], name='audit_by_topic'),
                     models.Index(fields=['-at', '-id'], name='audit_at'),
-                    models.Index(condition=models.Q(('action', 'archived')), fields=['-at', '-topic_id'], name='audit_archivings'),
                 ],
             },
         ),

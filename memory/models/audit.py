@@ -21,8 +21,6 @@ class AuditEvent(models.Model):
             models.Index(fields=["topic_id", "-at"], name="audit_by_topic", condition=models.Q(topic_id__isnull=False)),
             # The audit page, newest first.
             models.Index(fields=["-at", "-id"], name="audit_at"),
-            # The archive again: what was archived by hand, and how often that was regretted.
-            models.Index(fields=["-at", "-topic_id"], name="audit_archivings", condition=models.Q(action="archived")),
         ]
 
     def __str__(self) -> str:
