@@ -78,6 +78,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
 
 
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(database_server: None, django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Start the server before pytest-django makes the database: this fixture is there to be replaced."""
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _static_files_are_found_once() -> Iterator[None]:
     """Every test client makes the middleware anew, and with it looked at each of the static files: ten milliseconds for

@@ -74,8 +74,8 @@ class EmbeddedServer:
         return self.process is not None and self.process.poll() is None
 
     def address(self) -> str:
-        """The connection address; the socket stays where it is through every restart by the same owner."""
-        assert self._account is not None
+        """The connection address, known before the start; the socket stays where it is through every restart."""
+        self._account = self._account or server_account()
         return socket_address(
             socket_folder_ensure(self.folder, self._account), secret_ensure(self.folder / PASSWORD_FILE)
         )
@@ -88,7 +88,7 @@ class EmbeddedServer:
                 "or set MEMSTATE_DATA_DIR to another folder."
             )
         try:
-            self._account = server_account()
+            self._account = self._account or server_account()
             self._binaries = binaries_for(self._account)
             path = self.folder / "postgres"
             if path.exists():

@@ -1,7 +1,8 @@
 """A pytest plugin: each test run has a database server of its own, and nothing of it is left afterwards.
 
-It is loaded with `-p` (see pyproject.toml), because it must act before Django's settings are read. A run with
-DATABASE_URL set uses that server instead.
+It is loaded with `-p` (see pyproject.toml), because it must act before Django's settings are read. The server starts
+with the first test that needs it; tests of texts and formulas run without. A run with DATABASE_URL set uses that server
+instead.
 """
 
 from __future__ import annotations
@@ -18,20 +19,40 @@ from memstate_site.env import envstr
 from memstate_site.postgres.errors import PostgresError
 from memstate_site.postgres.server import EmbeddedServer
 
+_server: EmbeddedServer | None = None
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Start the server; a wrapper comes before every other plugin, and so before the one that loads the settings."""
+    """Say where the server will be; a wrapper comes before every other plugin, and so before Django's settings."""
+    global _server
     # A test run never touches, nor depends on, the data folder of the installation in the same checkout.
     folder = Path(tempfile.mkdtemp(prefix="memstate-test-"))
     early_config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["MEMSTATE_DATA_DIR"] = str(folder)
     if not envstr("DATABASE_URL"):
         # What the tests write may be lost with the machine, so nothing waits for the disk.
-        server = EmbeddedServer(folder, careless=True)
-        early_config.add_cleanup(server.stop)
+        _server = EmbeddedServer(folder, careless=True)
+        early_config.add_cleanup(_server.stop)
+        os.environ["DATABASE_URL"] = _server.address()
+    return (yield)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Start the server for processes that share the tests: they take it from the environment of this one."""
+    _start()
+
+
+@pytest.fixture(scope="session")
+def database_server() -> None:
+    """Start the server. For what connects to DATABASE_URL by itself; the tests' own database needs it anyway."""
+    _start()
+
+
+def _start() -> None:
+    if _server is not None and not _server.alive:
         try:
-            os.environ["DATABASE_URL"] = server.start()
+            _server.start()
         except PostgresError as problem:
             raise pytest.UsageError(str(problem)) from problem
-    return (yield)

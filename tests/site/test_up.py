@@ -249,7 +249,7 @@ def test_ctrl_c_during_the_first_start_leaves_nothing_half_made() -> None:
     installation.log.unlink()
 
 
-def test_with_a_database_of_ones_own_no_server_is_started(tmp_path: Path) -> None:
+def test_with_a_database_of_ones_own_no_server_is_started(tmp_path: Path, database_server: None) -> None:
     installation = Installation(tmp_path / "data", DATABASE_URL=os.environ["DATABASE_URL"]).start()
     try:
         with pytest.raises(LookupError):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory.text.folding import fold, latin
 from memory.text.identifiers import KINDS, STRONG, Identifier, identifiers_find
-from tests.domain.spellings import APART, AROUND, HOSTILE, SPELLINGS
+from tests.text.spellings import APART, AROUND, HOSTILE, SPELLINGS
 
 
 def one(text: str, kind: str) -> Identifier:
