@@ -37,7 +37,6 @@ lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/lint-imports --no-logo
 	@$(CHECK)/python manage.py makemigrations --check --dry-run
 	@$(CHECK)/python manage.py openapi --check
-	@$(CHECK)/python manage.py client --check
 	@$(CHECK)/mypy
 
 format: $(VENV)/.installed-dev ## Put the code into its form.

@@ -15,6 +15,7 @@ from ninja.operation import Operation
 
 from memory.api import (
     chat,
+    client_file,
     command,
     conversations,
     duplicates,
@@ -36,11 +37,12 @@ from memory.api.responses import REFUSALS
 
 DESCRIPTION = """A memory store for language-model agents that forgets on purpose.
 
-Every route needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role (`reader`, `agent`,
-`operator`; each may do what those before it may) and a scope outside which nothing is visible. Refusals are problem
-documents after RFC 9457; their `detail` is a sentence to show. Unknown members of a request are ignored, and replies
-may gain members, so that clients and servers of different ages understand each other. The exception are requests that
-steer forgetting: there a member that is not known is refused, lest a mistyped scope forgets in the whole store.
+Every route but `/v1/client.py` needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role
+(`reader`, `agent`, `operator`; each may do what those before it may) and a scope outside which nothing is visible.
+Refusals are problem documents after RFC 9457; their `detail` is a sentence to show. Unknown members of a request are
+ignored, and replies may gain members, so that clients and servers of different ages understand each other. The
+exception are requests that steer forgetting: there a member that is not known is refused, lest a mistyped scope forgets
+in the whole store.
 """
 
 TAGS = [
@@ -146,5 +148,6 @@ for room in (
     evidence,
     policies,
     service,
+    client_file,
 ):
     api.add_router("", room.router)

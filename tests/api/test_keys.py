@@ -187,7 +187,8 @@ def test_every_route_is_in_the_table_and_asks_for_a_key(cast: Cast, topics: dict
         for path, operations in api.get_openapi_schema(path_prefix="/v1/")["paths"].items()
         for method in operations
     }
-    assert served == tabled
+    assert served - tabled == {("GET", "/v1/client.py")}
+    assert tabled <= served
     for _least, method, path, body in ROUTES:
         more = {} if body is None else {"json": body}
         answer = cast.nobody.request(method, path.format(**topics), **more)

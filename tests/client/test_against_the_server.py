@@ -7,10 +7,10 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import pytest
 
-from memory.client import Conflict, MemState, NotAllowed, NotFound, Refused
+from memory.client import Conflict, MemState, NotAllowed, NotFound, Refused, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker
-from tests.client.proxy import Proxy
+from tests.client.proxy import Proxy, answer
 
 
 def matches(value: Any, kind: Any) -> bool:
@@ -54,8 +54,8 @@ class Tour:
         return call
 
 
-def test_everything_an_agent_and_an_operator_do(agent: Any, operator: Any):
-    tour, chief = Tour(agent), Tour(operator)
+def test_everything_an_agent_does(agent: Any, operator: Any):
+    tour = Tour(agent)
     mara = tour.ingest(
         "new_topic",
         title="Mara",
@@ -92,46 +92,55 @@ def test_everything_an_agent_and_an_operator_do(agent: Any, operator: Any):
     assert tour.topic_edit(mara, title="Mara Lind", reason="full name")["title"] == "Mara Lind"
     assert tour.topic_pin(mara)["pinned"]
     assert not tour.topic_unpin(mara, reason="enough")["pinned"]
-    assert tour.topic_why(mara)["topic_id"] == mara
     assert tour.stats(scope="/user/mara")["topics"] == 2
 
     assert tour.extract("Mara lives in Lisbon. She works at Lantern.")["stored"] == []
-    job = tour.extract_background("Coffee is black.", store=True, scope="/coffee")["job_id"]
+    job = tour.extract("Coffee is black.", store=True, scope="/coffee", background=True)["job_id"]
     assert tour.extraction(job)["status"] in ("working", "done")
-    assert tour.extraction_cancel(job)["status"] == "cancelled"
     tour.supersede("where Mara lives", new_text="Mara lives in Porto.", scope="/user/mara", reason="moved")
+    assert tour.health() == {"status": "ok"}
+    assert tour.conversations()["items"] == []
+    with pytest.raises(NotFound):
+        tour.conversation("01900000-0000-7000-8000-00000000dead")
 
-    assert chief.topic_archive(tea, reason="old")["archived"]
-    assert not chief.topic_restore(tea)["archived"]
-    purged = chief.topic_purge(tea, reason="asked for")
-    assert chief.receipt(purged["receipt_id"])["receipt_id"] == purged["receipt_id"]
-    assert [each["receipt_id"] for each in operator.receipts_iter()] == [purged["receipt_id"]]
-    listed = chief.forget("release", filter={"scope": "/user/mara"}, dry_run=True)
-    assert chief.forget("release", token=listed["token"])["count"] == listed["count"]
+    assert operator.request("POST", f"/v1/topics/{tea}/archive", json={"reason": "old"})["archived"]
+    assert not Tour(operator).topic_restore(tea)["archived"]
+    assert len(tour.called) == 15
 
-    values = {"strategy": "static", "prune_after_days": 0, "mode": "review", "topic_count_soft_limit": 0}
-    for scope in ("/", "/user/versions"):
-        assert chief.policy_set(scope, values=values, reason="for the test")["scope"] == scope
-        assert chief.policy(scope)["version"] == 1
-        assert chief.policy_rollback(scope, to=0, reason="back")["version"] == 2
-        assert [each["version"] for each in operator.policy_versions_iter(scope, limit=1)] == [2, 1]
-    chief.policy_set("/faded", values=values, reason="for the test")
-    chief.policy_preview(values={"half_life_days": 1})
-    chief.policy_backtest(start="2020-01-01T00:00:00Z", end=dt.datetime(2020, 2, 1, tzinfo=dt.UTC))
-    operator.ingest("new_topic", title="Faded", salience=0.01, scope="/faded")
-    planned = chief.run_make(scope="/faded", event="manual")
-    assert chief.run(planned["run_id"])["status"] == "planned"
-    assert len(list(operator.run_actions_iter(planned["run_id"]))) == 1
-    chief.run_apply(planned["run_id"], reason="go")
-    assert [run["run_id"] for run in chief.runs(scope="/faded", limit=1)["items"]] == [planned["run_id"]]
-    assert chief.run_undo(planned["run_id"])["restored"] == 1
-    held = chief.run_make(scope="/faded", event="manual", dry_run=False)
-    assert (held["status"], chief.run_approve(held["run_id"])["status"]) == ("held", "done")
-    chief.regret(since=dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
-    chief.event(scope="/faded")
-    assert chief.duplicates()["items"] == []
 
-    assert len(tour.called) + len(chief.called) >= 35
+def test_routes_without_a_method_are_reached_by_request(operator: Any):
+    topic = operator.ingest("new_topic", title="Tea", scope="/user/mara")["topic_id"]
+    listed = operator.request("POST", "/v1/forget", json={"verb": "release", "filter": {"scope": "/user/mara"}})
+    assert (listed["executed"], listed["count"]) == (False, 1)
+    done = operator.request("POST", "/v1/forget", json={"verb": "release", "token": listed["token"], "dry_run": False})
+    assert done["executed"]
+    assert operator.request("GET", f"/v1/topics/{topic}/why")["topic_id"] == topic
+    purged = operator.request("DELETE", f"/v1/topics/{topic}", json={"reason": "asked for"})
+    receipt = operator.request("GET", f"/v1/receipts/{purged['receipt_id']}")
+    assert receipt["topic_ids"] == [topic]
+
+
+def test_pages_of_any_route_follow_their_cursor(operator: Any):
+    for number in range(3):
+        policy = {"values": {"half_life_days": 10 + number}, "reason": "for the test"}
+        operator.request("PUT", "/v1/policies/user/mara", json=policy)
+    path, one = "/v1/policies/user/mara/versions", {"limit": 1}
+    pages = list(operator.pages(operator.request, "GET", path, params=one))
+    assert [[each["version"] for each in page["items"]] for page in pages] == [[3], [2], [1]]
+    # Here the cursor stands in the body.
+    values = {"strategy": "static", "prune_after_days": 0, "topic_count_soft_limit": 0}
+    draft = {"values": values, "limit": 1, "event": "manual", "scope": "/faded"}
+    for title in ("Tea", "Bike"):
+        operator.ingest("new_topic", title=title, salience=0.01, scope="/faded")
+    pages = list(operator.pages(operator.request, "POST", "/v1/policies/preview", json=draft))
+    assert {each["title"] for page in pages for each in page["affected"]} == {"Tea", "Bike"}
+
+
+def test_a_store_that_is_not_ready_says_so_at_once(agent: Any, proxy: Proxy, waits: list[float]):
+    proxy.does(answer(503, body={"status": "not ready", "failed": ["database"]}))
+    with pytest.raises(Unavailable) as refused:
+        agent.health()
+    assert (refused.value.members["failed"], waits) == (["database"], [])
 
 
 def test_many_items_are_sent_in_portions_and_counted_through(agent: Any, proxy: Proxy):
@@ -156,7 +165,7 @@ def test_refusals_are_exceptions_with_the_servers_sentence(agent: Any, make_clie
         agent.ingest("version_field", fields=[{"name": "a"}])
     assert contradicts.value.status == 400
     with pytest.raises(NotAllowed) as not_allowed:
-        agent.topic_purge(missing)
+        agent.topic_restore(missing)
     assert not_allowed.value.status == 403
     with pytest.raises(NotAllowed) as unknown:
         make_client(proxy.url, "ms_made-up").stats()

@@ -32,7 +32,8 @@ def test_the_assistant_answers_at_once_and_event_by_event(
     assert [event.name for event in events] == ["intent", "reply", "done"]
     assert events[0].data["intent"] == "query"
     assert events[-1].data["reply"] == "Green tea."
-    assert tour.studies()["items"] == []
+    assert [len(page["items"]) for page in client.pages(client.conversations, limit=1)] == [1, 1]
+    assert tour.conversation(reply["conversation_id"])["items"][0]["reply"] == "Green tea."
 
     with pytest.raises(NotAllowed):
         list(make_client(live_server.url, "ms_made-up").chat_stream(QUESTION))

@@ -13,7 +13,6 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory import client as client_module
 from memory.access.principal import Principal
 from memory.client import (
     STILL_IN_PROGRESS,
@@ -28,6 +27,7 @@ from memory.client import (
     TooManyRequests,
     Unavailable,
 )
+from memory.client import memstate as client_module
 from memory.ingest.idempotency import idempotency_claim
 from memory.models import ApiKey
 from tests.cast import Clock, secret_of
@@ -77,20 +77,35 @@ def test_other_writes_are_not_sent_again(agent: Any, operator: Any, proxy: Proxy
     assert (broken.value.status, broken.value.passing) == (None, True)
     proxy.does(answer(503, body="Others are writing."))
     with pytest.raises(Unavailable):
-        operator.run_make()
+        operator.request("POST", "/v1/runs", json={})
     assert (len(proxy.asked), waits) == (2, [])
     assert agent.topic(topic)["pinned"]
 
 
 def test_what_http_lets_be_done_twice_is_sent_again(agent: Any, operator: Any, proxy: Proxy):
     proxy.does(CUT)
-    assert operator.policy_set("/twice", values={"half_life_days": 7}, reason="for the test")["version"] == 1
+    policy = {"values": {"half_life_days": 7}, "reason": "for the test"}
+    assert operator.request("PUT", "/v1/policies/twice", json=policy)["version"] == 1
     topic = agent.ingest("new_topic", title="Tea")["topic_id"]
     proxy.does(CUT)
     # It was done the first time, of which there is a receipt.
     with pytest.raises(NotFound):
-        operator.topic_purge(topic)
-    assert [receipt["topic_ids"] for receipt in operator.receipts_iter()] == [[topic]]
+        operator.request("delete", f"/v1/topics/{topic}")
+    receipts = operator.request("GET", "/v1/receipts")["items"]
+    assert [receipt["topic_ids"] for receipt in receipts] == [[topic]]
+
+
+def test_a_request_of_ones_own_is_sent_again_where_that_is_allowed(operator: Any, proxy: Proxy):
+    proxy.does(CUT)
+    draft = {"values": {"half_life_days": 1}}
+    assert operator.request("POST", "/v1/policies/preview", json=draft, repeatable=True)["affected"] == []
+    proxy.does(CUT)
+    item = {"placement": "new_topic", "title": "Tea", "scope": "/own"}
+    operator.request("POST", "/v1/ingest", json=item, idempotency_key="own-1")
+    assert operator.stats(scope="/own")["topics"] == 1
+    proxy.does(CUT)
+    with pytest.raises(ConnectionBroken):
+        operator.request("GET", "/v1/stats", repeatable=False)
 
 
 def test_a_key_that_has_used_up_its_minute_waits_for_the_next(
@@ -298,6 +313,11 @@ def test_values_that_cannot_be_meant_are_refused_here(client: Any, alone: Proxy)
         client.ingest("new_topic", categories={"a"})
     with pytest.raises(ValueError, match="JSON"):
         client.ingest("new_topic", salience=float("nan"))
+    with pytest.raises(TypeError, match="no argument 'topk'; possible are stages, explain, top_k"):
+        client.query("tea", topk=3)
+    for elsewhere in ("https://example.org/v1/stats", "example.org", ""):
+        with pytest.raises(ValueError, match="begins with a slash"):
+            client.request("GET", elsewhere)
     with pytest.raises(ValueError, match="at least 1"):
         list(client.ingest_all([{"placement": "new_topic"}], size=0))
     assert alone.asked == []
@@ -309,6 +329,22 @@ def test_values_of_the_kinds_that_the_types_name_are_sent(client: Any, alone: Pr
     client.ingest("new_topic", title="Tea", fields=deque([field]), categories=deque(["a"]))
     assert alone.asked[0].json["fields"] == [dict(field)]
     assert alone.asked[0].json["categories"] == ["a"]
+
+
+def test_a_path_with_two_slashes_is_no_other_server(client: Any, alone: Proxy):
+    alone.does(answer(200, body=STATS))
+    client.request("GET", "//example.org/v1/stats")
+    assert [each.path for each in alone.asked] == ["/v1/stats"]
+
+
+def test_what_a_request_is_given_is_sent_as_it_is(client: Any, alone: Proxy):
+    alone.does(*[answer(200, body={"items": []})] * 2)
+    since = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
+    client.request("GET", "/v1/regret", params={"since": since, "scope": None, "limit": 2, "held": True})
+    assert alone.asked[0].path == "/v1/regret?since=2026-03-01T00%3A00%3A00%2B00%3A00&limit=2&held=true"
+    assert alone.asked[0].body == b""
+    client.request("POST", "/v1/policies/preview", json={"scope": None, "at": (since,)}, cursor="there")
+    assert alone.asked[1].json == {"scope": None, "at": [since.isoformat()], "cursor": "there"}
 
 
 def test_an_error_can_be_handed_to_another_process(client: Any, alone: Proxy):
