@@ -40,7 +40,7 @@ from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.llm.client import model_told
-from memory.llm.told import SENT
+from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
 from memory.study.start import study_cancel, study_get, study_resume
 from memory.study.told import study_told
