@@ -63,7 +63,8 @@ class Presence(Past):
 
 
 class PastRevision(Past):
-    """One value that a field has had; references to topics come once all topics are there (``references_add``)."""
+    """One value that a field has had, in the order of the columns; references to topics come once all topics are there
+    (``references_add``)."""
 
     value: Long
     field_type: FieldType
@@ -76,7 +77,7 @@ class PastRevision(Past):
 
 
 class PastSummary(Past):
-    """What the cold revisions of a field amount to."""
+    """What the cold revisions of a field amount to, in the order of the columns."""
 
     from_seq: Count
     through_seq: Count
@@ -124,6 +125,7 @@ class PastVector(Past):
 class TopicHistory(Presence):
     """A topic with all that it has said and the state that it is in."""
 
+    type: Literal["topic"] = "topic"
     id: uuid.UUID
     scope: str
     kind: Short
@@ -145,6 +147,7 @@ class TopicHistory(Presence):
 class OlderRevisions(Past):
     """Revisions of a field of a stored topic, numbered from ``after + 1``."""
 
+    type: Literal["history"] = "history"
     topic: uuid.UUID
     field: Short
     after: Count
@@ -154,6 +157,7 @@ class OlderRevisions(Past):
 class Reference(Past):
     """The topic ``to`` for which a revision stands."""
 
+    type: Literal["reference"] = "reference"
     topic: uuid.UUID
     field: Short
     seq: Count
@@ -163,6 +167,7 @@ class Reference(Past):
 class Merged(Past):
     """A topic that was merged into another one."""
 
+    type: Literal["merged"] = "merged"
     topic: uuid.UUID
     into: uuid.UUID
     released_at: Clock | None
@@ -171,6 +176,7 @@ class Merged(Past):
 class PastLink(Past):
     """A link between two topics."""
 
+    type: Literal["link"] = "link"
     source: uuid.UUID
     target: uuid.UUID
     kind: Short
@@ -361,10 +367,7 @@ def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uu
     uses = given.retrieval_count, given.last_retrieved_at, given.detached
     plan.fields.append((known, topic.id, salience, reinforced_at, given.created_at, *keys, *uses))
     plan.revisions += _revision_rows(known.id, given.revisions, after=given.before)
-    plan.summaries += [
-        (known.id, row.from_seq, row.through_seq, row.text, row.method, row.depth, row.created_at, row.withdrawn_at)
-        for row in given.summaries
-    ]
+    plan.summaries += [(known.id, *dict(summary).values()) for summary in given.summaries]
 
 
 def _fading(given: Presence, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
@@ -373,23 +376,11 @@ def _fading(given: Presence, half_life: float) -> tuple[float, dt.datetime, floa
 
 
 def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, after: int) -> list[tuple[Any, ...]]:
-    return [
-        (
-            _id_of(row.recorded_at),
-            field_id,
-            seq,
-            row.value,
-            row.field_type,
-            None,
-            row.valid_from,
-            row.recorded_at,
-            row.provenance,
-            row.why_changed,
-            row.impact_expected,
-            row.actor,
-        )
-        for seq, row in enumerate(revisions, start=after + 1)
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for seq, row in enumerate(revisions, start=after + 1):
+        value, field_type, *rest = dict(row).values()
+        rows.append((_id_of(row.recorded_at), field_id, seq, value, field_type, None, *rest))
+    return rows
 
 
 def _id_of(at: dt.datetime) -> uuid.UUID:

@@ -38,6 +38,7 @@ class ImportJob(models.Model):
     counts = models.JSONField(default=dict, help_text="Per kind of line: brought, there before, left out.")
     failure = models.TextField(blank=True, default="")
     continued_by = models.UUIDField(null=True, blank=True, help_text="The import that goes on where this has stopped.")
+    reason = models.TextField(blank=True, default="", help_text="Why it is imported, for the journal.")
     actor = models.CharField(max_length=200)
     identity = models.CharField(max_length=200)
     role = models.CharField(max_length=20)

@@ -1,10 +1,11 @@
 """Policies with all their versions, as an export holds them: written as they stand, if a save would accept them."""
 
 import datetime as dt
+import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import ValueRefused
@@ -17,14 +18,23 @@ from memory.policy.snapshot import Policies
 Short = Annotated[str, StringConstraints(max_length=200)]
 
 
+def _storable(value: Any) -> Any:
+    """Raise ``ValueError`` for a number that JSON has no digits for, or too many."""
+    json.dumps(value, allow_nan=False)
+    return value
+
+
+Json = Annotated[Any, AfterValidator(_storable)]
+
+
 class PastDifference(BaseModel):
     """A value, or the rules, before and after a version."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    before: Any
-    after: Any
+    before: Json
+    after: Json
 
 
 class PastVersion(BaseModel):
@@ -34,8 +44,8 @@ class PastVersion(BaseModel):
 
     number: Annotated[int, Field(ge=1, le=2**30)]
     preset: Annotated[str, StringConstraints(max_length=50)]
-    values: dict[str, Any]
-    rules: list[dict[str, Any]]
+    values: dict[str, Json]
+    rules: list[dict[str, Json]]
     author: Short
     reason: str
     created_at: Annotated[AwareDatetime, Field(le=dt.datetime(2999, 12, 31, tzinfo=dt.UTC))]

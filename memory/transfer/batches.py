@@ -16,9 +16,10 @@ from memory.access.principal import Principal
 from memory.command.sought import SoughtEraser, receipts_wanted
 from memory.domain.errors import MemoryProblem
 from memory.ingest import history
-from memory.models import ErasureReceipt, ImportedTopic
+from memory.ingest.history import TopicHistory
+from memory.models import ErasureReceipt, ImportedTopic, ImportJob
 from memory.policy.restore import policies_restore, policy_scopes
-from memory.transfer.lines import LineProblem, PolicyLine, TopicLine, line_topics
+from memory.transfer.lines import LineProblem, PolicyLine, line_topics
 from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
 
 # The ids ``e.id`` of topics that purges have erased here.
@@ -63,7 +64,7 @@ class Target:
             return [THERE if line.scope in present else BROUGHT for line in lines]
         found = self._look({topic for line in lines for ends in line_topics(line) for topic in ends})
         reasons = [_reason(line, found) for line in lines]
-        if self._job_id is None and lines and isinstance(lines[0], TopicLine):
+        if self._job_id is None and lines and isinstance(lines[0], TopicHistory):
             new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
             self._execute(_NOTE, new)
         return reasons
@@ -85,10 +86,10 @@ class Target:
 
 
 def _reason(line: Any, found: _Found) -> str:
-    owners, others = map(set, line_topics(line))
+    owners, others = line_topics(line)
     if owners & found.erased:
         return ERASED
-    if isinstance(line, TopicLine):
+    if isinstance(line, TopicHistory):
         return THERE if owners & found.stored else BROUGHT
     if not owners <= found.here:
         return MISSING
@@ -99,17 +100,17 @@ def _reason(line: Any, found: _Found) -> str:
     return BROUGHT if others <= found.here else MISSING
 
 
-def lines_import(lines: Sequence[Any], *, job_id: uuid.UUID, principal: Principal, now: dt.datetime) -> dict[str, int]:
+def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> dict[str, int]:
     """Write lines of one kind, and return how many were imported, and how many not, by reason. A constant number of
     statements, but for policies. Needs a transaction, in which no purge is at work. Raises what the writers raise."""
-    reasons = Target(principal, job_id).reasons(lines)
+    reasons = Target(principal, job.pk).reasons(lines)
     new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
     if new:
-        _write(lines[0].type, _masked(new), job_id=job_id, principal=principal, now=now)
+        _write(lines[0].type, _masked(new), job=job, principal=principal, now=now)
     return {why: reasons.count(why) for why in dict.fromkeys(reasons)}
 
 
-def _write(kind: str, lines: Sequence[Any], *, job_id: uuid.UUID, principal: Principal, now: dt.datetime) -> None:
+def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> None:
     with connection.cursor() as cursor:
         match kind:
             case "policy":
@@ -120,8 +121,9 @@ def _write(kind: str, lines: Sequence[Any], *, job_id: uuid.UUID, principal: Pri
                         f"The policies of the file cannot be in force here. {problem.sentence}"
                     ) from problem
             case "topic":
-                history.history_ingest(lines, principal=principal, reason=f"import {job_id}", now=now)
-                ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=line.id, job_id=job_id) for line in lines)
+                reason = f"import {job.pk}" + (f": {job.reason}" if job.reason else "")
+                history.history_ingest(lines, principal=principal, reason=reason, now=now)
+                ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=line.id, job=job) for line in lines)
             case "history":
                 history.revisions_add(lines, cursor=cursor)
             case "reference":
@@ -141,7 +143,7 @@ def _masked(lines: Sequence[Any]) -> Sequence[Any]:
     eraser = _eraser(last)
     masked: list[Any] = []
     for line in lines:
-        if isinstance(line, TopicLine) and line.pin_reason:
+        if isinstance(line, TopicHistory) and line.pin_reason:
             line = line.model_copy(update={"pin_reason": eraser.at(None).masked(line.pin_reason)[:500]})
         elif isinstance(line, PolicyLine):
             versions = [

@@ -10,6 +10,7 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.domain.scopes import scope_normalize
+from memory.ingest.history import Merged, OlderRevisions, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
@@ -23,12 +24,9 @@ from memory.transfer.lines import (
     VERSION,
     End,
     Header,
-    HistoryLine,
     LineProblem,
     Lines,
-    MergedLine,
     PolicyLine,
-    TopicLine,
     line_key,
     line_parse,
     lines_batches,
@@ -177,22 +175,22 @@ class Checker:
         if kind not in MODELS:
             raise LineProblem(f"There is no kind of line {kind!r}; was the file written by a newer MemState?")
         parsed = line_parse(MODELS[kind], line)
-        if isinstance(parsed, HistoryLine):
+        if isinstance(parsed, OlderRevisions):
             self._history(parsed)
             return parsed
         place = _ORDER.index(kind), line_key(parsed)
-        if place <= self._place or (isinstance(parsed, MergedLine) and parsed.topic in self._merged):
+        if place <= self._place or (isinstance(parsed, Merged) and parsed.topic in self._merged):
             raise LineProblem(f"This {kind} line is out of order, or there twice.")
         self._place = place
-        if isinstance(parsed, PolicyLine | TopicLine):
+        if isinstance(parsed, PolicyLine | TopicHistory):
             self._scope(parsed.scope)
-        if isinstance(parsed, TopicLine):
+        if isinstance(parsed, TopicHistory):
             self._topic, self._owed = parsed.id, _older(parsed)
-        if isinstance(parsed, MergedLine):
+        if isinstance(parsed, Merged):
             self._merged[parsed.topic] = parsed.into
         return parsed
 
-    def _history(self, line: HistoryLine) -> None:
+    def _history(self, line: OlderRevisions) -> None:
         after, last = self._owed.get(line.field, (-1, -1))
         end = line.after + len(line.revisions)
         if line.topic != self._topic or line.after != after or end > last:
@@ -233,7 +231,7 @@ def _header_check(kind: str, line: bytes) -> None:
         raise LineProblem(f"The file is in the format {version}, which is not read any more. Make the export again.")
 
 
-def _older(topic: TopicLine) -> dict[str, tuple[int, int]]:
+def _older(topic: TopicHistory) -> dict[str, tuple[int, int]]:
     """Return the fields whose older revisions have to follow in lines of their own."""
     names = [field.name for field in topic.fields]
     if len(set(names)) < len(names):

@@ -44,6 +44,7 @@ def import_start(
     hand_over: HandOver | None = None,
     source: str = FORMAT,
     scope: str | None = None,
+    reason: str = "",
     progress: Progress | None = None,
 ) -> ImportJob:
     """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
@@ -55,7 +56,7 @@ def import_start(
     where = _where(source, scope, principal)
     path = path.absolute()
     job = _made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
-    job.digest = _digest(path)
+    job.digest, job.reason = _digest(path), reason
     if (working := _at_work(job)) is not None:
         return _joined(working, path)
     if (stopped := _stopped(job)) is not None:
@@ -202,7 +203,7 @@ def import_audit(job: ImportJob, action: str, actor: str, now: dt.datetime) -> N
         actor=actor,
         action=action,
         scope=job.scope or job.principal_scope,
-        reason="",
+        reason=job.reason,
         after={
             "job": str(job.pk),
             "source": job.source,

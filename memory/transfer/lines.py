@@ -51,44 +51,14 @@ class PolicyLine(Past):
     versions: Annotated[list[PastVersion], Field(min_length=1)]
 
 
-class TopicLine(TopicHistory):
-    """A topic; what it refers to, and what it was merged into, comes later, once all topics are there."""
-
-    type: Literal["topic"]
-
-
-class HistoryLine(OlderRevisions):
-    """Older revisions of the topic before, which its line has left out."""
-
-    type: Literal["history"]
-
-
-class ReferenceLine(Reference):
-    """A revision that refers to a topic."""
-
-    type: Literal["reference"]
-
-
-class MergedLine(Merged):
-    """A topic that was merged into another."""
-
-    type: Literal["merged"]
-
-
-class LinkLine(PastLink):
-    """A link."""
-
-    type: Literal["link"]
-
-
 # By kind, in the order of the file.
 MODELS: dict[str, type[BaseModel]] = {
     "policy": PolicyLine,
-    "topic": TopicLine,
-    "history": HistoryLine,
-    "reference": ReferenceLine,
-    "merged": MergedLine,
-    "link": LinkLine,
+    "topic": TopicHistory,
+    "history": OlderRevisions,
+    "reference": Reference,
+    "merged": Merged,
+    "link": PastLink,
 }
 
 
@@ -97,31 +67,27 @@ def line_key(line: Any) -> tuple[Any, ...]:
     match line:
         case PolicyLine():
             return (line.scope,)
-        case TopicLine():
+        case TopicHistory():
             return (line.id,)
-        case ReferenceLine():
+        case Reference():
             return line.to, line.topic, line.field, line.seq
-        case MergedLine():
+        case Merged():
             return line.into, line.topic
-        case LinkLine():
-            return line.source, line.target, line.kind
-    return ()
+    return line.source, line.target, line.kind
 
 
-def line_topics(line: Any) -> tuple[tuple[uuid.UUID, ...], tuple[uuid.UUID, ...]]:
+def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     """Return the topics that a line belongs to, and those that it points to beside."""
     match line:
-        case TopicLine():
-            return (line.id,), ()
-        case HistoryLine():
-            return (line.topic,), ()
-        case ReferenceLine():
-            return (line.topic,), (line.to,)
-        case MergedLine():
-            return (line.topic,), (line.into,)
-        case LinkLine():
-            return (line.source, line.target), ()
-    return (), ()
+        case TopicHistory():
+            return {line.id}, set()
+        case OlderRevisions():
+            return {line.topic}, set()
+        case Reference():
+            return {line.topic}, {line.to}
+        case Merged():
+            return {line.topic}, {line.into}
+    return {line.source, line.target}, set()
 
 
 class Lines(NamedTuple):

@@ -200,7 +200,7 @@ def _lines_work(batch: Lines, job: ImportJob, *, now: dt.datetime) -> Counts:
     if batch.kind not in MODELS:
         return {}
     lines = [line_parse(MODELS[batch.kind], line) for line in batch.lines]
-    return {batch.kind: lines_import(lines, job_id=job.pk, principal=_principal(job), now=now)}
+    return {batch.kind: lines_import(lines, job=job, principal=_principal(job), now=now)}
 
 
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:

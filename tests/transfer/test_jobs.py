@@ -144,6 +144,7 @@ BAD: dict[str, dict[str, Any]] = {
     "no rules": {"rules": [{"name": "x"}]},
     "a list for values": {"values": []},
     "no difference": {"diff": [{"name": 1}]},
+    "a number without end": {"diff": [{"name": "x", "before": None, "after": float("inf")}]},
     "an unreal order": {"number": 2},
 }
 
@@ -157,7 +158,12 @@ def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path
 
     def with_version(**changed: Any) -> bytes:
         found = {**line, "versions": [{**version, **changed}, *([version] if "number" in changed else [])]}
-        return ended([lines(content)[0], json.dumps(found).replace('"type": ', '"type":', 1).encode() + b"\n"])
+        return ended(
+            [
+                lines(content)[0],
+                json.dumps(found).replace('"type": ', '"type":', 1).replace("Infinity", "1e400").encode() + b"\n",
+            ]
+        )
 
     for name, changed in BAD.items():
         with pytest.raises(ValueRefused, match="Line 2: ") as refused:

@@ -119,7 +119,8 @@ def stored(rows: list[dict[str, Any]]) -> None:
             **{
                 name: row[name]
                 for name in history.TopicHistory.model_fields
-                if name not in USE and name not in ("id", "scope", "pinned", "pin_reason", "fields", "edits", "vector")
+                if name not in USE
+                and name not in ("type", "id", "scope", "pinned", "pin_reason", "fields", "edits", "vector")
             },
         )
         fading: dict[str, Any] = {"half_life": 1e6, "fade": 0, "fade_floor": 0}

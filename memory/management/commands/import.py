@@ -52,7 +52,7 @@ class Command(BaseCommand):
             metavar="IMPORT",
             help="instead of a file: release the topics that this import has brought and nobody has written to since",
         )
-        parser.add_argument("--reason", default="", help="why it is taken back")
+        parser.add_argument("--reason", default="", help="why it is imported, or taken back; for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Check the file and bring it."""
@@ -69,7 +69,8 @@ class Command(BaseCommand):
                 self._dry(path, principal, source=source)
                 return
             with _bar("Checking") as bar:
-                job = import_start(path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar))
+                asked = {"principal": principal, "source": source, "reason": options["reason"]}
+                job = import_start(path, **asked, now=timezone.now(), progress=_tick(bar))
             self._losses(ImportReport.of(job.report))
             job = self._work(job)
         except OSError as problem:
