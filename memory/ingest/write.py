@@ -223,21 +223,6 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
         cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
-def documents_write(cursor: CursorWrapper, rows: Sequence[tuple[uuid.UUID, int, bool, str]]) -> None:
-    """Write what topics are found by word with: id, number of the scope, whether it is live, text. One statement. A
-    document that is there gets the text alone, and all wait to be counted."""
-    cursor.execute(
-        _DOCUMENTS,
-        {
-            "ids": [row[0] for row in rows],
-            "scopes": [row[1] for row in rows],
-            "live": [row[2] for row in rows],
-            "texts": [row[3] for row in rows],
-            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
-        },
-    )
-
-
 def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
         # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
@@ -298,12 +283,16 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
 def _documents_write(
     cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
 ) -> None:
-    documents_write(
-        cursor,
-        [
-            (topic_id, scopes[topic.scope], topic.live, texts[topic_id].document())
-            for topic_id, topic in plan.texts.items()
-        ],
+    # A document that is there gets the text alone, and all wait to be counted.
+    cursor.execute(
+        _DOCUMENTS,
+        {
+            "ids": list(plan.texts),
+            "scopes": [scopes[topic.scope] for topic in plan.texts.values()],
+            "live": [topic.live for topic in plan.texts.values()],
+            "texts": [texts[topic_id].document() for topic_id in plan.texts],
+            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+        },
     )
 
 
