@@ -9,9 +9,8 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
+from memory.predicates.binding import Bound, scope_sql
 
 
 @dataclass(frozen=True, slots=True)

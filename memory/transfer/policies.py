@@ -7,13 +7,14 @@ from typing import Any, NamedTuple, cast
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.rules import Rule
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.snapshot import SetPolicy
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import patterns_of
 from memory.transfer.lines import LineProblem
 
 _BROUGHT = """
@@ -65,9 +66,7 @@ def policies_check(brought: Sequence[Newest]) -> None:
                 drafted, each.scope, preset=each.preset, values=each.values, rules=each.rules, number=each.number
             )
             _spelled_check(each, policy)
-            patterns_try(
-                pattern for rule in policy.rules for pattern in condition_patterns(condition_parse(rule.condition))
-            )
+            patterns_try(pattern for rule in policy.rules for pattern in patterns_of(condition_parse(rule.condition)))
         drafted = drafted.with_policy(policy)
     for each in brought:
         with _named(each):
