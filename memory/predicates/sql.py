@@ -99,6 +99,8 @@ class _Compiler:
 
     def _comparison(self, comparison: Comparison, field: str, op: str, value: Any) -> str:
         match field:
+            case "id" if op == "in":
+                return f"({self._of('id', 'topic_id')} = ANY({self.bind(list(value))}::uuid[]))"
             case "id":
                 low, high = (f"{self.bind(value.ljust(32, digit))}::uuid" for digit in "0f")
                 return f"({self._of('id', 'topic_id')} BETWEEN {low} AND {high})"
