@@ -624,6 +624,8 @@ class BatchItemReply(TypedDict):
     applied: NotRequired[list[str]]
     version_ids: NotRequired[dict[str, str]]
     similar_topic_ids: NotRequired[list[str]]
+    # What is wrong, as in a problem document; of a refused item.
+    type: NotRequired[str | None]
     detail: NotRequired[str | None]
 
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.access.keys import PREFIX_LENGTH, key_id_new, secret_hash
 from memory.access.principal import SYSTEM, Principal
+from memory.domain.problem_codes import URN_PREFIX, ProblemCode
 from memory.models import ApiKey, AuditEvent
 
 PARTS = {
@@ -56,18 +57,32 @@ class Answer:
     @property
     def detail(self) -> str:
         """The sentence of a refusal; that it is a problem document is checked on the way."""
-        assert self.content_type == "application/problem+json", (self.status, self.content_type, self.body[:500])
-        assert self.json["status"] == self.status
+        assert self.code
         sentence = self.json["detail"]
         assert isinstance(sentence, str)
         assert sentence
         return sentence
+
+    @property
+    def code(self) -> str:
+        """The code of a refusal; that it is a problem document is checked on the way."""
+        assert self.content_type == "application/problem+json", (self.status, self.content_type, self.body[:500])
+        assert self.json["status"] == self.status
+        return code_of(self.json)
 
     def ok(self) -> Any:
         """Return the JSON of a success; fail with what the server said otherwise."""
         assert self.status == 200, (self.status, self.body[:2000])
         assert self.content_type == "application/json"
         return self.json
+
+
+def code_of(problem: Mapping[str, Any]) -> str:
+    """Return the code of a problem document, or of an item of a batch that was refused."""
+    begin, code = problem["type"][: len(URN_PREFIX)], problem["type"][len(URN_PREFIX) :]
+    assert begin == URN_PREFIX
+    assert code in set(ProblemCode)
+    return str(code)
 
 
 Send = Callable[[str, str, bytes | None, Mapping[str, str]], Answer]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from memory.domain.errors import ValueRefused
 from memory.domain.lookup_qualifiers import EXAMPLES, qualifier_read
 from memory.domain.lookup_tree import IdBegins, Leaf, Not, Phrase, Tree, Word, tree_all, tree_any
+from memory.domain.problem_codes import ProblemCode
 
 MAX_LENGTH = 1_000
 MAX_PARTS = 60
@@ -25,8 +26,10 @@ _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECA
 class LookupFlaw(ValueRefused):
     """What was typed cannot be read. ``start`` and ``end`` bound the part that is wrong; it is never empty."""
 
-    def __init__(self, sentence: str, start: int, end: int) -> None:
-        super().__init__(sentence)
+    code = ProblemCode.INVALID_LOOKUP
+
+    def __init__(self, sentence: str, start: int, end: int, *, code: ProblemCode | None = None) -> None:
+        super().__init__(sentence, code=code)
         self.start, self.end = start, end
 
 
@@ -130,13 +133,18 @@ def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Leaf:
         near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}:?" if near else f"There are {', '.join(f'{each}:' for each in EXAMPLES)}."
         sentence = f"There is no qualifier {said}:. {hint} To look for the text itself, put it in quotes."
-        raise LookupFlaw(sentence, start, colon)
+        raise LookupFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
     if not value:
-        raise LookupFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
+        raise LookupFlaw(
+            f"{name}: needs a value right after it, such as {EXAMPLES[name]}.",
+            start,
+            colon,
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
+        )
     try:
         return qualifier_read(name, value)
     except ValueRefused as problem:
-        raise LookupFlaw(problem.sentence, colon, end) from problem
+        raise LookupFlaw(problem.sentence, colon, end, code=problem.code) from problem
 
 
 # --- The tree --------------------------------------------------------------------------------------------------------

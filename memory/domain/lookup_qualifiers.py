@@ -21,6 +21,7 @@ from memory.domain.lookup_tree import (
     OnRung,
     Within,
 )
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 
 FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)
@@ -63,14 +64,19 @@ def _plain(name: str, value: str) -> str:
     quoted = len(value) >= 2 and value.startswith('"') and value.endswith('"')
     text = value[1:-1] if quoted else value
     if '"' in text:
-        raise ValueRefused(f'Quotes go around the whole value, such as {name}:"two words".')
+        raise ValueRefused(
+            f'Quotes go around the whole value, such as {name}:"two words".', code=ProblemCode.INVALID_LOOKUP_VALUE
+        )
     return text
 
 
 def _id(name: str, value: str) -> Leaf:
     digits = _plain(name, value).replace("-", "").lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits, re.ASCII):
-        raise ValueRefused("An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.")
+        raise ValueRefused(
+            "An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.",
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
+        )
     return IdBegins(digits)
 
 
@@ -96,14 +102,14 @@ def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
     if word not in words:
         near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(words)}."
-        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}")
+        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return word
 
 
 def _pinned(name: str, value: str) -> Leaf:
     word = _plain(name, value).lower()
     if word not in ("yes", "no"):
-        raise ValueRefused("pinned: is yes or no.")
+        raise ValueRefused("pinned: is yes or no.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return Flag("pinned", word == "yes")
 
 
@@ -112,7 +118,8 @@ def _field(_name: str, value: str) -> Leaf:
     if match is None or not match[1].strip('"'):
         raise ValueRefused(
             'field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
-            'field:"due date"="next week".'
+            'field:"due date"="next week".',
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     name = match[1].strip('"')
     if match[2] is None:
@@ -120,7 +127,8 @@ def _field(_name: str, value: str) -> Leaf:
     if not match[3]:
         raise ValueRefused(
             f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
-            f'empty one field:{name}="".'
+            f'empty one field:{name}="".',
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return HasField(name, match[3].strip('"'))
 
@@ -131,11 +139,15 @@ def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date
     if dots and low and high:
         bounds = read(low), read(high)
         if bounds[0] > bounds[1]:  # type: ignore[operator]
-            raise ValueRefused(f"This range runs backwards; write {name}:{high}..{low}.")
+            raise ValueRefused(
+                f"This range runs backwards; write {name}:{high}..{low}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+            )
         return Between(name, *bounds)
     op, said = _ordered(text)
     if not said:
-        raise ValueRefused(f"{name}: needs something to compare with, such as {example}.")
+        raise ValueRefused(
+            f"{name}: needs something to compare with, such as {example}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+        )
     return Compare(name, op, read(said))
 
 
@@ -150,14 +162,15 @@ def _salience(name: str, value: str) -> Leaf:
     if isinstance(found, Compare) and found.op == "=":
         raise ValueRefused(
             "Salience fades all the time and is never exactly a number: write salience:<0.5, "
-            "salience:>=0.5 or salience:0.4..0.6."
+            "salience:>=0.5 or salience:0.4..0.6.",
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return found
 
 
 def _decimal(text: str) -> float:
     if not _DECIMAL.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.")
+        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return float(text)
 
 
@@ -167,7 +180,7 @@ def _retrievals(name: str, value: str) -> Leaf:
 
 def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.")
+        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return int(text)
 
 
@@ -181,10 +194,14 @@ def _moment(name: str, value: str) -> Leaf:
             seconds = duration_parse(said)
         except ValueRefused as problem:
             raise ValueRefused(
-                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h."
+                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h.",
+                code=ProblemCode.INVALID_LOOKUP_VALUE,
             ) from problem
         if op == "=":
-            raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
+            raise ValueRefused(
+                f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.",
+                code=ProblemCode.INVALID_LOOKUP_VALUE,
+            )
         return Elapsed(name, op, seconds)
     return _compared(name, value, _day, f"{name}:>=2026-05-01")
 
@@ -195,7 +212,7 @@ def _day(text: str) -> dt.date:
     except ValueError:
         day = None
     if day is None or not FIRST_DAY <= day <= LAST_DAY:
-        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.")
+        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return day
 
 

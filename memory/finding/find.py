@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
@@ -90,7 +91,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     mentions_complete()
     request = request_read(query)
     if sum(one.kind in STRONG for one in identifiers_find(request.body)) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     ids = _ids_identified(request.body, conditions, bound)
     question = Question(request.text, embedder_get().embed_query(request.text))
     if not ids:
@@ -239,7 +240,7 @@ def _ids_named(
     """Return the topics that may mention one of ``names``, or of the names that stored texts say are the same; the
     nearest ``MOST_NEAR`` to a vector, if one is given."""
     if len(names) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     also = [other for name in names for other in (aliases_follow(name, scope=scope) if follow else (name,))]
     words = [word for name in also for word in name.split() if len(word) > 2]
     for wholes in (also, words):

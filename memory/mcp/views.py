@@ -13,6 +13,7 @@ from memory.api.parsing import body_read
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.domain.errors import MemoryProblem, NotAllowed
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import ProblemCode
 from memory.mcp.bridge import Exchange
 from memory.mcp.calls import call_name, calls_cancel
 
@@ -41,7 +42,10 @@ def mcp(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest) -> HttpResponse:
     if not _Origins(mcp).allows(request):
-        raise NotAllowed("Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.")
+        raise NotAllowed(
+            "Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.",
+            code=ProblemCode.FOREIGN_ORIGIN,
+        )
     principal = request_authenticate(request)
     session = request.headers.get(SESSION)
     if request.method == "DELETE":
@@ -51,7 +55,7 @@ def _answer(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204)
     if request.method != "POST":
         sentence = "There is no stream of events here; send messages by POST, and DELETE ends a session."
-        return problem_response(405, sentence, {"Allow": "POST, DELETE"})
+        return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": "POST, DELETE"})
     body = body_read(request, limit=settings.MEMSTATE_MAX_BODY_BYTES)
     message = _message(body)
     method = message.get("method")

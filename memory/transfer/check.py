@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
 from memory.transfer.circles import merges_circle, merges_clear, merges_note
@@ -68,9 +69,13 @@ def import_check(
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
         if not file_is(path, seen):
-            raise RequestRefused(f"{path.name} was changed while it was read. Import it again.")
+            raise RequestRefused(
+                f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
+            )
     except OSError as problem:
-        raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
+        raise RequestRefused(
+            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
+        ) from problem
     report.source, report.digest, report.size = source, seen.sha256, seen.size
     return report
 
@@ -80,7 +85,10 @@ def source_of(name: str) -> Source | None:
     if name == FORMAT:
         return None
     if name not in SOURCES:
-        raise ValueRefused(f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.")
+        raise ValueRefused(
+            f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.",
+            code=ProblemCode.UNKNOWN_CHOICE,
+        )
     return SOURCES[name]
 
 
@@ -173,7 +181,7 @@ class Checker:
             except MemoryProblem as problem:
                 said = problem.sentence
                 raise LineProblem(
-                    f"Line {number:,}: {said if len(said) <= _SENTENCE else f'{said[:_SENTENCE]}…'}"
+                    f"Line {number:,}: {said if len(said) <= _SENTENCE else f'{said[:_SENTENCE]}…'}", code=problem.code
                 ) from problem
 
     def end(self) -> None:
@@ -195,7 +203,10 @@ class Checker:
             self._end(line)
             return
         if sort not in ORDER:
-            raise LineProblem(f"There is no sort of line {sort!r}; was the file written by a newer MemState?")
+            raise LineProblem(
+                f"There is no sort of line {sort!r}; was the file written by a newer MemState?",
+                code=ProblemCode.NEWER_FORMAT,
+            )
         # The parts of a long history stand among the topics.
         stage = ORDER.index("topic" if sort == "history" else sort)
         if stage < self._stage:
@@ -209,7 +220,8 @@ class Checker:
         if sort in OF_THE_STORE and self._principal.scope != ROOT:
             raise LineProblem(
                 f"{SORTS[sort][1].capitalize()} count for the whole store, and you may write in "
-                f"{self._principal.scope} alone. Exports of a scope have none of them."
+                f"{self._principal.scope} alone. Exports of a scope have none of them.",
+                code=ProblemCode.LINE_OUTSIDE_SCOPE,
             )
         for scope in _scopes(told):
             self._scope(scope)
@@ -261,7 +273,8 @@ class Checker:
         if not self._principal.sees(scope or ROOT):
             raise LineProblem(
                 f"This lies in {scope or ROOT}, outside {self._principal.scope}, where you may write. Import an export "
-                f"of that scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
+                f"of that scope (manage.py export --scope {self._principal.scope}), or ask somebody who may.",
+                code=ProblemCode.LINE_OUTSIDE_SCOPE,
             )
 
 

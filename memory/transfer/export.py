@@ -17,6 +17,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ErasureReceipt
 from memory.transfer.lines import END
@@ -118,9 +119,12 @@ def part_read(file: IO[bytes], *, scope: str, vectors: bool) -> tuple[int, Place
         if not line.endswith(b"\n"):
             break
         if count == 0 and _parsed(line) != header(scope=scope, vectors=vectors):
-            raise Conflict("What is there was begun by an export of something else; remove it, or give another name.")
+            raise Conflict(
+                "What is there was begun by an export of something else; remove it, or give another name.",
+                code=ProblemCode.FILE_NOT_AN_EXPORT,
+            )
         if erased and _holds(line, erased):
-            raise Conflict(STALE)
+            raise Conflict(STALE, code=ProblemCode.EXPORT_OUTDATED)
         if line.startswith(_TOPIC):
             topic = line
         own = line[: line.find(b",")]
@@ -157,7 +161,10 @@ def _parsed(line: bytes) -> dict[str, Any]:
     except ValueError:
         told = None
     if not isinstance(told, dict):
-        raise Conflict("What is there is no part of an export; remove it, or give another name.")
+        raise Conflict(
+            "What is there is no part of an export; remove it, or give another name.",
+            code=ProblemCode.FILE_NOT_AN_EXPORT,
+        )
     return told
 
 
@@ -175,7 +182,7 @@ def _lines(scope: str, *, vectors: bool, place: Place | None) -> Iterator[bytes]
             # A purge between the look at the file and this moment.
             cursor.execute("SELECT coalesce(max(number), 0) FROM memory_erasurereceipt")
             if cursor.fetchone()[0] != place.receipts:
-                raise Conflict(STALE)
+                raise Conflict(STALE, code=ProblemCode.EXPORT_OUTDATED)
         for section in sections_make(vectors=vectors):
             behind = None
             if place is not None:

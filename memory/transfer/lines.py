@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from memory.domain.errors import RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.transfer.shape import FORMAT, VERSION
 
 END = "end"
@@ -31,6 +32,8 @@ class Lines(NamedTuple):
 
 class LineProblem(ValueRefused):
     """A line is none of an export, or may not be imported by whoever asks."""
+
+    code = ProblemCode.LINE_DAMAGED
 
 
 def lines_batches(file: IO[bytes], *, offset: int = 0, done: int = 0) -> Iterator[Lines]:
@@ -67,7 +70,7 @@ def _sort_of(line: bytes, number: int) -> str:
     found = _SORT.match(line)
     if found is None:
         if number == 1 and line.startswith(_GZIP):
-            raise LineProblem("The file is compressed; unpack it first (gunzip).")
+            raise LineProblem("The file is compressed; unpack it first (gunzip).", code=ProblemCode.FILE_NOT_AN_EXPORT)
         what = "is empty" if not line.strip() else 'does not begin with its "type"'
         raise LineProblem(f"Line {number:,} {what}; this is no export of MemState, or a part of it is missing.")
     return found[1].decode()
@@ -77,15 +80,20 @@ def header_check(line: bytes) -> None:
     """Raise ``RequestRefused`` unless ``line`` is the first of an export that can be read here."""
     told = object_read(line)
     if told.get("type") != FORMAT:
-        raise RequestRefused('This is no export of MemState, which begins with {"type":"memstate".')
+        raise RequestRefused(
+            'This is no export of MemState, which begins with {"type":"memstate".', code=ProblemCode.FILE_NOT_AN_EXPORT
+        )
     version = told.get("version")
     if isinstance(version, int) and version > VERSION:
         raise RequestRefused(
             f"The file was written by a newer MemState, in the format {version}; this one reads {VERSION}. Bring this "
-            "one up to date first."
+            "one up to date first.",
+            code=ProblemCode.NEWER_FORMAT,
         )
     if version != VERSION:
-        raise RequestRefused("The first line does not say in which format the file is written.")
+        raise RequestRefused(
+            "The first line does not say in which format the file is written.", code=ProblemCode.FILE_NOT_AN_EXPORT
+        )
 
 
 def object_read(line: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 # By sort of row; what refers to rows of these by number is in ``bring``.
 TABLES = {"link": "memory_link", "summary": "memory_fieldsummary", "access": "memory_accesslog"}
@@ -52,7 +53,8 @@ class NumbersSeen:
         for of, number in self.greatest.items():
             if number > ROOM + PER_ROW * lines:
                 raise ValueRefused(
-                    f"The file names {of} number {number:,}, and no store comes so far; was it changed by hand?"
+                    f"The file names {of} number {number:,}, and no store comes so far; was it changed by hand?",
+                    code=ProblemCode.NUMBER_TOO_LARGE,
                 )
 
 
@@ -106,7 +108,10 @@ def numbers_reserve(most: dict[str, int], *, alone: bool) -> tuple[bool, dict[st
                 cursor.execute(f"SELECT count(*) FROM {table}")
                 rows = cursor.fetchone()[0] + most.get("lines", 0)
                 if numbers[sort] + most.get(sort, 0) > ROOM + PER_ROW * rows:
-                    raise Conflict(f"The {sort} numbers of this store leave no room for those of the file.")
+                    raise Conflict(
+                        f"The {sort} numbers of this store leave no room for those of the file.",
+                        code=ProblemCode.NUMBER_TOO_LARGE,
+                    )
             if (end := max(last, numbers[sort] + most.get(sort, 0))) > last:
                 cursor.execute("SELECT setval(%s, %s)", [sequence, end])
         cursor.execute("SELECT coalesce(max(id), 0) FROM memory_auditevent")
@@ -123,4 +128,4 @@ def _lock(cursor: CursorWrapper) -> None:
             time.sleep(_PAUSE)
         else:
             return
-    raise Conflict("The store is too busy to begin an import; try again in a moment.")
+    raise Conflict("The store is too busy to begin an import; try again in a moment.", code=ProblemCode.STORE_BUSY)

@@ -9,6 +9,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.rules import Rule
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
@@ -80,13 +81,13 @@ def _spelled_check(brought: Newest, policy: SetPolicy) -> None:
     for name, value in brought.values.items():
         meant = policy.values.get(name)
         if value is None or (meant is not None and meant != (tuple(value) if isinstance(value, list) else value)):
-            raise ValueRefused(f"{name} is not written as it is stored.")
+            raise ValueRefused(f"{name} is not written as it is stored.", code=ProblemCode.LINE_DAMAGED)
     try:
         stored = rules_stored(cast("list[dict[str, Any]]", brought.rules), brought.scope)
     except (KeyError, TypeError):
         stored = ()
     if list(map(_rule_head, stored)) != list(map(_rule_head, policy.rules)):
-        raise ValueRefused("Its rules are not written as they are stored.")
+        raise ValueRefused("Its rules are not written as they are stored.", code=ProblemCode.LINE_DAMAGED)
 
 
 def _rule_head(rule: Rule) -> tuple[object, ...]:
@@ -100,5 +101,6 @@ def _named(each: Newest) -> Iterator[None]:
         yield
     except MemoryProblem as problem:
         raise LineProblem(
-            f"Line {each.line:,}: The policy of {each.scope} cannot be in force here. {problem.sentence}"
+            f"Line {each.line:,}: The policy of {each.scope} cannot be in force here. {problem.sentence}",
+            code=problem.code,
         ) from problem

@@ -12,6 +12,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.models.expressions import path_within_sql
 from memory.transfer import shape
 from memory.transfer.shape import REVISIONS_IN_LINE, Rows
@@ -282,7 +283,7 @@ def _after(
     )
     found = cursor.fetchone()
     if found is None or json.loads(found[1]) != place.line:
-        raise Conflict(STALE)
+        raise Conflict(STALE, code=ProblemCode.EXPORT_OUTDATED)
     return (found[0],)
 
 

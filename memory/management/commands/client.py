@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from memory.api.app import api
+from memory.domain.problem_codes import ProblemCode
 from memory.management.client_text import client_text
+from memory.management.refused import CommandRefused
 
 PLACE = Path("memory") / "client.py"
 
@@ -33,6 +35,9 @@ class Command(BaseCommand):
             file.write_text(text, encoding="utf-8")
             self.stdout.write(f"Wrote {PLACE}.")
         elif module != text:
-            raise CommandError(f"{PLACE} differs from the routes; run `python manage.py client` and commit it.")
+            raise CommandRefused(
+                f"{PLACE} differs from the routes; run `python manage.py client` and commit it.",
+                ProblemCode.GENERATED_FILE_OUTDATED,
+            )
         else:
             self.stdout.write(f"{PLACE} fits the routes.")

@@ -3,13 +3,15 @@
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
 from memory.demo.load import story_load, story_size
 from memory.demo.story import story_build
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
+from memory.management.refused import CommandRefused, command_refused
 
 
 class Command(BaseCommand):
@@ -26,7 +28,7 @@ class Command(BaseCommand):
         """Load the story with a progress bar."""
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
-            raise CommandError("--topics must lie between 1 and 4000.")
+            raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
         # The demo may be the first thing that somebody runs.
         call_command("migrate", verbosity=0, interactive=False)
         story = story_build(now=now, seed=options["seed"], topics=options["topics"])
@@ -35,7 +37,7 @@ class Command(BaseCommand):
                 story_load(story, now=now, progress=bar.update)
             except MemoryProblem as problem:
                 bar.disable = True
-                raise CommandError(problem.sentence) from problem
+                raise command_refused(problem) from problem
         self.stdout.write(
             f"The store now holds {len(story.topics)} topics with {len(story.revisions)} later revisions, "
             f"{len(story.retrievals)} retrievals and {len(story.changes)} changes by operators."

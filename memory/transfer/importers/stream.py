@@ -17,6 +17,7 @@ from django.conf import settings
 
 from memory.domain.errors import MemoryProblem, RequestRefused
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
 # Of one entry. The longest text that a topic can hold is far below; a list of vectors may be as long.
@@ -205,7 +206,8 @@ class _Reader:
             more = self._decoder.decode(block, final=self._ended)
         except UnicodeDecodeError as problem:
             raise RequestRefused(
-                f"The file is not UTF-8: a byte soon after line {self._line} cannot be read."
+                f"The file is not UTF-8: a byte soon after line {self._line} cannot be read.",
+                code=ProblemCode.FILE_NOT_JSON,
             ) from problem
         self._text, self._at = self._text[self._at :] + more, 0
 
@@ -220,4 +222,6 @@ class _Reader:
 
     def _refused(self, why: str, *, at: int | None = None) -> RequestRefused:
         line = self._line + (self._text.count("\n", self._at, at) if at is not None else 0)
-        return RequestRefused(f"The file is not whole JSON: at line {line}, {why[:1].lower()}{why[1:]}.")
+        return RequestRefused(
+            f"The file is not whole JSON: at line {line}, {why[:1].lower()}{why[1:]}.", code=ProblemCode.FILE_NOT_JSON
+        )
