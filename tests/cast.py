@@ -7,6 +7,7 @@ are agents bound to ``/user/alice`` and ``/user/bob``, ``auditor`` is a reader b
 import datetime as dt
 import http.client
 import json as json_module
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,8 @@ PARTS = {
 }
 
 _NOTHING: Any = object()
+# The place of a member before what is wrong with it.
+_MEMBER = re.compile(r"(?:^|(?<=\. ))([A-Za-z_][\w.-]*): ")
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class Answer:
         assert self.content_type == "application/problem+json", (self.status, self.content_type, self.body[:500])
         assert self.json["status"] == self.status
         return code_of(self.json)
+
+    @property
+    def about(self) -> set[str]:
+        """The code of a refusal, and the members of the request that its sentence names."""
+        return {self.code, *_MEMBER.findall(self.detail)}
 
     def ok(self) -> Any:
         """Return the JSON of a success; fail with what the server said otherwise."""
