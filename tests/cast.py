@@ -4,14 +4,16 @@
 are agents bound to ``/user/alice`` and ``/user/bob``, ``auditor`` is a reader bound to ``/user``.
 """
 
+import contextlib
 import datetime as dt
 import http.client
 import json as json_module
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
@@ -94,6 +96,15 @@ def code_of(problem: Mapping[str, Any]) -> str:
 
 
 Send = Callable[[str, str, bytes | None, Mapping[str, str]], Answer]
+
+
+@contextlib.contextmanager
+def raises_code(kind: type[BaseException], code: str) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """Expect an exception of a kind with the code of a problem."""
+    assert code in set(ProblemCode)
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert getattr(caught.value, "code", None) == code, caught.value
 
 
 def in_process(method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
