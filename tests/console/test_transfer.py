@@ -21,7 +21,7 @@ from memory.console import download as download_room
 from memory.models import AuditEvent, ImportJob, Topic
 from memory.transfer.uploads import uploads_folder, uploads_tidy
 from tests.cast import Caller
-from tests.console.people import account_make, client_of, token_of
+from tests.console.people import account_make, client_of, codes_of, token_of
 
 ID = "0b8e7c1a-5d2f-4c3b-9a10-000000000001"
 MEMORY = {
@@ -209,22 +209,22 @@ def test_a_file_can_be_read_as_something_else(op: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "members", "sentence"),
+    ("said", "members", "code"),
     [
         ("", {}, "empty"),
-        ("name;city", {}, "neither like an export"),
-        ("x" * 3000, {}, "more than 2,000 bytes"),
-        ("[]", {"scope": "a b"}, "must not"),
-        ("[]", {"source": "other"}, "not one of"),
+        ("name;city", {}, "file-not-an-export"),
+        ("x" * 3000, {}, "upload-refused"),
+        ("[]", {"scope": "a b"}, "invalid-scope"),
+        ("[]", {"source": "other"}, "invalid_choice"),
     ],
 )
 def test_what_cannot_be_taken_in_leaves_nothing(
-    op: Client, settings: Any, folder: Path, said: str, members: dict[str, str], sentence: str
+    op: Client, settings: Any, folder: Path, said: str, members: dict[str, str], code: str
 ) -> None:
     settings.MEMSTATE_MAX_IMPORT_BYTES = 2000
     reply = sent(op, said, **members)
     assert reply.status_code == 422
-    assert sentence in text_of(reply)
+    assert code in codes_of(reply)
     assert not list(folder.iterdir())
     assert not ImportJob.objects.exists()
 
