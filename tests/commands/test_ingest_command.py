@@ -199,31 +199,31 @@ def test_a_process_that_was_killed_in_the_middle_goes_on(write: Write):
 
 
 BAD_LINES = {
-    "not JSON": (b"{placement: new_topic}", "not JSON"),
-    "not UTF-8": (b'{"placement": "new_topic", "title": "\xff"}', "not UTF-8"),
-    "cut short": (b'{"placement": "new_topic", "title": "Te', "not JSON"),
-    "no object": (b'["new_topic"]', "This should be an object"),
-    "a title that is a number": (b'{"placement": "new_topic", "title": 7}', "title: "),
-    "an unknown placement": (b'{"placement": "somewhere"}', "placement: "),
-    "no placement": (b'{"title": "Tea"}', "placement: This member is missing"),
+    "not JSON": (b"{placement: new_topic}", "invalid-json"),
+    "not UTF-8": (b'{"placement": "new_topic", "title": "\xff"}', "invalid-json"),
+    "cut short": (b'{"placement": "new_topic", "title": "Te', "invalid-json"),
+    "no object": (b'["new_topic"]', "invalid-member"),
+    "a title that is a number": (b'{"placement": "new_topic", "title": 7}', "invalid-member"),
+    "an unknown placement": (b'{"placement": "somewhere"}', "invalid-member"),
+    "no placement": (b'{"title": "Tea"}', "missing-member"),
     "a value of another type": (
         b'{"placement": "new_topic", "fields": [{"name": "cups", "value": "many", "field_type": "int"}]}',
-        "cups",
+        "invalid-field-value",
     ),
-    "a NUL character": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "NUL"),
-    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "surrogate"),
-    "no number": (b'{"placement": "new_topic", "salience": NaN}', "NaN"),
+    "a NUL": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "invalid-character"),
+    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "invalid-character"),
+    "no number": (b'{"placement": "new_topic", "salience": NaN}', "number-not-finite"),
     "an unknown topic": (
         b'{"placement": "extend_topic", "topic_id": "6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944"}',
-        "6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944",
+        "topic-not-found",
     ),
 }
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("line", "reason"), BAD_LINES.values(), ids=BAD_LINES.keys())
+@pytest.mark.parametrize(("line", "code"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_written(
-    write: Write, capsys: pytest.CaptureFixture[str], line: bytes, reason: str
+    write: Write, capsys: pytest.CaptureFixture[str], line: bytes, code: str
 ):
     path = write({"placement": "new_topic", "title": "before"}, line, {"placement": "new_topic", "title": "after"})
     out = io.StringIO()
@@ -233,7 +233,7 @@ def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_writte
     assert out.getvalue() == "2 items are in the store.\n"
     (told,) = [said for said in capsys.readouterr().out.splitlines() if said.startswith("Line ")]
     assert told.startswith("Line 2: ")
-    assert reason in told
+    assert told.endswith(f"[{code}]")
     assert sorted(Topic.objects.values_list("title", flat=True)) == ["after", "before"]
 
 

@@ -191,6 +191,12 @@ def _texts(value: ast.expr, around: tuple[ast.AST, ...], depth: int = 0) -> list
         return [one + other for one in left for other in right]
     if isinstance(value, ast.IfExp):
         return _texts(value.body, around, depth) + _texts(value.orelse, around, depth)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and depth < 4:
+        # What a function of the module returns, where it has one of this name.
+        own = [node for node in around[0].body if isinstance(node, ast.FunctionDef) and node.name == value.func.id]  # type: ignore[attr-defined]
+        returned = [node.value for each in own for node in ast.walk(each) if isinstance(node, ast.Return)]
+        found = [text for each in returned if each is not None for text in _texts(each, (*around, *own), depth + 1)]
+        return found or [GAP]
     if isinstance(value, ast.Name) and depth < 4:
         for scope in reversed(around):
             # Of the module only what stands at its top: names within other functions are their own.
