@@ -116,7 +116,8 @@ class _Module:
                 of_api = name in ("Failure", "problem_response") and isinstance(first, ast.Constant)
                 status = first.value if of_api else None
                 for sentence in _texts(call.args[at], around):
-                    yield Told(self._code(code), name, sentence, status)
+                    for word in self._codes(code):
+                        yield Told(word, name, sentence, status)
             return
         if name == "ValueError" and self._has_schemas and call.args:
             for sentence in _texts(call.args[0], around):
@@ -126,9 +127,10 @@ class _Module:
         if kind is None:
             return
         code = _keyword(call, "code")
-        word = self._code(code) if code is not None else self._default_code(kind, call)
+        given = self._codes(code) if code is not None else [self._default_code(kind, call)]
         for sentence in _texts(call.args[0], around) if call.args else ():
-            yield Told(word, kind.__name__, sentence, _status(kind))
+            for word in given:
+                yield Told(word, kind.__name__, sentence, _status(kind))
 
     def _problem_class(self, call: ast.Call, around: tuple[ast.AST, ...]) -> type | None:
         """Return the class of problems that a call makes one of, or begins one of within its own class."""
@@ -152,12 +154,14 @@ class _Module:
             return MODEL_CODES[of_model.value].value
         return str(MODEL_CODES.get(getattr(kind, "kind", ""), kind.code))  # type: ignore[attr-defined]
 
-    def _code(self, code: ast.expr) -> str:
+    def _codes(self, code: ast.expr) -> list[str]:
         from memory.domain.problem_codes import ProblemCode
 
         if isinstance(code, ast.Attribute) and isinstance(code.value, ast.Name) and code.value.id == "ProblemCode":
-            return ProblemCode[code.attr].value
-        return FROM_CAUSE
+            return [ProblemCode[code.attr].value]
+        if isinstance(code, ast.Call) and _name_of(code.func) == "validation_code":
+            return [ProblemCode.INVALID_MEMBER, ProblemCode.MISSING_MEMBER, ProblemCode.UNKNOWN_MEMBER]
+        return [FROM_CAUSE]
 
 
 def _status(kind: type) -> int | None:
