@@ -11,10 +11,10 @@ PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo doctor test lint format bench pictures clean
+.PHONY: help run demo doctor test test-all lint format bench pictures clean
 
 help: ## Say what can be made.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Start MemState; Ctrl-C stops it.
 	@exec $(PY) manage.py up
@@ -26,8 +26,13 @@ doctor: $(VENV)/.installed ## Say what is healthy and what is not.
 	@exec $(PY) manage.py doctor
 
 # What is quick comes first, so that what is wrong is seen soon.
-test: lint ## Run every check and every test.
+test: lint ## Run the checks and the tests of all behaviour: some minutes.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
+		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone and not thorough"
+
+test-all: lint ## Run everything: also kills, races at full number and generated requests.
+	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
+		export MEMSTATE_TEST_WRITES=200 MEMSTATE_TEST_KILLS=20 MEMSTATE_TEST_EXAMPLES=1 && \
 		$(PY) -m pytest -m alone && \
 		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone"
 

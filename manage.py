@@ -36,6 +36,9 @@ def main(arguments: list[str]) -> int:
     asks_for_help = not {"-h", "--help", "--version"}.isdisjoint(arguments)
     if command == "qcluster":
         os.environ.setdefault("MEMSTATE_PROCESS", "worker")
+    if command == "mcp":
+        # Its statements answer an agent who waits, as those of a web request do.
+        os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "30000")
     if command == "makemigrations":
         # It would like to compare with a database, but does its work as well without one.
         warnings.filterwarnings("ignore", message="Got an error checking a consistent migration history")

@@ -23,9 +23,9 @@ from django_q.models import Failure, OrmQ
 from memory.domain.errors import MemoryProblem
 from memory.domain.scopes import ROOT
 from memory.embedding import embedder_get
-from memory.embedding.told import embedder_told
+from memory.embedding.status import embedder_told
 from memory.llm.client import model_told
-from memory.llm.told import model_reach, model_reach_lately
+from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current

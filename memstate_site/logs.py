@@ -11,19 +11,7 @@ LOG_FORMATS = ("console", "json")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 # These packages report each of their steps at INFO; in a healthy installation nobody wants to read that.
-CHATTY = (
-    "django-q",
-    "gunicorn",
-    "httpx",
-    "httpcore",
-    "httpx2",
-    "httpcore2",
-    "openai",
-    "urllib3",
-    "asyncio",
-    "axes",
-    "mcp",
-)
+CHATTY = ("django-q", "gunicorn", "httpx", "httpcore", "httpx2", "httpcore2", "urllib3", "asyncio", "axes", "mcp")
 
 _SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,

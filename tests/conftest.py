@@ -63,10 +63,28 @@ LONGEST = (
 )
 
 
+# What `make test` leaves to `make test-all`: kills, whole installations, generated requests and addresses, large tables
+# of cases. Each looks for what is rare; what is common shows in the other tests too.
+THOROUGH = (
+    "tests/api/test_schema_conformance.py",
+    "tests/browser/test_habits.py",
+    "tests/command/test_cases.py",
+    "tests/command/test_purge_collateral.py",
+    "tests/command/test_purge_dump.py",
+    "tests/console/test_hostile_addresses.py",
+    "tests/crash/",
+    "tests/duplicates/test_planted.py",
+    "tests/hindsight/test_backtest_agrees.py",
+    "tests/site/test_up.py",
+)
+
+
 # Last, since Django's plugin puts tests without a database after all others.
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
+        if item.nodeid.startswith(THOROUGH):
+            item.add_marker(pytest.mark.thorough)
         # So that what it does within the transaction of its file is taken back.
         if "lasting" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.django_db)

@@ -46,7 +46,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
 ABOUT_BLANK = "about:blank"
 TYPES: dict[type[MemoryProblem], str] = {StillInProgress: "urn:memstate:problem:still-in-progress"}
 
-# Of a model that asks to be left alone without saying for how long.
+# Of a model that is rate-limiting requests without saying for how long.
 UNTOLD_SECONDS = 30
 
 # Where versions of Python have different phrases for a status.

@@ -24,7 +24,7 @@ from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_in
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
-from memory.llm.asking import mark_make, model_configured
+from memory.llm.chat_request import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
 from memory.models import Conversation, ConversationTurn

@@ -9,6 +9,7 @@ from django.http import QueryDict
 
 from memory.access.principal import Principal
 from memory.console.fields import ReasonField, ScopeField
+from memory.console.list_page import FilterForm
 from memory.domain.errors import ValueRefused
 from memory.domain.scopes import ROOT
 from memory.duplicates.merge import MOST_AT_ONCE
@@ -34,7 +35,7 @@ def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
 
 
-class PairsForm(forms.Form):
+class PairsForm(FilterForm[PairFilter]):
     """What the list of pairs can be filtered by. Nothing said about the state stands for those that wait."""
 
     state = _choice("Status", [*STATES.items(), ("any", "Any")])

@@ -1,4 +1,4 @@
-"""Lists: filters, sort and page live in the address, pages follow each other by key, and the whole can be taken away.
+"""Counts and exports of lists: how many rows there are, in words, and all of them as CSV or JSON Lines.
 
 A list is a page of rows and the cursor of the next; how many there are in all is asked for by itself, afterwards.
 """

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 
 from memory.console.fields import ScopeField
+from memory.console.list_page import FilterForm
 from memory.domain.rules import EVENTS
 from memory.domain.scopes import ROOT
 from memory.forgetting.by_hand import BY_HAND, REVISE
@@ -32,7 +33,7 @@ def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
     return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
 
 
-class RunsForm(forms.Form):
+class RunsForm(FilterForm[RunFilter]):
     """What the list of runs can be filtered by."""
 
     scope = ScopeField(required=False)
@@ -59,7 +60,7 @@ class StartForm(forms.Form):
     scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
 
 
-class ActionsForm(forms.Form):
+class ActionsForm(FilterForm[ActionFilter]):
     """What the actions of a run can be filtered by."""
 
     action = _choice("Action", [])

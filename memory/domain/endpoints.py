@@ -1,7 +1,11 @@
-"""Where an address leads, as people may read it."""
+"""Where an address leads, as people may read it, and how long an endpoint asks to wait."""
 
+import datetime as dt
 import ipaddress
+import math
+import time
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 
@@ -31,3 +35,18 @@ def endpoint_place(address: str) -> Place:
         local = host == "localhost" or host.endswith(".localhost")
     named = f"[{host}]" if ":" in host else host
     return Place(f"{named}:{port}" if port else named, local)
+
+
+def retry_after_seconds(header: str) -> float | None:
+    """Return for how many seconds Retry-After asks, as a number or a date (RFC 9110, 10.2.3); None if for nothing."""
+    try:
+        wait = float(header)
+    except ValueError:
+        try:
+            until = parsedate_to_datetime(header.strip())
+        except (ValueError, OverflowError):
+            return None
+        until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
+        wait = until.timestamp() - time.time()
+    # What is no number, or has no end, says nothing; what is past asks for nothing.
+    return max(0.0, wait) if math.isfinite(wait) else None

@@ -5,11 +5,17 @@ Every formula here exists a second time as a database expression (``memory/model
 importance-decay design: exponential decay with a half-life, renewed by access.
 
 Units: salience is a plain number, 0..10 by default; half-lives and epochs are seconds; epochs count from 1970 UTC.
+``Numbers`` are floats, or arrays of them with one entry per topic.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Numbers = Any
 
 SECONDS_PER_DAY = 86_400.0
 
@@ -24,15 +30,13 @@ LEAST_SALIENCE = 1e-20
 FADE_FLOOR_LAG = 0.25
 
 
-def decayed(value: float, *, seconds: float, half_life: float) -> float:
+def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
     """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times are none."""
-    if value < LEAST_SALIENCE:
-        return 0.0
-    left: float = value * 2.0 ** -min(max(0.0, seconds) / half_life, MAX_HALVINGS)
-    return left
+    left = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)
+    return np.where(value < LEAST_SALIENCE, 0.0, left)[()]
 
 
-def salience_effective(salience: float, *, reinforced_at: float, half_life: float, now: float) -> float:
+def salience_effective(salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, now: Numbers) -> Numbers:
     """Return the salience at ``now``: ``s * 2**(-(now - t0) / H)``.
 
     ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before the
@@ -90,10 +94,19 @@ def salience_reinforced(
     """
     ceiling = max(cap, salience)
     for access in sorted(reinforcements, key=lambda access: access.at):
-        if access.at >= reinforced_at:
-            faded = salience_effective(salience, reinforced_at=reinforced_at, half_life=half_life, now=access.at)
-            salience, reinforced_at = min(ceiling, faded + access.bump), access.at
-        else:
-            left = decayed(access.bump, seconds=reinforced_at - access.at, half_life=half_life)
-            salience = min(ceiling, salience + left)
-    return salience, reinforced_at
+        salience, reinforced_at = reinforced(
+            salience, reinforced_at=reinforced_at, half_life=half_life, ceiling=ceiling, at=access.at, bump=access.bump
+        )
+    return float(salience), float(reinforced_at)
+
+
+def reinforced(
+    salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, ceiling: Numbers, at: Numbers, bump: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Return salience and ``reinforced_at`` after one access, as ``salience_reinforced``; of arrays, each entry."""
+    raised = np.where(
+        at < reinforced_at,
+        salience + decayed(bump, seconds=reinforced_at - at, half_life=half_life),
+        decayed(salience, seconds=at - reinforced_at, half_life=half_life) + bump,
+    )
+    return np.minimum(ceiling, raised), np.maximum(at, reinforced_at)

@@ -5,13 +5,14 @@ equal. Sources: ``half_life`` is the published importance-decay design, ``active
 published designs of these names, with one correction each told where it is made.
 
 Units: epochs and half-lives are seconds, epochs count from 1970 UTC; scores are plain numbers. Times never run
-backwards: a moment before another counts as the same.
+backwards: a moment before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
 """
 
-import math
 from dataclasses import dataclass
 
-from memory.domain.salience import SECONDS_PER_DAY, decayed, salience_effective
+import numpy as np
+
+from memory.domain.salience import SECONDS_PER_DAY, Numbers, decayed, salience_effective
 
 # No factor that lowers a rank, and no age in active forgetting, takes more than nine tenths away.
 FACTOR_FLOOR = 0.1
@@ -37,56 +38,61 @@ RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """What the strategies look at. ``salience`` is as stored, at ``reinforced_at``."""
+    """What the strategies look at. ``salience`` is as stored, at ``reinforced_at``. Of many topics ``kind_weight`` is
+    given instead of the kind."""
 
-    salience: float
-    reinforced_at: float
-    created_at: float
-    last_retrieved_at: float | None = None
-    retrieval_count: int = 0
+    salience: Numbers
+    reinforced_at: Numbers
+    created_at: Numbers
+    last_retrieved_at: Numbers | None = None
+    retrieval_count: Numbers = 0
     kind: str = ""
+    kind_weight: Numbers | None = None
 
 
-def idle_seconds(presence: Presence, *, now: float) -> float:
+def idle_seconds(presence: Presence, *, now: float) -> Numbers:
     """Return the seconds since the last retrieval, or since creation if there was none."""
     since = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
-    return max(0.0, now - since)
+    return np.maximum(0.0, now - since)
 
 
-def active_boost(retrieval_count: int) -> float:
+def active_boost(retrieval_count: Numbers) -> Numbers:
     """Return what use adds in active forgetting: ``min(0.3, 0.1 * ln(1 + n))``; 5 retrievals give about 0.18."""
-    return min(BOOST_MAX, BOOST_STEP * math.log(1.0 + retrieval_count))
+    return np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + retrieval_count))
 
 
-def active_raw(presence: Presence, *, active_half_life: float, now: float) -> float:
+def active_raw(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
     """Return ``min(1, 1 - idle / 2H + boost)``; less than nothing after a long time.
 
     The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So what is
     compared with a threshold has no floor; ``active_factor`` keeps it.
     """
     age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
-    return min(1.0, age_part + active_boost(presence.retrieval_count))
+    return np.minimum(1.0, age_part + active_boost(presence.retrieval_count))
 
 
-def active_factor(presence: Presence, *, active_half_life: float, now: float) -> float:
+def active_factor(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
     """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published: 0.1 to 1."""
     age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
-    return min(1.0, max(FACTOR_FLOOR, age_part) + active_boost(presence.retrieval_count))
+    return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(presence.retrieval_count))
 
 
-def relevance(presence: Presence, *, now: float) -> float:
+def relevance(presence: Presence, *, now: float) -> Numbers:
     """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, age and idle in days: 0.06 to 1."""
-    age = max(0.0, now - presence.created_at) / SECONDS_PER_DAY
+    weight = presence.kind_weight
+    if weight is None:
+        weight = KIND_WEIGHTS.get(presence.kind, KIND_WEIGHT_ELSE)
+    age = np.maximum(0.0, now - presence.created_at) / SECONDS_PER_DAY
     idle = idle_seconds(presence, now=now) / SECONDS_PER_DAY
     return (
         RELEVANCE_AGE / (1.0 + age / RELEVANCE_AGE_DAYS)
-        + RELEVANCE_USE * min(presence.retrieval_count / RELEVANCE_FULL_USE, 1.0)
+        + RELEVANCE_USE * np.minimum(presence.retrieval_count / RELEVANCE_FULL_USE, 1.0)
         + RELEVANCE_IDLE / (1.0 + idle / RELEVANCE_IDLE_DAYS)
-        + RELEVANCE_KIND * KIND_WEIGHTS.get(presence.kind, KIND_WEIGHT_ELSE)
+        + RELEVANCE_KIND * weight
     )
 
 
-def score(presence: Presence, *, strategy: str, half_life: float, active_half_life: float, now: float) -> float:
+def score(presence: Presence, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
     """Return the value that thresholds are compared with. Raises ``ValueError`` for an unknown strategy.
 
     ``half_life`` is that of the policy, which may be a draft: the one a row was last written with plays no part.
@@ -105,7 +111,7 @@ def score(presence: Presence, *, strategy: str, half_life: float, active_half_li
     raise ValueError(f"There is no strategy {strategy!r}.")
 
 
-def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: float) -> bool:
+def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: float) -> Numbers:
     """Return whether a topic has gone unused long enough to be archived, whatever its score.
 
     Under ``relevance`` more than ``prune_after`` seconds since the last retrieval (else creation), as published; else
@@ -113,7 +119,7 @@ def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: 
     """
     match strategy:
         case "static" | "half_life" | "active_forgetting":
-            return max(0.0, now - presence.reinforced_at) >= prune_after
+            return np.maximum(0.0, now - presence.reinforced_at) >= prune_after
         case "relevance":
             return idle_seconds(presence, now=now) > prune_after
     raise ValueError(f"There is no strategy {strategy!r}.")
@@ -128,13 +134,13 @@ def archive_due(
     half_life: float,
     active_half_life: float,
     now: float,
-) -> bool:
+) -> Numbers:
     """Return whether the strategy would archive: score below ``theta``, and unused for long enough.
 
     Pins and exemptions are not asked here. Raises ``ValueError`` for an unknown strategy.
     """
     value = score(presence, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now)
-    return value < theta and archive_gate(presence, strategy=strategy, prune_after=prune_after, now=now)
+    return (value < theta) & archive_gate(presence, strategy=strategy, prune_after=prune_after, now=now)
 
 
 def ranking_factor(
@@ -145,7 +151,7 @@ def ranking_factor(
     active_half_life: float,
     now: float,
     pinned: bool = False,
-) -> float:
+) -> Numbers:
     """Return what the score of a candidate is multiplied with: 0.1 to 1, and 1 for a pinned topic.
 
     ``half_life`` decays by ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown kind of decay.
@@ -155,5 +161,5 @@ def ranking_factor(
     if ranking_decay == "active_forgetting":
         return active_factor(presence, active_half_life=active_half_life, now=now)
     if ranking_decay == "half_life":
-        return max(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(presence, now=now), half_life=half_life))
+        return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(presence, now=now), half_life=half_life))
     raise ValueError(f"There is no ranking decay {ranking_decay!r}.")

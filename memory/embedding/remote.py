@@ -1,18 +1,27 @@
 """Any endpoint that speaks the OpenAI embeddings protocol: OpenAI, Ollama, vLLM, Groq and others."""
 
+import random
+import time
 from collections.abc import Sequence
 
+import httpx2
 import numpy as np
-import openai
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from memory.domain.endpoints import retry_after_seconds
 from memory.embedding.base import EmbeddingFailed, Vectors, WrongDimension, rows_normalized
-from memory.embedding.told import OPENAI_URL
+from memory.embedding.status import OPENAI_URL
 
 TEXTS_PER_REQUEST = 128
 TIMEOUT_SECONDS = 30.0
 RETRIES = 3
+# The wait before the first retry. It doubles with each, up to the longest.
+BACKOFF_SECONDS, MOST_BACKOFF_SECONDS = 0.5, 8.0
+# An endpoint that asks to wait longer than this is not waited for as long as it asks.
+MOST_WAIT_SECONDS = 60.0
+# Statuses, besides those of the server's own errors, after which the same request may succeed.
+_RETRIED = (408, 409, 429)
 
 
 class RemoteEmbedder:
@@ -26,23 +35,19 @@ class RemoteEmbedder:
             raise ImproperlyConfigured("MEMSTATE_EMBEDDER is openai, so MEMSTATE_EMBEDDING_MODEL must name a model.")
         self.dimension: int = settings.MEMSTATE_EMBEDDING_DIMENSION
         self.model_name: str = settings.MEMSTATE_EMBEDDING_MODEL
-        # Local endpoints take any key, and the client insists on one.
-        key = settings.MEMSTATE_OPENAI_API_KEY or "none"
-        self._client = openai.OpenAI(
-            api_key=key,
+        self._client = httpx2.Client(
             # Never from a variable that was set for something else: people are told where texts go.
             base_url=settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL,
+            # Local endpoints take any key, and some insist on one.
+            headers={"Authorization": f"Bearer {settings.MEMSTATE_OPENAI_API_KEY or 'none'}", "User-Agent": "memstate"},
             timeout=TIMEOUT_SECONDS,
-            max_retries=RETRIES,
-            # Comes before what OPENAI_CUSTOM_HEADERS says.
-            default_headers={"Authorization": f"Bearer {key}"},
             # Texts go to the configured address and are not passed on to another.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False, trust_env=False, timeout=TIMEOUT_SECONDS),
+            follow_redirects=False,
+            trust_env=False,
         )
-        self._client.organization = self._client.project = None
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors, in requests of ``TEXTS_PER_REQUEST``; the client retries with backoff."""
+        """Return the vectors, in requests of ``TEXTS_PER_REQUEST``, each with retries."""
         parts = [self._request(texts[at : at + TEXTS_PER_REQUEST]) for at in range(0, len(texts), TEXTS_PER_REQUEST)]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), dtype=np.float32)
 
@@ -52,15 +57,37 @@ class RemoteEmbedder:
         return vector
 
     def _request(self, texts: Sequence[str]) -> Vectors:
+        response = self._send(texts)
         try:
-            # Endpoints refuse empty texts; a space has the meaning of nothing as well.
-            reply = self._client.embeddings.create(model=self.model_name, input=[text or " " for text in texts])
-        except openai.OpenAIError as problem:
+            found = sorted(response.json()["data"], key=lambda row: row["index"])
+            rows = np.array([row["embedding"] for row in found], dtype=np.float32)
+        except (ValueError, LookupError, TypeError, RecursionError) as problem:
             raise EmbeddingFailed(f"The embedding endpoint did not answer as expected: {problem}") from problem
-        rows = np.array([row.embedding for row in sorted(reply.data, key=lambda row: row.index)], dtype=np.float32)
         if rows.shape != (len(texts), self.dimension):
             raise WrongDimension(
                 f"The model {self.model_name} answered with vectors of shape {rows.shape}; "
                 f"{(len(texts), self.dimension)} was expected. Does MEMSTATE_EMBEDDING_DIMENSION fit the model?"
             )
         return rows_normalized(rows)
+
+    def _send(self, texts: Sequence[str]) -> httpx2.Response:
+        """Return the reply of the endpoint; try again after errors that may pass."""
+        # Endpoints refuse empty texts; a space has the meaning of nothing as well.
+        body = {"model": self.model_name, "input": [text or " " for text in texts]}
+        for retry in range(RETRIES + 1):
+            wait = min(MOST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2.0**retry) * (1 - random.random() / 4)  # noqa: S311
+            try:
+                response = self._client.post("embeddings", json=body)
+            except httpx2.RequestError as problem:
+                why = str(problem) or type(problem).__name__
+            else:
+                if response.is_success:
+                    return response
+                status, why = response.status_code, f"status {response.status_code}, {response.text[:500]}"
+                if status < 500 and status not in _RETRIED:
+                    break
+                asked = retry_after_seconds(response.headers.get("retry-after", ""))
+                wait = asked if asked and asked <= MOST_WAIT_SECONDS else wait
+            if retry < RETRIES:
+                time.sleep(wait)
+        raise EmbeddingFailed(f"The embedding endpoint did not answer as expected: {why}")

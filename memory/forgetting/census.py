@@ -236,7 +236,7 @@ class _Reader:
         # What a rule releases has left retrieval like what is archived, and is counted with it.
         by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
         held = 0 if self.held_at is None else min(rung, values[self.held_at])
-        return max(by_ladder, by_rule, held)
+        return max(int(by_ladder), by_rule, held)
 
     def _unused(self, values: Sequence[int]) -> bool:
         return self.gate_at is None or values[self.gate_at] <= self.gate_place

@@ -84,13 +84,14 @@ def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
 
 def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
     """Return what the thresholds are compared with."""
-    return score(
+    value = score(
         subject.presence,
         strategy=knobs.strategy,
         half_life=knobs.half_life,
         active_half_life=knobs.active_half_life,
         now=now,
     )
+    return float(value)
 
 
 def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
@@ -118,7 +119,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
         subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
-    target = max(ladder, by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
+    target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
     return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
 
 
@@ -168,8 +169,10 @@ def _facts(subject: Subject, categories: frozenset[str], value: float, now: floa
         last_retrieved_at=None if last is None else dt.datetime.fromtimestamp(last, dt.UTC),
         retrievals=presence.retrieval_count,
         score=value,
-        salience=salience_effective(
-            presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
+        salience=float(
+            salience_effective(
+                presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
+            )
         ),
         provenance=subject.provenance,
         rung=RUNGS[subject.rung],
@@ -278,7 +281,7 @@ def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, ev
         used = retrieved(subject, at=at, bump=policy.knobs.query_salience_bump, cap=cap)
         return not verdict(used, policy, now=run_at, event=event).gone
 
-    earliest = max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0)
+    earliest = float(max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0))
     if earliest > run_at or not kept(run_at):
         return None
     if kept(earliest):

@@ -1,8 +1,7 @@
 """Replay: topics as arrays, and what use and a run do to all of them at once. No database, nothing is written.
 
-The third form of the formulas, beside ``memory.domain`` and SQL: a backtest makes hundreds of runs over each topic of a
-store. ``tests/hindsight/test_backtest_formulas.py`` proves it equal to the Python of the domain, and
-``test_backtest_agrees.py`` to the runs of the engine. Moments are epochs in seconds.
+A backtest makes hundreds of runs over each topic of a store, so the formulas are asked for arrays.
+``tests/hindsight/test_backtest_agrees.py`` proves it equal to the runs of the engine. Moments are epochs in seconds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,20 +23,10 @@ from memory.domain.conditions import (
     value_words,
 )
 from memory.domain.knobs import Knobs
-from memory.domain.ladder import ACTIVE, ARCHIVED, CLIMB_MARGIN, DETACHED, SUMMARIZED
+from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.domain.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
-from memory.domain.salience import LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
-from memory.domain.strategies import (
-    BOOST_MAX,
-    BOOST_STEP,
-    RELEVANCE_AGE,
-    RELEVANCE_AGE_DAYS,
-    RELEVANCE_FULL_USE,
-    RELEVANCE_IDLE,
-    RELEVANCE_IDLE_DAYS,
-    RELEVANCE_KIND,
-    RELEVANCE_USE,
-)
+from memory.domain.salience import decayed, reinforced
+from memory.domain.strategies import Presence, archive_gate, score
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -128,45 +117,31 @@ class World:
             self._use_once(places[part], at[part], what[part] == SALIENCE_SET, value[part])
 
     def _use_once(self, places: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
-        salience, since, half_life = self.salience[places], self.reinforced[places], self.half_life[places]
-        ceiling = np.maximum(self.cap[places], salience)
-        late = at < since
-        raised = np.where(
-            late,
-            salience + decayed(value, seconds=since - at, half_life=half_life),
-            decayed(salience, seconds=at - since, half_life=half_life) + value,
+        salience, since = reinforced(
+            self.salience[places],
+            reinforced_at=self.reinforced[places],
+            half_life=self.half_life[places],
+            ceiling=np.maximum(self.cap[places], self.salience[places]),
+            at=at,
+            bump=value,
         )
-        self.salience[places] = np.where(is_set, value, np.minimum(ceiling, raised))
-        self.reinforced[places] = np.where(is_set, at, np.maximum(at, since))
+        self.salience[places] = np.where(is_set, value, salience)
+        self.reinforced[places] = np.where(is_set, at, since)
         self.retrievals[places] += ~is_set
         self.used[places] = np.where(
             is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
         )
 
-    def score(self, ids: Ints, knobs: Knobs, *, now: float) -> Floats:
-        """Return the scores of topics, as ``memory.domain.strategies.score``."""
-        match knobs.strategy:
-            case "static":
-                return self.salience[ids]
-            case "half_life":
-                return decayed(self.salience[ids], seconds=now - self.reinforced[ids], half_life=knobs.half_life)
-            case "active_forgetting":
-                boost = np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + self.retrievals[ids]))
-                raw: Floats = np.minimum(1.0, 1.0 - self._idle(ids, now) / (2.0 * knobs.active_half_life) + boost)
-                return raw
-        age = np.maximum(0.0, now - self.topics.created[ids]) / SECONDS_PER_DAY
-        idle = self._idle(ids, now) / SECONDS_PER_DAY
-        relevance: Floats = (
-            RELEVANCE_AGE / (1.0 + age / RELEVANCE_AGE_DAYS)
-            + RELEVANCE_USE * np.minimum(self.retrievals[ids] / RELEVANCE_FULL_USE, 1.0)
-            + RELEVANCE_IDLE / (1.0 + idle / RELEVANCE_IDLE_DAYS)
-            + RELEVANCE_KIND * self.topics.kind_weight[ids]
+    def presence(self, ids: Ints) -> Presence:
+        """Return what the strategies look at, of many topics at once."""
+        return Presence(
+            self.salience[ids],
+            self.reinforced[ids],
+            self.topics.created[ids],
+            self.used[ids],
+            self.retrievals[ids],
+            kind_weight=self.topics.kind_weight[ids],
         )
-        return relevance
-
-    def _idle(self, ids: Ints, now: float) -> Floats:
-        idle: Floats = np.maximum(0.0, now - self.used[ids])
-        return idle
 
     def there(self, now: float) -> Bools:
         """Return which topics existed by ``now``, whether or not they have left retrieval since."""
@@ -197,7 +172,15 @@ class World:
         """Return what a run would act on: ids, scores, target rungs, whether released, whether pinned."""
         topics = self.topics
         ids = np.flatnonzero((topics.ground == number) & ~self.gone & ~topics.spared & (topics.created <= now))
-        scores, rung, pinned = self.score(ids, ruling.knobs, now=now), self.rung[ids], self.pinned[ids].copy()
+        presence, knobs = self.presence(ids), ruling.knobs
+        scores = score(
+            presence,
+            strategy=knobs.strategy,
+            half_life=knobs.half_life,
+            active_half_life=knobs.active_half_life,
+            now=now,
+        )
+        rung, pinned = self.rung[ids], self.pinned[ids].copy()
         standing = np.zeros(len(ids), dtype=np.int8)
         pin_seen = np.zeros(len(ids), dtype=np.bool_)
         categorized = np.zeros(len(ids), dtype=np.bool_)
@@ -214,22 +197,18 @@ class World:
                 added[ids[holds]] = True
         protected = pinned | topics.exempt[ids]
         released = (standing == RELEASED) & ~protected
-        targets = np.maximum(self._ladder(ids, rung, scores, ruling.knobs, now), np.where(released, 0, standing))
+        unused = archive_gate(presence, strategy=knobs.strategy, prune_after=knobs.prune_after, now=now)
+        ladder = rung_target(
+            rung,
+            scores,
+            archive_due=(scores < knobs.forget_salience_threshold) & unused,
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
+        )
+        targets = np.maximum(ladder, np.where(released, 0, standing))
         targets = np.where(protected | released, rung, targets).astype(np.int8)
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
-
-    def _ladder(self, ids: Ints, rung: Any, scores: Floats, knobs: Knobs, now: float) -> Any:
-        if knobs.strategy == "relevance":
-            unused = self._idle(ids, now) > knobs.prune_after
-        else:
-            unused = np.maximum(0.0, now - self.reinforced[ids]) >= knobs.prune_after
-        summary, detach = knobs.summarize_below, knobs.detach_below
-        rises = np.where(scores > summary * CLIMB_MARGIN, ACTIVE, SUMMARIZED)
-        attached = np.where(scores > detach * CLIMB_MARGIN, rises, DETACHED)
-        upper = np.where(rung == SUMMARIZED, rises, np.where(scores < summary, SUMMARIZED, ACTIVE))
-        stays = np.where(rung == DETACHED, attached, np.where(scores < detach, DETACHED, upper))
-        return np.where((scores < knobs.forget_salience_threshold) & unused, ARCHIVED, stays)
 
     def _holds(self, condition: Condition, ids: Ints, scores: Floats, now: float) -> Bools:
         match condition:
@@ -270,12 +249,6 @@ class World:
                 return holds
         compared: Bools = _ORDER[comparison.op](found, comparison.value)
         return compared
-
-
-def decayed(value: Floats, *, seconds: Floats, half_life: Floats | float) -> Floats:
-    """Return what is left of values after so many seconds, as ``memory.domain.salience.decayed``."""
-    left: Floats = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)
-    return np.where(value < LEAST_SALIENCE, 0.0, left)
 
 
 def _one_by_one(places: Ints, at: Floats) -> Iterator[Ints]:

@@ -31,7 +31,7 @@ class State:
 
     def at(self, moment: float, half_life: float) -> float:
         """Return what is left of it at a moment."""
-        return salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=moment)
+        return float(salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=moment))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from memory.domain.endpoints import endpoint_place
 from memory.domain.errors import MemoryProblem
 from memory.domain.jsonguard import json_guarded
-from memory.llm.asking import (
+from memory.llm.chat_request import (
     Call,
     Purpose,
     asking,
@@ -27,7 +27,7 @@ from memory.llm.asking import (
     refusals_forget,
     storable,
 )
-from memory.llm.patience import patience_reset
+from memory.llm.circuit_breaker import circuits_reset
 from memory.llm.wire import ModelProblem, ModelUnavailable, ModelUnusable, base_url, connections_close
 
 __all__ = [
@@ -132,7 +132,7 @@ def complete_json(
 
 def model_forget() -> None:
     """Forget how the model has been doing, what its endpoint refuses, and connections to it. For tests."""
-    patience_reset()
+    circuits_reset()
     connections_close()
     refusals_forget()
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from django.conf import settings
 
-from memory.llm.asking import Purpose, asking, framed, mark_make, message_ask, storable
-from memory.llm.wire import Resting
+from memory.llm.chat_request import Purpose, asking, framed, mark_make, message_ask, storable
+from memory.llm.wire import CircuitOpen
 
 # Longer dialogues lose the oldest results of tools: small models forget the beginning anyway, and some refuse.
 MAX_DIALOGUE = 160_000
@@ -96,7 +96,7 @@ def dialogue_turn(
             with asking(purpose, max(0.0, until - time.monotonic()), model=model) as call:
                 message = message_ask(members, call, model=model)
             break
-        except Resting as problem:
+        except CircuitOpen as problem:
             # Somebody else was told to wait; whoever has the time waits too, and is not turned away.
             wait = (problem.wait or 0.0) * (1 + random.random() / 10)  # noqa: S311
             cap = settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS

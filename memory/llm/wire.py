@@ -1,50 +1,29 @@
-"""One request to the endpoint and its answer, within bounds: no redirect, no proxy, no key and no header of others.
+"""One request to the endpoint of the language model, and what goes wrong with it.
 
-The client's library is imported when a model is first asked: it is a seventh of what a process takes to start, and many
-installations have no model.
-
-``asking`` sends completions by this, and the list of models is asked for by it (``told``). What goes wrong is raised
-as ``ModelUnavailable`` or ``ModelUnusable``.
+Nothing but the configured key and the request itself is sent: no proxy, no redirect, no header of other programs. Of
+the reply a bounded number of bytes is read, for a bounded time. ``chat_request`` sends completions by this, and
+``status`` asks for the list of models. What goes wrong is raised as ``ModelUnavailable`` or ``ModelUnusable``.
 """
 
-from __future__ import annotations
-
-import datetime as dt
-import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import httpx2
 from django.conf import settings
 
+from memory.domain.endpoints import retry_after_seconds
 from memory.domain.errors import MemoryProblem
-
-if TYPE_CHECKING:
-    import openai
 
 OPENAI_URL = "https://api.openai.com/v1"
 # More than any answer that is used here; what is longer is not read to its end.
 MAX_REPLY_BYTES = 1024 * 1024
 # Nobody is told to come again later than that.
 MOST_WAIT_SECONDS = 86_400.0
-# What a request may carry. The client adds headers about this machine, and some from variables set for others.
-_HEADERS = frozenset(
-    {
-        "host",
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "content-type",
-        "transfer-encoding",
-        "user-agent",
-        "authorization",
-    }
-)
+# A packed reply could be small here and huge in memory.
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "memstate"}
 
 
 class ModelProblem(MemoryProblem):
@@ -61,7 +40,7 @@ class ModelProblem(MemoryProblem):
 
 
 class ModelUnavailable(ModelProblem):
-    """No model is configured, or it is down, too slow, refuses the key, or is rate limited beyond patience."""
+    """No model is configured, or it is down, too slow, refuses the key, or is rate limited for too long."""
 
     kind = "unavailable"
 
@@ -78,21 +57,22 @@ class RateLimited(ModelUnavailable):
     kind = "rate_limited"
 
     def __init__(self, wait: float | None) -> None:
-        super().__init__("The language model asks to be left alone for a while.", wait=wait)
+        super().__init__("The language model is rate-limiting requests.", wait=wait)
 
 
-class Resting(ModelUnavailable):
-    """It is not asked at present, since it has failed lately, or (``limited``) has asked to be left alone so long."""
+class CircuitOpen(ModelUnavailable):
+    """The model is not asked at present: it has failed lately, or its endpoint has asked to wait (``limited``)."""
 
-    kind = "rests"
+    kind = "circuit_open"
 
     def __init__(self, wait: float, *, limited: bool) -> None:
-        super().__init__("The language model failed lately and is left alone for a while.", wait=wait)
+        failed = "The language model failed lately and is not asked for a while."
+        super().__init__("The language model is rate-limiting requests." if limited else failed, wait=wait)
         self.limited = limited
 
 
-class Stumbled(ModelUnavailable):
-    """An error of the moment: the endpoint is in trouble, or the connection broke. Worth one more try."""
+class TransientError(ModelUnavailable):
+    """The endpoint answered with a server error, or the connection broke. Worth one more try."""
 
     kind = "error"
 
@@ -107,10 +87,6 @@ class RequestRejected(ModelUnusable):
         self.said = said
 
 
-class _TooLarge(httpx2.TransportError):
-    """The reply has more bytes than will be read."""
-
-
 def base_url() -> str:
     """Return the address of the endpoint; never from a variable that was set for something else."""
     return settings.MEMSTATE_LLM_BASE_URL or OPENAI_URL
@@ -118,27 +94,24 @@ def base_url() -> str:
 
 def completion_ask(body: Mapping[str, Any], *, seconds: float) -> bytes:
     """Send one chat completion and return the body of the reply, after ``seconds`` at most. Raises ``ModelProblem``."""
-    return _asked(lambda client: client.chat.completions.with_raw_response.create(**body, timeout=seconds), seconds)
+    return _asked("POST", "chat/completions", body, seconds)
 
 
 def models_ask(*, seconds: float) -> bytes:
     """Return the endpoint's list of models as it sent it, after ``seconds`` at most. Raises ``ModelProblem``."""
-    return _asked(lambda client: client.models.with_raw_response.list(timeout=seconds), seconds)
+    return _asked("GET", "models", None, seconds)
 
 
-def _asked(ask: Callable[[openai.OpenAI], Any], seconds: float) -> bytes:
+def _asked(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes:
     """Ask in a thread of its own, which is left behind when the time is up.
 
     The client limits single reads only, so a trickle, or a name server that does not answer, could hold up the caller.
     """
-    # Here, so that the first one to ask has all of the time for the answer.
-    import openai  # noqa: F401
-
     answer: list[bytes | Exception] = []
 
     def run() -> None:
         try:
-            answer.append(bytes(ask(_client()).content))
+            answer.append(_exchange(method, path, body, seconds))
         except Exception as problem:
             answer.append(problem)
 
@@ -151,32 +124,43 @@ def _asked(ask: Callable[[openai.OpenAI], Any], seconds: float) -> bytes:
     if isinstance(said, bytes):
         return said
     # Without its cause: what the client raised holds the request, and with it the text that was sent.
-    raise _problem(said) from None
+    raise (said if isinstance(said, ModelProblem) else _problem(said)) from None
+
+
+def _exchange(method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> bytes | ModelProblem:
+    # A problem is returned and not raised, so that no traceback holds what was sent.
+    until = time.monotonic() + seconds
+    with _client().stream(method, path, json=body, timeout=seconds) as response:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise httpx2.RemoteProtocolError("The reply is packed, which was not asked for.")
+        content = bytearray()
+        for part in response.iter_raw():
+            content += part
+            if len(content) > MAX_REPLY_BYTES:
+                return ModelUnusable("The language model's answer is too long.", kind="too_long")
+            if time.monotonic() > until:
+                raise httpx2.ReadTimeout("The reply comes too slowly.")
+    return bytes(content) if response.is_success else _status_problem(response, bytes(content))
 
 
 def _problem(problem: Exception) -> ModelProblem:
     """Return what an exception of the client amounts to, in our words. What the endpoint wrote is not repeated."""
-    import openai
-
-    if isinstance(problem, openai.APIStatusError):
-        return _status_problem(problem)
-    if isinstance(problem, openai.APITimeoutError):
+    if isinstance(problem, httpx2.TimeoutException):
         return ModelUnavailable("The language model did not answer in time.", kind="timeout")
-    if isinstance(problem, openai.APIConnectionError):
-        if isinstance(problem.__cause__, _TooLarge):
-            return ModelUnusable("The language model's answer is too long.", kind="too_long")
-        if isinstance(problem.__cause__, (httpx2.ConnectError, httpx2.UnsupportedProtocol)):
-            return ModelUnavailable("The endpoint of the language model cannot be reached.", kind="unreachable")
-        return Stumbled("The connection to the language model broke.", kind="broken")
+    if isinstance(problem, httpx2.ConnectError | httpx2.UnsupportedProtocol):
+        return ModelUnavailable("The endpoint of the language model cannot be reached.", kind="unreachable")
+    if isinstance(problem, httpx2.RequestError):
+        return TransientError("The connection to the language model broke.", kind="broken")
     return ModelUnavailable(f"The language model could not be asked ({type(problem).__name__}).")
 
 
-def _status_problem(problem: openai.APIStatusError) -> ModelProblem:
-    status = problem.status_code
+def _status_problem(response: httpx2.Response, content: bytes) -> ModelProblem:
+    status = response.status_code
     if status == 429:
-        return RateLimited(_wait(problem.response.headers))
+        wait = retry_after_seconds(response.headers.get("retry-after", ""))
+        return RateLimited(None if wait is None else min(wait, MOST_WAIT_SECONDS))
     if status in (400, 422):
-        return RequestRejected(str(problem.body)[:2000])
+        return RequestRejected(content.decode(errors="replace")[:2000])
     if status == 413:
         return ModelUnusable("The text is too long for the language model.", kind="too_long")
     if status in (401, 403):
@@ -186,24 +170,8 @@ def _status_problem(problem: openai.APIStatusError) -> ModelProblem:
     if 300 <= status < 400:
         return ModelUnavailable(f"The endpoint points elsewhere ({status}), which is not followed.", kind="redirect")
     if status >= 500:
-        return Stumbled(f"The endpoint of the language model is in trouble ({status}).", kind="error")
+        return TransientError(f"The endpoint of the language model is in trouble ({status}).", kind="error")
     return ModelUnavailable(f"The endpoint of the language model refuses ({status}).", kind="error")
-
-
-def _wait(headers: Mapping[str, str]) -> float | None:
-    """Return for how many seconds Retry-After asks, as a number or a date (RFC 9110, 10.2.3); None if for nothing."""
-    said = headers.get("retry-after", "").strip()
-    try:
-        wait = float(said)
-    except ValueError:
-        try:
-            until = parsedate_to_datetime(said)
-        except (ValueError, OverflowError):
-            return None
-        until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
-        wait = until.timestamp() - time.time()
-    # What is no number, or has no end, says nothing; what is past asks for nothing.
-    return min(max(0.0, wait), MOST_WAIT_SECONDS) if math.isfinite(wait) else None
 
 
 def connections_close() -> None:
@@ -213,11 +181,11 @@ def connections_close() -> None:
 
 
 # One for each address and key, of which there is one unless settings change.
-_clients: dict[tuple[str, str | None, int], openai.OpenAI] = {}
+_clients: dict[tuple[str, str | None, int], httpx2.Client] = {}
 _making = threading.Lock()
 
 
-def _client() -> openai.OpenAI:
+def _client() -> httpx2.Client:
     # A process that was forked makes connections of its own.
     wanted = (base_url(), settings.MEMSTATE_LLM_API_KEY, os.getpid())
     with _making:
@@ -226,86 +194,17 @@ def _client() -> openai.OpenAI:
         return _clients[wanted]
 
 
-def _client_make(address: str, api_key: str | None) -> openai.OpenAI:
-    import openai
+def _client_make(address: str, api_key: str | None) -> httpx2.Client:
+    def sign(request: httpx2.Request) -> httpx2.Request:
+        request.headers["Authorization"] = f"Bearer {api_key}"
+        return request
 
-    return openai.OpenAI(
-        # Local endpoints need no key, and the client insists on one; the transport takes it off again.
-        api_key=api_key or "none",
+    # Texts go to the configured address and are not passed on to another; no proxy, no .netrc.
+    return httpx2.Client(
         base_url=address,
-        # How often, and how long in between, is decided by who asks.
-        max_retries=0,
-        http_client=httpx2.Client(
-            transport=_Guarded(api_key),
-            # What is stored here goes to the configured address and is not passed on to another.
-            follow_redirects=False,
-            # No proxy, no .netrc.
-            trust_env=False,
-        ),
+        headers=_HEADERS,
+        # Without a key, a name and a password in the address count.
+        auth=sign if api_key else None,
+        follow_redirects=False,
+        trust_env=False,
     )
-
-
-class _Guarded(httpx2.BaseTransport):
-    """Sends what was asked for and nothing else, and reads a bounded reply for a bounded time."""
-
-    def __init__(self, api_key: str | None) -> None:
-        self._inner = httpx2.HTTPTransport(trust_env=False)
-        self._key = api_key
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send the request with headers of ours alone."""
-        started = time.monotonic()
-        # The client's own request stays as it is: it reads its headers again when the reply is there.
-        sent = httpx2.Request(
-            request.method,
-            request.url,
-            headers=[(name, value) for name, value in request.headers.multi_items() if name.lower() in _HEADERS],
-            stream=request.stream,
-            extensions=request.extensions,
-        )
-        # Not one that a variable such as OPENAI_CUSTOM_HEADERS put in its place.
-        if self._key:
-            sent.headers["Authorization"] = f"Bearer {self._key}"
-        elif not request.url.userinfo:
-            sent.headers.pop("Authorization", None)
-        # A packed reply could be small here and huge in memory.
-        sent.headers["Accept-Encoding"] = "identity"
-        response = self._inner.handle_request(sent)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            response.close()
-            raise httpx2.RemoteProtocolError("The reply is packed, which was not asked for.")
-        assert isinstance(response.stream, httpx2.SyncByteStream)
-        seconds = request.extensions.get("timeout", {}).get("read")
-        return httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_Bounded(response.stream, None if seconds is None else started + seconds),
-            extensions=response.extensions,
-        )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._inner.close()
-
-
-class _Bounded(httpx2.SyncByteStream):
-    """A reply that ends with an exception when it has too many bytes, or comes too slowly."""
-
-    def __init__(self, stream: httpx2.SyncByteStream, until: float | None) -> None:
-        self._stream = stream
-        self._until = until
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Give the parts of the reply."""
-        size = 0
-        for part in self._stream:
-            size += len(part)
-            if size > MAX_REPLY_BYTES:
-                raise _TooLarge("The reply is too long.")
-            if self._until is not None and time.monotonic() > self._until:
-                raise httpx2.ReadTimeout("The reply comes too slowly.")
-            yield part
-
-    def close(self) -> None:
-        """Give the connection back."""
-        self._stream.close()

@@ -1,7 +1,7 @@
 """The MCP server as the SDK wants it: what each request of the protocol is answered with, over whatever transport.
 
-The SDK runs in an event loop and the store in threads. Who hands a request to a thread, and for which key, is told by
-``work_of``: each request has its own, so that no session is bound to a key and none is remembered.
+The SDK runs in an event loop and the store in threads. ``Work`` runs a function of the store in a thread, in the name
+of one key. Nothing is remembered between two requests.
 """
 
 import functools
@@ -19,7 +19,6 @@ from memory.access.principal import Principal
 from memory.api.problems import failure_told
 from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem
-from memory.mcp.calls import CallCancelled
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
 from memory.mcp.tools import NoSuchTool, tool_call, tools_make
@@ -28,8 +27,6 @@ from memory.toolbox.tool import Tool
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 
-# What the protocol says of a request that its sender has given up.
-REQUEST_CANCELLED = -32800
 # Added twice, a link is there once; every other writing tool writes again.
 _IDEMPOTENT = frozenset({"link"})
 
@@ -47,27 +44,27 @@ class Work(Protocol):
         ...
 
 
-def server_make(work_of: Callable[[Context], Work], *, clock: Clock) -> Server[Any]:
-    """Return the server. ``work_of`` is asked once for each request that needs the store."""
+def server_make(work: Work, *, clock: Clock) -> Server[Any]:
+    """Return the server. ``work`` is called once for each request that needs the store."""
 
-    async def list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        told = await _done(work_of(ctx), lambda principal: tools_make(principal, clock=clock))
+    async def list_tools(_ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        told = await _done(work, lambda principal: tools_make(principal, clock=clock))
         return types.ListToolsResult(tools=[_tool_told(tool) for tool in told])
 
-    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(_ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         # As text, so that what cannot be stored is told from what can, as with every other door.
         arguments = json.dumps(params.arguments or {})
         try:
             called = await _done(
-                work_of(ctx), lambda principal: tool_call(params.name, arguments, principal=principal, clock=clock)
+                work, lambda principal: tool_call(params.name, arguments, principal=principal, clock=clock)
             )
         except _Refused as refused:
             return _result({"error": str(refused)}, ok=False)
         return _result(called.result, ok=called.ok)
 
-    async def list_resources(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    async def list_resources(_ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         cursor = params.cursor if params is not None else None
-        page = await _done(work_of(ctx), lambda principal: resources_page(cursor, principal=principal, now=clock()))
+        page = await _done(work, lambda principal: resources_page(cursor, principal=principal, now=clock()))
         return types.ListResourcesResult(
             resources=[types.Resource(mime_type="application/json", **each) for each in page.items],
             next_cursor=page.next,
@@ -85,9 +82,9 @@ def server_make(work_of: Callable[[Context], Work], *, clock: Clock) -> Server[A
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(_ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        text = await _done(work_of(ctx), lambda principal: resource_read(uri, principal=principal, clock=clock))
+        text = await _done(work, lambda principal: resource_read(uri, principal=principal, clock=clock))
         content = types.TextResourceContents(uri=uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[content])
 
@@ -114,8 +111,6 @@ class _Refused(MCPError):
 async def _done(work: Work, function: Callable[[Principal], T]) -> T:
     try:
         return await work(function)
-    except CallCancelled:
-        raise MCPError(REQUEST_CANCELLED, "The request was cancelled.") from None
     except NoSuchTool as problem:
         raise MCPError(types.INVALID_PARAMS, problem.sentence) from None
     except MemoryProblem as problem:

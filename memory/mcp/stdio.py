@@ -13,7 +13,6 @@ from memory.access.keys import key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
 from memory.domain.callables import Clock
-from memory.mcp.calls import Call, call_awaited
 from memory.mcp.server import Work, server_make
 
 T = TypeVar("T")
@@ -27,8 +26,7 @@ def stdio_serve(secret: str, *, clock: Clock) -> None:
 
 
 async def _serve(secret: str, *, clock: Clock) -> None:
-    work = _work_make(secret, clock=clock)
-    server = server_make(lambda _ctx: work, clock=clock)
+    server = server_make(_work_make(secret, clock=clock), clock=clock)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
@@ -47,7 +45,7 @@ def _work_make(secret: str, *, clock: Clock) -> Work:
                 # A client may be silent for hours, and threads come and go.
                 connections.close_all()
 
-        call = Call(run)
-        return await call_awaited(call, anyio.to_thread.run_sync(call.run, abandon_on_cancel=True, limiter=limiter))
+        # A request that is cancelled keeps its place until its thread has ended, so no client can start more of them.
+        return await anyio.to_thread.run_sync(run, limiter=limiter)
 
     return work

@@ -1,23 +1,21 @@
-"""/mcp: who calls is known, and the body bounded, before anything of the SDK sees the request."""
+"""/mcp: the key, the origin and the size of the body are checked before anything of the SDK sees the request."""
 
-import uuid
-from typing import Any
-
+import httpx2
+from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
+from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
+from memory.access.principal import Principal
 from memory.api.authentication import request_authenticate
 from memory.api.parsing import body_read
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.domain.errors import MemoryProblem, NotAllowed
-from memory.domain.jsonguard import json_guarded
-from memory.mcp.bridge import Exchange
-from memory.mcp.calls import call_name, calls_cancel
 
-SESSION = "Mcp-Session-Id"
-_CANCELLED = "notifications/cancelled"
+# The headers that the protocol speaks of, besides its own (Mcp-...). No key reaches the SDK.
+_HEADERS = {"accept", "content-type"}
 
 
 class _Origins(CsrfViewMiddleware):
@@ -43,41 +41,39 @@ def _answer(request: HttpRequest) -> HttpResponse:
     if not _Origins(mcp).allows(request):
         raise NotAllowed("Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.")
     principal = request_authenticate(request)
-    session = request.headers.get(SESSION)
-    if request.method == "DELETE":
-        # A session is a name and nothing is kept for it; what still runs under it ends.
-        if session is not None:
-            calls_cancel(call_name(principal.identity, session))
-        return HttpResponse(status=204)
     if request.method != "POST":
-        sentence = "There is no stream of events here; send messages by POST, and DELETE ends a session."
-        return problem_response(405, sentence, {"Allow": "POST, DELETE"})
+        sentence = "There is no stream of events and no session here; send each message by POST."
+        return problem_response(405, sentence, {"Allow": "POST"})
     body = body_read(request, limit=settings.MEMSTATE_MAX_BODY_BYTES)
-    message = _message(body)
-    method = message.get("method")
-    if method == _CANCELLED and session is not None:
-        # The SDK, which keeps nothing between requests, could not know what is meant.
-        asked = message.get("params")
-        if isinstance(asked, dict) and asked.get("requestId") is not None:
-            calls_cancel(call_name(principal.identity, session, asked["requestId"]))
-        return HttpResponse(status=202)
-    name = None
-    if session is not None and message.get("id") is not None:
-        name = call_name(principal.identity, session, message["id"])
-    reply = Exchange(request, body, principal=principal, name=name).answer()
-    response = HttpResponse(reply.body, status=reply.status)
+    headers = [
+        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in request.headers.items()
+        if name.lower() in _HEADERS or name.lower().startswith("mcp-")
+    ]
+    answered = _exchange(httpx2.Request("POST", "http://memstate/mcp", headers=headers, content=body), principal)
+    response = HttpResponse(answered.content, status=answered.status_code)
     del response["Content-Type"]
-    for header, value in reply.headers:
+    for header, value in answered.headers.items():
         response[header] = value
-    if method == "initialize" and reply.status == 200:
-        response[SESSION] = uuid.uuid4().hex
     return response
 
 
-def _message(body: bytes) -> dict[str, Any]:
-    # What is no message is for the SDK to refuse, with the protocol's own codes.
-    try:
-        message = json_guarded(body, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH)
-    except MemoryProblem:
-        return {}
-    return message if isinstance(message, dict) else {}
+@async_to_sync
+async def _exchange(request: httpx2.Request, principal: Principal) -> httpx2.Response:
+    """Return the answer of the SDK. What it asks of the store is done in the thread that waits for the answer."""
+    # The SDK takes a second and 25 MB to load. A process that nobody speaks MCP with does not need it.
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from memory.mcp.server import server_make
+
+    manager = StreamableHTTPSessionManager(
+        server_make(lambda function: sync_to_async(function)(principal), clock=timezone.now),
+        # No stream and no session: any process can answer the next request, and no thread is held between two.
+        json_response=True,
+        stateless=True,
+        max_request_body_size=settings.MEMSTATE_MAX_BODY_BYTES,
+    )
+    async with manager.run():
+        response = await httpx2.ASGITransport(manager.handle_request).handle_async_request(request)
+        await response.aread()
+    return response

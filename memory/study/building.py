@@ -17,7 +17,7 @@ from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import Reply, ingest_plan
-from memory.llm.asking import framed
+from memory.llm.chat_request import framed
 from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import StudyJob, Topic
 from memory.policy.effective import policies_current

@@ -84,7 +84,7 @@ def _waiting(problem: ModelProblem, rounds: int, *, tries: int) -> End:
     if problem.kind == "not_configured":
         failure = problem.sentence
     elif wait >= MOST_WAIT:
-        failure = "The language model asks to be left alone for a day or longer."
+        failure = "The language model is rate-limiting requests for a day or longer."
     elif tries >= MOST_TRIES:
         failure = f"The language model was of no help {tries} times in a row. {problem.sentence}"
     return End("limited" if limited else "unavailable", False, rounds, tries, wait, problem.sentence, failure)

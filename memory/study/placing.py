@@ -23,7 +23,7 @@ from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import Reply, ingest_plan
-from memory.llm.asking import framed
+from memory.llm.chat_request import framed
 from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import ConversationWrite, ForgetRun, StudyJob
 from memory.policy.effective import policies_current

@@ -21,7 +21,7 @@ from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
-from memory.llm.asking import mark_make
+from memory.llm.chat_request import mark_make
 from memory.llm.dialogue import Message
 from memory.models import StudyJob
 from memory.study.building import Part

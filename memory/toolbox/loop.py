@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from memory.llm.asking import Purpose
+from memory.llm.chat_request import Purpose
 from memory.llm.client import ModelProblem
 from memory.llm.dialogue import Message, ToolSpec, dialogue_turn, result_bounded, result_message, turn_message
 from memory.toolbox.tool import Toolbox, ToolCalled

@@ -155,7 +155,7 @@ def test_a_stream_tells_what_happens_as_it_happens(http_cast: Cast, model: Model
     model.answers(server.limited(after=400))
     last = events_of(say_stream(agent, "Which?", intent_override="query"))[-1]
     assert last[0] == "error"
-    assert (last[1]["status"], last[1]["detail"]) == (503, "The language model asks to be left alone for a while.")
+    assert (last[1]["status"], last[1]["detail"]) == (503, "The language model is rate-limiting requests.")
 
 
 @pytest.mark.django_db(transaction=True)

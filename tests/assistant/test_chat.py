@@ -174,8 +174,8 @@ def test_too_many_calls_at_once_are_not_made(agent: Caller, model: Model):
     ("failure", "sentence"),
     [
         (server.failing(500), "The endpoint of the language model is in trouble (500)."),
-        (server.limited(), "The language model asks to be left alone for a while."),
-        (server.limited(after=500), "The language model asks to be left alone for a while."),
+        (server.limited(), "The language model is rate-limiting requests."),
+        (server.limited(after=500), "The language model is rate-limiting requests."),
         (server.closing(), "The connection to the language model broke."),
         (server.closing("within"), "The connection to the language model broke."),
         (server.slow(), "The language model did not answer in time."),

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.health import ALL_CHECKS, Finding, outside_told
-from memory.llm.told import SENT
+from memory.llm.status import SENT
 from tests.llm import server
 from tests.llm.server import Model
 
@@ -120,7 +120,7 @@ def test_whatever_the_endpoint_says_is_told_in_a_sentence(
 
 
 def test_a_slow_endpoint_is_given_up(looker: Client, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.llm.told.REACH_SECONDS", 0.2)
+    monkeypatch.setattr("memory.llm.status.REACH_SECONDS", 0.2)
     model.lists(server.slow())
     assert "did not answer in time" in text_of(looker, "/model/reach/")
 

@@ -189,7 +189,7 @@ def test_the_exports_of_the_affected_hold_exactly_the_list(
     looker: Client, twelve: dict[float, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 2)
-    monkeypatch.setattr("memory.console.pages.salience.ROWS", 2)
+    monkeypatch.setattr("memory.console.pages.salience.AFFECTED.limit", 2)
     seen: list[str] = []
     query: dict[str, str] = dict(DRAFT)
     while True:

@@ -61,7 +61,7 @@ def test_a_half_life_of_thirty_days_halves_every_thirty_days(days: float, expect
 @pytest.mark.parametrize(("days", "archived"), [(29, False), (30, True), (31, True)])
 def test_half_life_archives_below_the_threshold_after_thirty_days_without_use(days: float, archived: bool) -> None:
     # So faint that only the days count.
-    assert due(unused(days=days, salience=0.01), "half_life", theta=0.05, prune_after_days=30) is archived
+    assert due(unused(days=days, salience=0.01), "half_life", theta=0.05, prune_after_days=30) == archived
 
 
 def test_half_life_archives_nothing_above_the_threshold_however_long_it_was_unused() -> None:
@@ -193,7 +193,7 @@ def test_the_weights_of_kinds_are_the_published_ones() -> None:
 def test_relevance_archives_after_more_than_ninety_days_idle(days: float, archived: bool) -> None:
     faint = unused(days=days, kind="tool_output")
     assert relevance(faint, now=NOW) < 0.2
-    assert due(faint, "relevance", theta=0.2, prune_after_days=90) is archived
+    assert due(faint, "relevance", theta=0.2, prune_after_days=90) == archived
 
 
 def test_relevance_keeps_a_decision_for_good() -> None:

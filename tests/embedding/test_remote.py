@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.embedding import EmbeddingFailed
+from memory.embedding import EmbeddingFailed, remote
 from memory.embedding.remote import RemoteEmbedder
-from memory.embedding.told import embedder_told
+from memory.embedding.status import embedder_told
 from tests.llm import server
 from tests.llm.server import Asked, Model
 
@@ -75,3 +75,47 @@ def test_a_redirect_takes_nothing_elsewhere(configured: Model) -> None:
     with pytest.raises(EmbeddingFailed):
         made().embed_query("tea")
     assert {asked.path for asked in configured.asked} == {"/v1/embeddings"}
+
+
+@pytest.mark.parametrize(
+    "step", [server.failing(500), server.limited(), server.limited(after=0.01), server.closing("before")]
+)
+def test_an_error_that_may_pass_is_tried_again(
+    configured: Model, step: server.Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BACKOFF_SECONDS", 0.001)
+    configured.answers(step, step, vectors)
+    assert np.allclose(made().embed_query("tea"), [0.6, 0.8, 0.0])
+    configured.answers(step)
+    before = len(configured.asked)
+    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+        made().embed_query("tea")
+    assert len(configured.asked) - before == remote.RETRIES + 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        server.failing(401),
+        server.rejecting("no such model"),
+        server.Step(b"<html>a proxy says hello</html>"),
+        server.Step({"data": [{"index": 0}]}),
+        server.Step({"data": None}),
+        server.Step(["nothing", "of", "the", "kind"]),
+        server.Step(b"[" * 100_000),
+    ],
+)
+def test_an_answer_that_will_not_do_is_a_failure_at_once(configured: Model, step: server.Step) -> None:
+    configured.answers(step)
+    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+        made().embed_query("tea")
+    assert len(configured.asked) == 1
+
+
+def test_an_endpoint_that_is_not_there_is_a_failure(
+    configured: Model, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BACKOFF_SECONDS", 0.001)
+    settings.MEMSTATE_OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
+    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+        made().embed_query("tea")

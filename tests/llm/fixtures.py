@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from memory.llm import asking, client
+from memory.llm import chat_request, client
 from tests.llm.server import KEY, MODEL, Model, model_served
 
 
 @pytest.fixture
 def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
     """A model to script. Waits between tries are short, and a question takes two seconds at most."""
-    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0.02)
-    monkeypatch.setattr(asking, "STUMBLE_SECONDS", 0.02)
+    monkeypatch.setattr(chat_request, "BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr(chat_request, "RETRY_SECONDS", 0.02)
     client.model_forget()
     with model_served() as served:
         settings.MEMSTATE_LLM_MODEL = MODEL

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 from pydantic import BaseModel, ConfigDict, Field
 
-from memory.llm import asking, client, patience
+from memory.llm import chat_request, circuit_breaker, client
 from memory.llm.client import ModelUnavailable, ModelUnusable, complete_json, complete_text, model_told
 from tests.llm import server
 from tests.llm.server import Model
@@ -398,22 +398,22 @@ def test_a_wait_that_cannot_be_read_is_chosen_by_us(model: Model, said: str, set
 def test_a_wait_beyond_the_cap_is_not_cut_short_but_given_up(model: Model, settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 0.1
     model.answers(server.limited(1), "good")
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="rate-limiting"):
         text()
     # Nor does anybody else ask before that.
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="rate-limiting"):
         text()
     assert len(model.asked) == 1
 
 
 def test_a_wait_that_outlasts_the_question_is_given_up_at_once(model: Model) -> None:
     model.answers(server.limited(60))
-    with pytest.raises(ModelUnavailable, match="left alone"):
+    with pytest.raises(ModelUnavailable, match="rate-limiting"):
         text(within=30)
 
 
 def test_the_number_of_waits_is_bounded(model: Model, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0.0001)
+    monkeypatch.setattr(chat_request, "BACKOFF_SECONDS", 0.0001)
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 5
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 0.001
     model.answers(server.limited())
@@ -426,37 +426,37 @@ def test_waits_double_up_to_the_cap_and_differ(settings: Any) -> None:
     settings.MEMSTATE_GROQ_RATE_LIMIT_BACKOFF_CAP_SECONDS = 120
     for waits in range(21):
         full = min(120.0, 2.0**waits)
-        told = {asking._backoff(waits, None) for _ in range(20)}
+        told = {chat_request._backoff(waits, None) for _ in range(20)}
         assert all(wait is not None and full / 2 <= wait <= full for wait in told)
         assert len(told) > 1
-    assert all(30 <= (asking._backoff(0, 30.0) or 0) <= 33 for _ in range(20))
-    assert asking._backoff(0, 121.0) is None
+    assert all(30 <= (chat_request._backoff(0, 30.0) or 0) <= 33 for _ in range(20))
+    assert chat_request._backoff(0, 121.0) is None
 
 
-# Patience
+# The circuit breaker
 
 
 def test_a_model_that_keeps_failing_is_left_alone_for_a_while(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     model.answers(server.failing(404))
-    for _ in range(patience.FAILURES_IN_A_ROW + 5):
+    for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 5):
         with pytest.raises(ModelUnavailable):
             text()
-    assert len(model.asked) == patience.FAILURES_IN_A_ROW
+    assert len(model.asked) == circuit_breaker.FAILURES_IN_A_ROW
     # The time is over: one question goes through to see, and it rests again, for longer.
     real = time.monotonic
-    monkeypatch.setattr(patience.time, "monotonic", lambda: real() + 31)
+    monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: real() + 31)
     for _ in range(5):
         with pytest.raises(ModelUnavailable):
             text()
-    assert len(model.asked) == patience.FAILURES_IN_A_ROW + 1
-    monkeypatch.setattr(patience.time, "monotonic", lambda: real() + 31 + 61)
+    assert len(model.asked) == circuit_breaker.FAILURES_IN_A_ROW + 1
+    monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: real() + 31 + 61)
     model.answers("good")
     assert [text(), text()] == ["good", "good"]
 
 
 def test_a_time_that_was_too_short_is_not_held_against_the_model(model: Model) -> None:
-    model.answers(*[server.slow()] * (patience.FAILURES_IN_A_ROW + 1), "good")
-    for _ in range(patience.FAILURES_IN_A_ROW + 1):
+    model.answers(*[server.slow()] * (circuit_breaker.FAILURES_IN_A_ROW + 1), "good")
+    for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 1):
         with pytest.raises(ModelUnavailable, match="in time"):
             text(within=0.1)
     assert text() == "good"
@@ -465,18 +465,18 @@ def test_a_time_that_was_too_short_is_not_held_against_the_model(model: Model) -
 def test_a_model_that_is_too_slow_is_left_alone(model: Model, settings: Any) -> None:
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.2
     model.answers(server.slow())
-    for _ in range(patience.FAILURES_IN_A_ROW + 3):
+    for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 3):
         with pytest.raises(ModelUnavailable):
             text(within=0.1)
-    assert len(model.asked) == patience.FAILURES_IN_A_ROW
+    assert len(model.asked) == circuit_breaker.FAILURES_IN_A_ROW
 
 
 def test_answers_that_will_not_do_are_no_reason_to_stop_asking(model: Model) -> None:
     model.answers(server.empty())
-    for _ in range(patience.FAILURES_IN_A_ROW + 2):
+    for _ in range(circuit_breaker.FAILURES_IN_A_ROW + 2):
         with pytest.raises(ModelUnusable):
             text()
-    assert len(model.asked) == patience.FAILURES_IN_A_ROW + 2
+    assert len(model.asked) == circuit_breaker.FAILURES_IN_A_ROW + 2
 
 
 # What is told of it

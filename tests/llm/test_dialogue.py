@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from memory.llm import patience
+from memory.llm import circuit_breaker
+from memory.llm.circuit_breaker import FAILURES_IN_A_ROW
 from memory.llm.client import ModelUnavailable, ModelUnusable
 from memory.llm.dialogue import (
     MAX_DIALOGUE,
@@ -17,7 +18,6 @@ from memory.llm.dialogue import (
     result_message,
     turn_message,
 )
-from memory.llm.patience import FAILURES_IN_A_ROW
 from memory.llm.wire import RateLimited
 from tests.llm import server
 from tests.llm.server import Model, Step, calling, completion
@@ -132,8 +132,8 @@ def test_a_rate_limit_says_when_to_ask_again(model: Model):
     for _time in range(FAILURES_IN_A_ROW):
         with pytest.raises(ModelUnavailable) as raised:
             turn(within=1.0)
-    # It is left alone, and whoever asks is told for how long.
-    assert (raised.value.kind, 200 < (raised.value.wait or 0) <= 300) == ("rests", True)
+    # It is not asked for a while, and whoever asks is told for how long.
+    assert (raised.value.kind, 200 < (raised.value.wait or 0) <= 300) == ("circuit_open", True)
 
 
 def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model):
@@ -148,7 +148,7 @@ def test_whoever_has_the_time_waits_out_what_somebody_else_was_told(model: Model
     for _time in range(FAILURES_IN_A_ROW + 1):
         with pytest.raises(ModelUnavailable) as raised:
             turn(within=100.0)
-    assert raised.value.kind == "rests"
+    assert raised.value.kind == "circuit_open"
 
 
 @pytest.mark.parametrize("step", [server.failing(500), server.limited(after=500), server.slow(), server.closing()])
@@ -159,19 +159,19 @@ def test_what_another_model_does_is_not_held_against_the_usual_one(model: Model,
         with pytest.raises(ModelUnavailable):
             turn(model="experimental")
     asked = len(model.asked)
-    # That one is left alone, and it alone.
+    # That one is not asked for a while, and it alone.
     with pytest.raises(ModelUnavailable) as raised:
         turn(model="experimental")
-    assert (raised.value.kind, len(model.asked)) == ("rests", asked)
+    assert (raised.value.kind, len(model.asked)) == ("circuit_open", asked)
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 5
     model.answers("Well.")
     assert (turn().text, turn(model="third").text) == ("Well.", "Well.")
     # Of names that callers think of, a few are remembered.
     model.answers(server.failing(401))
-    for number in range(patience.MOST_OTHERS + 5):
+    for number in range(circuit_breaker.MOST_OTHERS + 5):
         with pytest.raises(ModelUnavailable):
             turn(model=f"model-{number}")
-    assert len(patience._standings) <= patience.MOST_OTHERS
+    assert len(circuit_breaker._circuits) <= circuit_breaker.MOST_OTHERS
 
 
 def test_a_model_that_is_not_there_is_the_callers_mistake(model: Model):

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memory.domain.summary import Dated, values_summarize
 from memory.forgetting import runs
-from memory.llm import patience
+from memory.llm import circuit_breaker
 from memory.models import Field, FieldSummary, ForgetRun, Revision
 from tests.cast import Caller, Clock
 from tests.forgetting.shop import NOON, policy_put, run, rungs
@@ -184,7 +184,7 @@ def test_a_run_ends_as_without_a_model_however_that_misbehaves(
     assert Revision.objects.count() == 36
     if how in ("slow", "trickling", "refusing the key", "limiting for long", "pointing elsewhere"):
         # After that it is left alone, so that nobody waits for it again.
-        assert len(model.asked) <= patience.FAILURES_IN_A_ROW
+        assert len(model.asked) <= circuit_breaker.FAILURES_IN_A_ROW
     assert all(asked.path == "/v1/chat/completions" for asked in model.asked)
 
 

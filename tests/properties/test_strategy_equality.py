@@ -127,7 +127,7 @@ def test_the_gate_before_archiving_is_the_same_in_both(strategy: str, rows: list
     found = ask(archive_gate_sql(strategy, row="v", now="v.now", prune_after=prune_after), [*rows, *exact])
     for row, there in zip([*rows, *exact], found, strict=True):
         now = row[-1].timestamp()
-        assert archive_gate(presence(row), strategy=strategy, prune_after=prune_after, now=now) is there, row
+        assert archive_gate(presence(row), strategy=strategy, prune_after=prune_after, now=now) == there, row
 
 
 @ROUNDS

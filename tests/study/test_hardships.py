@@ -206,7 +206,7 @@ def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     job = worked(job)
     assert (job.status, job.done, job.tries) == ("working", 0, 1)
     assert job.not_before == clock.now + dt.timedelta(seconds=wait)
-    assert "left alone" in study_told(job)["failure"]
+    assert "rate-limiting" in study_told(job)["failure"]
     assert study_told(job)["topics"] > 0
     asked = len(model.chats)
     assert worked(job, seconds=0.2).not_before == job.not_before

@@ -9,7 +9,7 @@ from django.db import OperationalError
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 from pydantic import Field
 
-from memory.llm.asking import framed
+from memory.llm.chat_request import framed
 from memory.llm.dialogue import MAX_RESULT, dialogue_begin, result_bounded
 from memory.toolbox import loop as tools
 from memory.toolbox.loop import tools_loop

@@ -149,9 +149,9 @@ class TestMem0:
         [
             (memory("half \ud800"), "surrogate"),
             (memory("nul \x00"), "NUL"),
-            (memory(metadata={"n": float("nan")}), "finite"),
             (["a list"], "this is a list"),
             (7, "this is a number"),
+            (7.5, "this is a number"),
             (None, "this is nothing"),
         ],
     )
@@ -365,16 +365,20 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("hello", "at line 1, expecting value"),
+            ("hello", "at line 1, a value is expected"),
             ('[{"role": "user"}', "it ends in the middle"),
             ('{"results": [\n{"memory": "a"},\n{"memory" "b"}]}', "line 3"),
-            ('[{"role": "user"},]', "expecting value"),
-            ('{"role": "user", "content": "cut o', "unterminated string"),
-            ("[1 2]", "or a comma is missing"),
-            ("1, 2", "belong to no list"),
+            ('[{"role": "user"},]', "a value is expected"),
+            ('{"role": "user", "content": "cut o', "it ends in the middle"),
+            ("[1 2]", "a comma or a closing bracket is missing"),
+            ("1, 2", "comma stands where none may stand"),
             ('{"a" 1}', "colon"),
             ("[" * 5000, "nests too deep"),
             ("[" + "9" * 5000 + "]", "too many digits"),
+            ("[1e99999999999999999999]", "too many digits"),
+            ('[{"memory": "a"},\n{"memory": NaN}]', "at line 2, a value is expected"),
+            ('[{"memory": "\\ud83a \\ude00"}]', "half of a surrogate pair"),
+            ('[{"memory": "a"}]\n"cut o', "at line 2, it ends in the middle"),
         ],
     )
     def test_a_file_that_is_no_json_is_refused_with_the_line(self, file: Path, text: str, sentence: str) -> None:
@@ -396,7 +400,7 @@ class TestFiles:
         found = drafts(Mem0(), file, {"results": [memory("wörds " * 200), memory("b", id=TWO)]})
         assert [draft.item is not None for draft in found] == [True, True]
         assert found[-1].offset <= file.stat().st_size
-        monkeypatch.setattr(stream, "MAX_ENTRY_CHARS", 500)
+        monkeypatch.setattr(stream, "MAX_ENTRY_BYTES", 500)
         with pytest.raises(MemoryProblem, match="longer than 500"):
             survey(Mem0(), file)
 

@@ -1,19 +1,14 @@
 """Archived: what is archived, why, and whether anybody has missed it; bringing it back begins here."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
-from django.http import HttpResponse
-from django.http.response import HttpResponseBase
-from django.urls import path
-from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.listing import ROWS, count_words, export, filter_refused
-from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.list_page import Asked, FilterForm, ListPage
 from memory.hindsight.archived import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
@@ -43,7 +38,7 @@ SORTS = {"archived": "last archived", "score": "highest score", "title": "title"
 ASIDE = ("run", "policy", "version")
 
 
-class ArchivedForm(forms.Form):
+class ArchivedForm(FilterForm[ArchiveFilter]):
     """What the list can be filtered by."""
 
     text = forms.CharField(
@@ -99,57 +94,25 @@ def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most
     return archived_ids(form.wanted(), principal=principal, at_most=at_most) if form.is_valid() else []
 
 
-@page(get=READER)
-def archived(request: ConsoleRequest) -> HttpResponse:
-    """Show what is archived. Three queries."""
-    form = ArchivedForm(request.GET)
-    form.is_valid()
-    topics, following = archived_list(
-        form.wanted(), principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS, now=timezone.now()
-    )
-    filters = [
-        (name, value) for name, values in request.GET.lists() if name in form.fields for value in values if value
-    ]
-    return show(
-        request,
-        "archived.html",
-        {
-            "form": form,
-            "topics": topics,
-            "next": following,
-            "filters": filters,
-            "filtered": any(name != "sort" for name, _value in filters),
-        },
-    )
+def _filters(asked: Asked[ArchiveFilter], _topics: Sequence[Any]) -> dict[str, Any]:
+    """Return the filter as its members in the address, and whether it leaves anything out."""
+    members, fields = asked.request.GET.lists(), ArchivedForm.base_fields
+    filters = [(name, value) for name, values in members if name in fields for value in values if value]
+    return {"filters": filters, "filtered": any(name != "sort" for name, _value in filters)}
 
 
-@page(get=READER)
-def archived_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many topics the filter finds. One query."""
-    form = ArchivedForm(request.GET)
-    form.is_valid()
-    return count_words(
-        request, lambda most: archived_count(form.wanted(), principal=request.principal, at_most=most), "topic"
-    )
+# What is archived. Three queries for a page, one to count.
+ARCHIVED = ListPage(
+    name="archived",
+    address="archived/",
+    form=ArchivedForm,
+    fetch=lambda asked, cursor, limit: archived_list(
+        asked.wanted, principal=asked.principal, cursor=cursor, limit=limit, now=asked.now
+    ),
+    count=lambda asked, most: archived_count(asked.wanted, principal=asked.principal, at_most=most),
+    noun="topic",
+    columns=COLUMNS,
+    more=_filters,
+)
 
-
-@page(get=READER)
-def archived_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly what the filter finds."""
-    filters = ArchivedForm(request.GET)
-    if not filters.is_valid():
-        return filter_refused(request, filters)
-    wanted, principal, now = filters.wanted(), request.principal, timezone.now()
-    return export(
-        "archived",
-        form=form,
-        columns=COLUMNS,
-        fetch=lambda cursor, limit: archived_list(wanted, principal=principal, cursor=cursor, limit=limit, now=now),
-    )
-
-
-urlpatterns = [
-    path("archived/", archived, name="archived"),
-    path("archived/count/", archived_counted, name="archived_count"),
-    path("archived/export.<exportform:form>", archived_export, name="archived_export"),
-]
+urlpatterns = ARCHIVED.urlpatterns

@@ -31,7 +31,7 @@ from memory.assistant.undo import ConversationUndone, conversation_undo, convers
 from memory.assistant.undo_words import undone_words
 from memory.assistant.wrote import conversation_wrote
 from memory.console.fields import ReasonField, ScopeField
-from memory.console.listing import ROWS, count_words
+from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.talk import TurnShown, turns_shown
 from memory.console.undo import run_named, undo_offer
@@ -40,7 +40,7 @@ from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.llm.client import model_told
-from memory.llm.told import SENT
+from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
 from memory.study.start import study_cancel, study_get, study_resume
 from memory.study.told import study_told
@@ -100,14 +100,6 @@ class TakeBackForm(forms.Form):
 def assistant(request: ConsoleRequest) -> HttpResponse:
     """Begin a conversation, or go to one of those there were. Two queries."""
     return _list_page(request, _say_form(None, {"scope": request.GET.get("scope", "")}))
-
-
-@page(get=READER)
-def assistant_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many conversations there are. One query."""
-    return count_words(
-        request, lambda most: conversations_count(principal=request.principal, at_most=most), "conversation"
-    )
 
 
 @page(post=OPERATOR)
@@ -307,12 +299,9 @@ def _refused(request: ConsoleRequest, form: SayForm, conversation: Conversation 
 
 
 def _list_page(request: ConsoleRequest, form: SayForm, *, status: int = 200) -> HttpResponse:
-    cursor = request.GET.get("cursor") if request.method == "GET" else None
-    found, following = conversations_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
+        **CONVERSATIONS.context(request),
         "form": form,
-        "conversations": found,
-        "next": following,
         **_model(),
         "long": settings.MEMSTATE_CHAT_CHUNK_THRESHOLD_CHARS,
     }
@@ -359,9 +348,19 @@ def _name(conversation: Conversation) -> str:
     return line_cut(conversation_name(conversation), NAME) or "A conversation"
 
 
+# The conversations there were, the last one first. One query for a page, one to count.
+CONVERSATIONS = ListPage(
+    name="assistant",
+    address="assistant/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: conversations_list(principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: conversations_count(principal=asked.principal, at_most=most),
+    noun="conversation",
+    view=assistant,
+)
+
 urlpatterns = [
-    path("assistant/", assistant, name="assistant"),
-    path("assistant/count/", assistant_counted, name="assistant_count"),
+    *CONVERSATIONS.urlpatterns,
     path("assistant/say/", assistant_say, name="assistant_say"),
     path("assistant/<uuid:conversation_id>/", conversation, name="conversation"),
     path("assistant/<uuid:conversation_id>/<int:place>/", conversation_turn, name="conversation_turn"),

@@ -3,19 +3,15 @@
 from typing import Any
 
 from django import forms
-from django.http import HttpResponse
-from django.http.response import HttpResponseBase
-from django.urls import path
 
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.listing import ROWS, count_words, export, filter_refused
-from memory.console.page import READER, ConsoleRequest, page, show
+from memory.console.list_page import FilterForm, ListPage
 from memory.hindsight.journal import AuditFilter, audit_count, audit_list
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 
 
-class AuditForm(forms.Form):
+class AuditForm(FilterForm[AuditFilter]):
     """What the list can be filtered by."""
 
     actor = forms.CharField(
@@ -45,44 +41,15 @@ class AuditForm(forms.Form):
         )
 
 
-@page(get=READER)
-def audit(request: ConsoleRequest) -> HttpResponse:
-    """Show the journal, newest first. One query."""
-    form = AuditForm(request.GET)
-    form.is_valid()
-    events, following = audit_list(
-        form.wanted(), principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS
-    )
-    return show(request, "audit.html", {"form": form, "events": events, "next": following})
+# The journal, newest first. One query for a page, one to count.
+AUDIT = ListPage(
+    name="audit",
+    address="audit/",
+    form=AuditForm,
+    fetch=lambda asked, cursor, limit: audit_list(asked.wanted, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: audit_count(asked.wanted, principal=asked.principal, at_most=most),
+    noun="change",
+    columns=COLUMNS,
+)
 
-
-@page(get=READER)
-def audit_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many entries the filter finds. One query."""
-    form = AuditForm(request.GET)
-    form.is_valid()
-    return count_words(
-        request, lambda most: audit_count(form.wanted(), principal=request.principal, at_most=most), "change"
-    )
-
-
-@page(get=READER)
-def audit_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly what the filter finds."""
-    filters = AuditForm(request.GET)
-    if not filters.is_valid():
-        return filter_refused(request, filters)
-    wanted, principal = filters.wanted(), request.principal
-    return export(
-        "audit",
-        form=form,
-        columns=COLUMNS,
-        fetch=lambda cursor, limit: audit_list(wanted, principal=principal, cursor=cursor, limit=limit),
-    )
-
-
-urlpatterns = [
-    path("audit/", audit, name="audit"),
-    path("audit/count/", audit_counted, name="audit_count"),
-    path("audit/export.<exportform:form>", audit_export, name="audit_export"),
-]
+urlpatterns = AUDIT.urlpatterns

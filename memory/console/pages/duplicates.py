@@ -3,19 +3,18 @@
 import dataclasses
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.urls import path, reverse
 from django.utils import timezone
 
 from memory import jobs
 from memory.console.duplicate_forms import ConfirmForm, DecideForm, LookForm, PairsForm, pairs_chosen, pairs_pack
-from memory.console.listing import count_words, export, filter_refused
+from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import back_to, pair_undo_offer, undo_offer
 from memory.domain.differences import Piece, pieces_shorten, words_differ
@@ -56,62 +55,12 @@ COLUMNS = (
     "reason",
     "run_id",
 )
-# Pairs are tall: fewer fit on a page than rows of a table.
-ROWS = 20
 # Of what stayed between two differences, a list shows so much.
 MOST_SAME = 90
 # More topics than this are compared by the worker: a request does not wait for them.
 LOOKED_AT_ONCE = 200
 MOST_COUNTED = 10_000
 LIST = "console:duplicates"
-
-
-@page(get=READER)
-def duplicates(request: ConsoleRequest) -> HttpResponse:
-    """Show pairs, found last first. Two queries."""
-    form = PairsForm(request.GET)
-    form.is_valid()
-    wanted = form.wanted()
-    pairs, following = pairs_list(wanted, principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS)
-    return show(
-        request,
-        "duplicates.html",
-        {
-            "form": form,
-            "pairs": [_marked(pair) for pair in pairs],
-            "next": following,
-            "scope": wanted.scope,
-            "filters": [(name, request.GET[name]) for name in form.fields if request.GET.get(name)],
-            "settings": settings_told(wanted.scope),
-            "waiting": waiting_count(wanted.scope, at_most=MOST_COUNTED),
-            "pickable": any(pair["state"] == "open" for pair in pairs),
-        },
-    )
-
-
-@page(get=READER)
-def duplicates_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many pairs the filter finds. One query."""
-    form = PairsForm(request.GET)
-    form.is_valid()
-    return count_words(
-        request, lambda most: pairs_count(form.wanted(), principal=request.principal, at_most=most), "pair"
-    )
-
-
-@page(get=READER)
-def duplicates_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly the pairs that the filter finds."""
-    filters = PairsForm(request.GET)
-    if not filters.is_valid():
-        return filter_refused(request, filters)
-    wanted, principal = filters.wanted(), request.principal
-
-    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-        pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit)
-        return [_flat(pair) for pair in pairs], following
-
-    return export("duplicates", form=form, columns=COLUMNS, fetch=fetch)
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -315,10 +264,36 @@ def _flat(pair: dict[str, Any]) -> dict[str, Any]:
     return pair | sides
 
 
+def _around(asked: Asked[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the page shows beside the pairs, and these with what differs marked. One query."""
+    request, scope = asked.request, asked.wanted.scope
+    return {
+        "rows": [_marked(pair) for pair in pairs],
+        "scope": scope,
+        "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
+        "settings": settings_told(scope),
+        "waiting": waiting_count(scope, at_most=MOST_COUNTED),
+        "pickable": any(pair["state"] == "open" for pair in pairs),
+    }
+
+
+# Pairs, found last first. Two queries for a page, one to count.
+PAIRS = ListPage(
+    name="duplicates",
+    address="duplicates/",
+    form=PairsForm,
+    fetch=lambda asked, cursor, limit: pairs_list(asked.wanted, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: pairs_count(asked.wanted, principal=asked.principal, at_most=most),
+    noun="pair",
+    columns=COLUMNS,
+    exported=_flat,
+    more=_around,
+    # Pairs are tall: fewer fit on a page than rows of a table.
+    limit=20,
+)
+
 urlpatterns = [
-    path("duplicates/", duplicates, name="duplicates"),
-    path("duplicates/count/", duplicates_counted, name="duplicates_count"),
-    path("duplicates/export.<exportform:form>", duplicates_export, name="duplicates_export"),
+    *PAIRS.urlpatterns,
     path("duplicates/look/", duplicates_look, name="duplicates_look"),
     path("duplicates/merge/", duplicates_merge, name="duplicates_merge"),
     path("duplicates/<uuid:pair_id>/", duplicate, name="duplicate"),

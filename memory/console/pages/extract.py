@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.console.fields import ScopeField
-from memory.console.listing import ROWS, count_words
+from memory.console.list_page import ListPage, NoFilter
+from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.domain.errors import MemoryProblem
 from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_count, extractions_list
@@ -103,12 +104,6 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
 
 
 @page(get=READER)
-def extractions_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many texts were extracted from. One query."""
-    return count_words(request, lambda most: extractions_count(principal=request.principal, at_most=most), "text")
-
-
-@page(get=READER)
 def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Show how far an extraction is and the facts it has stored, or those that were known. Four queries at most."""
     job = extraction_get(extraction_id, principal=request.principal)
@@ -151,12 +146,9 @@ def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRe
 
 
 def _form_page(request: ConsoleRequest, form: ExtractForm, *, status: int = 200, **more: Any) -> HttpResponse:
-    cursor = request.GET.get("cursor") if request.method == "GET" else None
-    found, following = extractions_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
+        **EXTRACTIONS.context(request),
         "form": form,
-        "jobs": found,
-        "next": following,
         "model": model_told(),
         "most": settings.MEMSTATE_EXTRACT_MAX_CHARS,
         **more,
@@ -191,10 +183,20 @@ def _nobody(_job_id: uuid.UUID) -> None:
     """The request does it by itself."""
 
 
+# The texts that were extracted from. One query for a page, one to count.
+EXTRACTIONS = ListPage(
+    name="extract",
+    address="extract/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: extractions_list(principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: extractions_count(principal=asked.principal, at_most=most),
+    noun="text",
+    view=extract_look,
+)
+
 urlpatterns = [
-    path("extract/", extract_look, name="extract"),
+    *EXTRACTIONS.urlpatterns,
     path("extract/store/", extract_store, name="extract_store"),
-    path("extract/count/", extractions_counted, name="extract_count"),
     path("extract/<uuid:extraction_id>/", extraction, name="extraction"),
     path("extract/<uuid:extraction_id>/progress/", extraction_progress, name="extraction_progress"),
     path("extract/<uuid:extraction_id>/cancel/", extraction_stop, name="extraction_cancel"),

@@ -1,21 +1,21 @@
 """Forget: release and purge by what is said or by a filter. First the list of what would go, then exactly that list."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
 from memory.command.filters import ForgetFilter
-from memory.command.listed import Listing, listing_get, listing_matches, listings_count, listings_list
+from memory.command.listed import Listing, Match, listing_get, listing_matches, listings_count, listings_list
 from memory.command.listing import forget_execute, forget_list
 from memory.command.listing_facts import listing_others, listing_tally
 from memory.command.narrowing import listing_narrow, listing_repeat
 from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm
-from memory.console.listing import ROWS, count_words, export
+from memory.console.list_page import Asked, ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
 from memory.domain.errors import Conflict, MemoryProblem
@@ -54,17 +54,7 @@ def forget(request: ConsoleRequest) -> HttpResponse:
     else:
         # What stands in the address is a suggestion; nothing is refused before it is sent.
         form = ForgetForm(initial={name: request.GET.get(name, "") for name in ForgetForm.base_fields})
-    listings, following = listings_list(
-        principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS, now=now
-    )
-    told = [{"listing": listing, "words": _filter_words(listing)} for listing in listings]
-    return show(request, "forget.html", {"form": form, "listings": told, "next": following}, status=status)
-
-
-@page(get=READER)
-def forget_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many lists were made. One query."""
-    return count_words(request, lambda most: listings_count(principal=request.principal, at_most=most), "list")
+    return show(request, "forget.html", {**LISTINGS.context(request), "form": form}, status=status)
 
 
 @page(get=READER, post=OPERATOR)
@@ -84,8 +74,8 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
             listing = listing_get(listing_id, principal=request.principal, now=now)
     elif form.is_bound:
         status = 422
-    cursor = request.GET.get("cursor")
-    matches, following = listing_matches(listing_id, principal=request.principal, cursor=cursor, limit=ROWS)
+    context = MATCHES.context(request, listing_id=listing_id)
+    matches: Sequence[Match] = context["rows"]
     operates = request.principal.role == OPERATOR
     undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
     others = listing_others([match.topic_id for match in matches], query=listing.query)
@@ -93,13 +83,13 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         request,
         "forget_list.html",
         {
+            **context,
             "listing": listing,
             "words": _filter_words(listing),
             "form": form,
             "refused": refused,
-            "next": following,
-            "is_first": not cursor,
-            "matches": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
+            "is_first": not request.GET.get("cursor"),
+            "rows": [{"match": match, "others": others.get(match.topic_id, ())} for match in matches],
             "tally": listing_tally(listing_id),
             "heading": _heading(listing),
             "button": _button(listing),
@@ -110,20 +100,6 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         },
         status=status,
     )
-
-
-@page(get=READER)
-def forget_list_export(request: ConsoleRequest, listing_id: uuid.UUID, form: str) -> HttpResponseBase:
-    """Stream the topics of a list."""
-    principal = request.principal
-    # A list that is not there is refused before the file begins.
-    listing_get(listing_id, principal=principal, now=timezone.now())
-
-    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-        matches, following = listing_matches(listing_id, principal=principal, cursor=cursor, limit=limit)
-        return [{name: getattr(match, name) for name in COLUMNS} for match in matches], following
-
-    return export(f"forget-{listing_id}", form=form, columns=COLUMNS, fetch=fetch)
 
 
 @page(post=OPERATOR)
@@ -198,11 +174,44 @@ def _filter_words(listing: Listing) -> str:
     return ", ".join(filter(None, words))
 
 
+def _listings(asked: Asked[None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the lists that were made, each with its filter in words. One query."""
+    listings, following = listings_list(principal=asked.principal, cursor=cursor, limit=limit, now=asked.now)
+    return [{"listing": listing, "words": _filter_words(listing)} for listing in listings], following
+
+
+def _file(asked: Asked[None]) -> str:
+    """Return the name of the export of a list. One query, which refuses a list that is not there."""
+    listing = listing_get(asked.arguments["listing_id"], principal=asked.principal, now=asked.now)
+    return f"forget-{listing.id}"
+
+
+# The lists made before. One query for a page, one to count.
+LISTINGS = ListPage(
+    name="forget",
+    address="forget/",
+    form=NoFilter,
+    fetch=_listings,
+    count=lambda asked, most: listings_count(principal=asked.principal, at_most=most),
+    noun="list",
+    view=forget,
+)
+# The topics of one list. One query for a page.
+MATCHES = ListPage(
+    name="forget_list",
+    address="forget/<uuid:listing_id>/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: listing_matches(
+        asked.arguments["listing_id"], principal=asked.principal, cursor=cursor, limit=limit
+    ),
+    columns=COLUMNS,
+    file=_file,
+    view=forget_listed,
+)
+
 urlpatterns = [
-    path("forget/", forget, name="forget"),
-    path("forget/count/", forget_counted, name="forget_count"),
-    path("forget/<uuid:listing_id>/", forget_listed, name="forget_list"),
-    path("forget/<uuid:listing_id>/export.<exportform:form>", forget_list_export, name="forget_list_export"),
+    *LISTINGS.urlpatterns,
+    *MATCHES.urlpatterns,
     path("forget/<uuid:listing_id>/pick/", forget_pick, name="forget_pick"),
     path("forget/<uuid:listing_id>/anew/", forget_anew, name="forget_anew"),
 ]

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -23,8 +24,8 @@ from memory.access.keys import (
     secret_generate,
 )
 from memory.console.fields import DayField, ReasonField, ScopeField, end_of
-from memory.console.listing import ROWS, count_words
-from memory.console.page import ADMINISTRATOR, READER, ConsoleRequest, go, page, show
+from memory.console.list_page import Asked, FilterForm, ListPage
+from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
 from memory.console.people import people_list
 from memory.domain.scopes import ROOT
 
@@ -38,7 +39,7 @@ ROLES = (
 )
 
 
-class KeysForm(forms.Form):
+class KeysForm(FilterForm[dt.datetime | None]):
     """What the list can be filtered by."""
 
     state = forms.ChoiceField(
@@ -48,7 +49,7 @@ class KeysForm(forms.Form):
         widget=forms.Select(attrs={"data-submits": True}),
     )
 
-    def valid_at(self) -> dt.datetime | None:
+    def wanted(self) -> dt.datetime | None:
         """Return the moment at which the keys shown are valid, None for all of them."""
         return None if self.cleaned_data.get("state") == "all" else timezone.now()
 
@@ -83,34 +84,28 @@ class RevokeForm(forms.Form):
     reason = ReasonField()
 
 
-@page(get=READER)
-def keys(request: ConsoleRequest) -> HttpResponse:
-    """Show the keys, the latest first, and the accounts. Two queries."""
-    form = KeysForm(request.GET)
-    form.is_valid()
-    found, following = keys_list(valid_at=form.valid_at(), cursor=request.GET.get("cursor"), limit=ROWS)
-    now = timezone.now()
+def _keys(asked: Asked[dt.datetime | None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the keys, the latest first. One query."""
+    found, following = keys_list(valid_at=asked.wanted, cursor=cursor, limit=limit)
+    return [key_told(key, now=asked.now) for key in found], following
+
+
+def _people(_asked: Asked[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
+    """Return the accounts beside the keys. One query."""
     people = people_list(most=MOST_PEOPLE + 1)
-    told = [key_told(key, now=now) for key in found]
-    return show(
-        request,
-        "keys.html",
-        {
-            "form": form,
-            "keys": told,
-            "next": following,
-            "people": people[:MOST_PEOPLE],
-            "more_people": len(people) > MOST_PEOPLE,
-        },
-    )
+    return {"people": people[:MOST_PEOPLE], "more_people": len(people) > MOST_PEOPLE}
 
 
-@page(get=READER)
-def keys_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many keys the filter finds. One query."""
-    form = KeysForm(request.GET)
-    form.is_valid()
-    return count_words(request, lambda most: keys_count(valid_at=form.valid_at(), at_most=most), "key")
+# The keys, and the accounts. Two queries for a page, one to count.
+KEYS = ListPage(
+    name="keys",
+    address="keys/",
+    form=KeysForm,
+    fetch=_keys,
+    count=lambda asked, most: keys_count(valid_at=asked.wanted, at_most=most),
+    noun="key",
+    more=_people,
+)
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
@@ -151,8 +146,7 @@ def key_revoke(request: ConsoleRequest, key_id: uuid.UUID) -> HttpResponse:
 
 
 urlpatterns = [
-    path("keys/", keys, name="keys"),
-    path("keys/count/", keys_counted, name="keys_count"),
+    *KEYS.urlpatterns,
     path("keys/new/", keys_create, name="keys_create"),
     path("keys/<uuid:key_id>/revoke/", key_revoke, name="key_revoke"),
 ]

@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
@@ -13,15 +12,16 @@ from memory.access.acting import Acting, keys_acting
 from memory.access.principal import Principal
 from memory.api.replies import json_text
 from memory.console.fields import ScopeField
-from memory.console.listing import ROWS, count_words, export
-from memory.console.page import READER, ConsoleRequest, page, refusal, show
+from memory.console.list_page import ListPage
+from memory.console.listing import ROWS
+from memory.console.page import READER, ConsoleRequest, page, show
 from memory.domain.errors import MemoryProblem
 from memory.domain.lookup_language import MAX_LENGTH, LookupFlaw
 from memory.ingest.items import EARLIEST, LATEST
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
-from memory.recall.search import search_count, search_export, search_found, search_read
+from memory.recall.search import Search, search_count, search_export, search_found, search_read
 
 COLUMNS = (
     "topic_id",
@@ -128,7 +128,7 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
     typed, sort, part = (request.GET.get(name, "") for name in ("q", "sort", "part"))
     context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
     try:
-        search = search_read(typed, principal=request.principal, part=part)
+        search = _search(request)
     except LookupFlaw as flaw:
         wrong = {"before": typed[: flaw.start], "wrong": typed[flaw.start : flaw.end], "after": typed[flaw.end :]}
         return show(request, "lookup.html", {**context, "flaw": {**wrong, "sentence": flaw.sentence}}, status=422)
@@ -136,29 +136,6 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )
     return show(request, "lookup.html", {**context, "found": found})
-
-
-@page(get=READER)
-def lookup_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many topics meet every part of the lookup. One query per part of the page."""
-    search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
-    return count_words(request, lambda most: search_count(search, at_most=most, now=timezone.now()), noun="topic")
-
-
-@page(get=READER)
-def lookup_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly the topics that meet every part of the lookup."""
-    try:
-        search = search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
-    except LookupFlaw as flaw:
-        return refusal(request, 422, "Nothing exported", flaw.sentence)
-    now = timezone.now()
-    return export(
-        "lookup",
-        form=form,
-        columns=COLUMNS,
-        fetch=lambda cursor, limit: search_export(search, cursor=cursor, limit=limit, now=now),
-    )
 
 
 @page(get=READER)
@@ -185,10 +162,25 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
 
 
+def _search(request: ConsoleRequest) -> Search:
+    """Return what an address looks for. Raises ``LookupFlaw`` for what cannot be read."""
+    return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
+
+
+# The topics that meet every part of a lookup. One query per part of the page to count.
+TOPICS = ListPage(
+    name="lookup",
+    address="lookup/",
+    read=_search,
+    fetch=lambda asked, cursor, limit: search_export(asked.wanted, cursor=cursor, limit=limit, now=asked.now),
+    count=lambda asked, most: search_count(asked.wanted, at_most=most, now=asked.now),
+    noun="topic",
+    columns=COLUMNS,
+    view=lookup,
+)
+
 urlpatterns = [
-    path("lookup/", lookup, name="lookup"),
-    path("lookup/count/", lookup_counted, name="lookup_count"),
-    path("lookup/export.<exportform:form>", lookup_export, name="lookup_export"),
+    *TOPICS.urlpatterns,
     path("lookup/exact/", lookup_exact, name="lookup_exact"),
     path("lookup/agent/", lookup_agent, name="lookup_agent"),
 ]

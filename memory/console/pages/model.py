@@ -5,11 +5,11 @@ from django.http import HttpResponse
 from django.urls import path
 
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.embedding.told import SENT as EMBEDDED
-from memory.embedding.told import embedder_told
+from memory.embedding.status import SENT as EMBEDDED
+from memory.embedding.status import embedder_told
 from memory.health import outside_told
 from memory.llm.client import model_told
-from memory.llm.told import SENT, model_reach_lately
+from memory.llm.status import SENT, model_reach_lately
 
 
 @page(get=READER)

@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.listing import ROWS, count_words
+from memory.console.list_page import FilterForm, ListPage
 from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.domain.scopes import ROOT
@@ -51,7 +51,7 @@ TIER_LOOKUPS = {
 }
 
 
-class QueriesForm(forms.Form):
+class QueriesForm(FilterForm[QueryFilter]):
     """What the list of queries can be filtered by."""
 
     actor = forms.CharField(
@@ -72,7 +72,7 @@ class QueriesForm(forms.Form):
         )
 
 
-class RegrettedForm(forms.Form):
+class RegrettedForm(FilterForm[dict[str, Any]]):
     """What the list of regretted archivings can be filtered by."""
 
     scope = ScopeField(required=False)
@@ -173,49 +173,6 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
     return _part(request, "regret", "Regret", {"spans": spans})
 
 
-@page(get=READER)
-def overview_regretted(request: ConsoleRequest) -> HttpResponse:
-    """Show the archivings that somebody regretted, the last first. One query over the archivings of that time."""
-    form = RegrettedForm(request.GET)
-    form.is_valid()
-    found, following = regretted_list(
-        **form.wanted(), principal=request.principal, now=timezone.now(), cursor=request.GET.get("cursor"), limit=ROWS
-    )
-    return show(request, "overview_regretted.html", {"form": form, "archivings": found, "next": following})
-
-
-@page(get=READER)
-def overview_regretted_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many archivings the filter finds. One query."""
-    form = RegrettedForm(request.GET)
-    form.is_valid()
-    now, principal = timezone.now(), request.principal
-    return count_words(
-        request, lambda most: regretted_count(**form.wanted(), principal=principal, now=now, at_most=most), "archiving"
-    )
-
-
-@page(get=READER)
-def overview_queries(request: ConsoleRequest) -> HttpResponse:
-    """Show what was asked through the API, newest first. One query."""
-    form = QueriesForm(request.GET)
-    form.is_valid()
-    found, following = queries_list(
-        form.wanted(), principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS
-    )
-    return show(request, "overview_queries.html", {"form": form, "queries": found, "next": following})
-
-
-@page(get=READER)
-def overview_queries_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many queries the filter finds. One query."""
-    form = QueriesForm(request.GET)
-    form.is_valid()
-    return count_words(
-        request, lambda most: queries_count(form.wanted(), principal=request.principal, at_most=most), "query"
-    )
-
-
 def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any]) -> HttpResponse:
     """Return a part for its place on the overview, or, without script, as a page of its own."""
     template = f"console/parts/overview_{name}.html"
@@ -224,14 +181,35 @@ def _part(request: ConsoleRequest, name: str, title: str, context: dict[str, Any
     return show(request, "overview_part.html", {"part": template, "title": title, **context})
 
 
+# The archivings that somebody regretted, the last first. One query over the archivings of that time, one to count.
+REGRETTED = ListPage(
+    name="overview_regretted",
+    address="overview/regretted/",
+    form=RegrettedForm,
+    fetch=lambda asked, cursor, limit: regretted_list(
+        **asked.wanted, principal=asked.principal, now=asked.now, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: regretted_count(**asked.wanted, principal=asked.principal, now=asked.now, at_most=most),
+    noun="archiving",
+)
+# What was asked through the API, newest first. One query for a page, one to count.
+QUERIES = ListPage(
+    name="overview_queries",
+    address="overview/queries/",
+    form=QueriesForm,
+    fetch=lambda asked, cursor, limit: queries_list(
+        asked.wanted, principal=asked.principal, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: queries_count(asked.wanted, principal=asked.principal, at_most=most),
+    noun="query",
+)
+
 urlpatterns = [
     path("", overview, name="overview"),
     path("overview/health/", overview_health, name="overview_health"),
     path("overview/gauges/", overview_gauges, name="overview_gauges"),
     path("overview/activity/", overview_activity, name="overview_activity"),
     path("overview/regret/", overview_regret, name="overview_regret"),
-    path("overview/regretted/", overview_regretted, name="overview_regretted"),
-    path("overview/regretted/count/", overview_regretted_counted, name="overview_regretted_count"),
-    path("overview/queries/", overview_queries, name="overview_queries"),
-    path("overview/queries/count/", overview_queries_counted, name="overview_queries_count"),
+    *REGRETTED.urlpatterns,
+    *QUERIES.urlpatterns,
 ]

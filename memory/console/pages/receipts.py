@@ -1,15 +1,13 @@
 """Receipts: that something was purged, and that no receipt was changed or taken away since."""
 
 import uuid
-from typing import Any
 
 from django.apps import apps
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.urls import path
 
 from memory.command.receipts import receipt_get, receipts_count, receipts_list, receipts_verify
-from memory.console.listing import ROWS, count_words, export
+from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import READER, ConsoleRequest, page, show
 
 COLUMNS = (
@@ -30,35 +28,10 @@ COLUMNS = (
 
 
 @page(get=READER)
-def receipts(request: ConsoleRequest) -> HttpResponse:
-    """Show every receipt, newest first. One query; the chain is verified by itself."""
-    found, following = receipts_list(principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS)
-    return show(request, "forget_receipts.html", {"receipts": found, "next": following})
-
-
-@page(get=READER)
-def receipts_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many receipts there are. One query."""
-    return count_words(request, lambda most: receipts_count(principal=request.principal, at_most=most), "receipt")
-
-
-@page(get=READER)
 def receipts_chain(request: ConsoleRequest) -> HttpResponse:
     """Say whether the chain of receipts is whole. Reads every receipt, in batches."""
     chain = receipts_verify()
     return show(request, "parts/forget_chain.html" if request.htmx else "forget_receipts_chain.html", {"chain": chain})
-
-
-@page(get=READER)
-def receipts_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream every receipt, newest first."""
-    principal = request.principal
-
-    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-        found, following = receipts_list(principal=principal, cursor=cursor, limit=limit)
-        return [{name: getattr(receipt, name) for name in COLUMNS} for receipt in found], following
-
-    return export("receipts", form=form, columns=COLUMNS, fetch=fetch)
 
 
 @page(get=READER)
@@ -85,19 +58,30 @@ def _table_words(table: str) -> str:
     return f"{words}: {column.replace('_', ' ')}" if column else words
 
 
-@page(get=READER)
-def receipt_export(request: ConsoleRequest, receipt_id: uuid.UUID, form: str) -> HttpResponseBase:
-    """Stream one receipt, with every id and hash."""
-    found = receipt_get(receipt_id, principal=request.principal)
-    row = {name: getattr(found, name) for name in COLUMNS}
-    return export(f"receipt-{found.number}", form=form, columns=COLUMNS, fetch=lambda _cursor, _limit: ([row], None))
-
+# Every receipt, newest first. One query for a page, one to count; the chain is verified by itself.
+RECEIPTS = ListPage(
+    name="forget_receipts",
+    address="forget/receipts/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: receipts_list(principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: receipts_count(principal=asked.principal, at_most=most),
+    noun="receipt",
+    columns=COLUMNS,
+    file=lambda _asked: "receipts",
+)
+# One receipt, which is exported with every id and hash. One query.
+RECEIPT = ListPage(
+    name="forget_receipt",
+    address="forget/receipts/<uuid:receipt_id>/",
+    read=lambda request, receipt_id: receipt_get(receipt_id, principal=request.principal),
+    fetch=lambda asked, _cursor, _limit: ([asked.wanted], None),
+    columns=COLUMNS,
+    file=lambda asked: f"receipt-{asked.wanted.number}",
+    view=receipt,
+)
 
 urlpatterns = [
-    path("forget/receipts/", receipts, name="forget_receipts"),
-    path("forget/receipts/count/", receipts_counted, name="forget_receipts_count"),
+    *RECEIPTS.urlpatterns,
     path("forget/receipts/chain/", receipts_chain, name="forget_receipts_chain"),
-    path("forget/receipts/export.<exportform:form>", receipts_export, name="forget_receipts_export"),
-    path("forget/receipts/<uuid:receipt_id>/", receipt, name="forget_receipt"),
-    path("forget/receipts/<uuid:receipt_id>/export.<exportform:form>", receipt_export, name="forget_receipt_export"),
+    *RECEIPT.urlpatterns,
 ]

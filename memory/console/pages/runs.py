@@ -1,19 +1,18 @@
 """Runs: every run, what one did to which topic, and the way forward and back."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.http.response import HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 
 from memory import jobs
 from memory.console.fields import ReasonForm
-from memory.console.listing import ROWS, count_words, export, filter_refused
+from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import ActionsForm, RunsForm, StartForm
 from memory.domain.errors import Conflict
@@ -21,6 +20,8 @@ from memory.domain.scopes import ROOT
 from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
 from memory.forgetting.run_lookup import (
+    ActionFilter,
+    RunFilter,
     run_actions_count,
     run_actions_worded,
     run_before,
@@ -84,50 +85,6 @@ ACTION_COLUMNS = (
 WORK_SECONDS = 1.0
 
 
-@page(get=READER)
-def runs(request: ConsoleRequest) -> HttpResponse:
-    """Show every run, newest first, and before them those that wait for approval. Two queries."""
-    form = RunsForm(request.GET)
-    form.is_valid()
-    wanted = form.wanted()
-    found, following = runs_list(wanted, cursor=request.GET.get("cursor"), limit=ROWS)
-    held, waiting = ([], 0) if wanted.status == ForgetRun.Status.HELD else runs_held()
-    return show(
-        request,
-        "runs.html",
-        {
-            "form": form,
-            "runs": [run_told(run) for run in found],
-            "next": following,
-            "held": [run_told(run) for run in held],
-            "held_more": waiting - len(held),
-        },
-    )
-
-
-@page(get=READER)
-def runs_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many runs the filter finds. One query."""
-    form = RunsForm(request.GET)
-    form.is_valid()
-    return count_words(request, lambda most: runs_count(form.wanted(), at_most=most), "run")
-
-
-@page(get=READER)
-def runs_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly the runs that the filter finds."""
-    filters = RunsForm(request.GET)
-    if not filters.is_valid():
-        return filter_refused(request, filters)
-    wanted = filters.wanted()
-
-    def fetch(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
-        found, following = runs_list(wanted, cursor=cursor, limit=limit)
-        return [run_told(run) for run in found], following
-
-    return export("runs", form=form, columns=COLUMNS, fetch=fetch)
-
-
 @page(get=OPERATOR, post=OPERATOR)
 def runs_start(request: ConsoleRequest) -> HttpResponse:
     """Ask where, plan there, and lead to the plan, or to the page that asks whether to apply it. Nothing is forgotten
@@ -154,12 +111,7 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Show one run and its actions. Eight queries, for a plan at most eight more."""
     found = run_get(run_id, principal=request.principal)
     tally = run_tally(run_id)
-    form = ActionsForm(request.GET, tally=tally)
-    form.is_valid()
-    wanted = form.wanted()
-    actions, following = run_actions_worded(
-        run_id, wanted, principal=request.principal, cursor=request.GET.get("cursor"), limit=ROWS
-    )
+    actions = ACTIONS.context(request, form=ActionsForm(request.GET, tally=tally), run_id=run_id)
     return show(
         request,
         "run.html",
@@ -170,40 +122,9 @@ def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "most": max(tally.by_action.values(), default=0),
             "preview": plan_preview(found),
             "behind": _behind(found),
-            "form": form,
-            "actions": actions,
-            "next": following,
+            **actions,
             **_progress(found),
         },
-    )
-
-
-@page(get=READER)
-def run_counted(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Say how many actions of a run the filter finds. Two queries."""
-    form = ActionsForm(request.GET)
-    form.is_valid()
-    return count_words(
-        request,
-        lambda most: run_actions_count(run_id, form.wanted(), principal=request.principal, at_most=most),
-        "action",
-    )
-
-
-@page(get=READER)
-def run_export(request: ConsoleRequest, run_id: uuid.UUID, form: str) -> HttpResponseBase:
-    """Stream exactly the actions of a run that the filter finds."""
-    filters = ActionsForm(request.GET)
-    if not filters.is_valid():
-        return filter_refused(request, filters)
-    wanted, principal = filters.wanted(), request.principal
-    # A run that is not there is refused before the file begins.
-    run_get(run_id, principal=principal)
-    return export(
-        f"run-{run_id}",
-        form=form,
-        columns=ACTION_COLUMNS,
-        fetch=lambda cursor, limit: run_actions_worded(run_id, wanted, principal=principal, cursor=cursor, limit=limit),
     )
 
 
@@ -349,14 +270,55 @@ def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     return _confirm(request, run_id, _UNDO)
 
 
+def _runs(asked: Asked[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return every run, newest first. One query."""
+    found, following = runs_list(asked.wanted, cursor=cursor, limit=limit)
+    return [run_told(run) for run in found], following
+
+
+def _waiting(asked: Asked[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
+    """Return the runs that wait for approval, unless the list shows them. One query."""
+    held, waiting = ([], 0) if asked.wanted.status == ForgetRun.Status.HELD else runs_held()
+    return {"held": [run_told(run) for run in held], "held_more": waiting - len(held)}
+
+
+def _file(asked: Asked[ActionFilter]) -> str:
+    """Return the name of the export of a run. One query, which refuses a run that is not there."""
+    return f"run-{run_get(asked.arguments['run_id'], principal=asked.principal).pk}"
+
+
+# Every run, and before them those that wait for approval. Two queries for a page, one to count.
+RUNS = ListPage(
+    name="runs",
+    address="runs/",
+    form=RunsForm,
+    fetch=_runs,
+    count=lambda asked, most: runs_count(asked.wanted, at_most=most),
+    noun="run",
+    columns=COLUMNS,
+    more=_waiting,
+)
+# The actions of one run. Two queries to count.
+ACTIONS = ListPage(
+    name="run",
+    address="runs/<uuid:run_id>/",
+    form=ActionsForm,
+    fetch=lambda asked, cursor, limit: run_actions_worded(
+        asked.arguments["run_id"], asked.wanted, principal=asked.principal, cursor=cursor, limit=limit
+    ),
+    count=lambda asked, most: run_actions_count(
+        asked.arguments["run_id"], asked.wanted, principal=asked.principal, at_most=most
+    ),
+    noun="action",
+    columns=ACTION_COLUMNS,
+    file=_file,
+    view=run,
+)
+
 urlpatterns = [
-    path("runs/", runs, name="runs"),
-    path("runs/count/", runs_counted, name="runs_count"),
-    path("runs/export.<exportform:form>", runs_export, name="runs_export"),
+    *RUNS.urlpatterns,
     path("runs/start/", runs_start, name="runs_start"),
-    path("runs/<uuid:run_id>/", run, name="run"),
-    path("runs/<uuid:run_id>/count/", run_counted, name="run_count"),
-    path("runs/<uuid:run_id>/export.<exportform:form>", run_export, name="run_export"),
+    *ACTIONS.urlpatterns,
     path("runs/<uuid:run_id>/progress/", run_progress, name="run_progress"),
     path("runs/<uuid:run_id>/regret/", run_regret, name="run_regret"),
     path("runs/<uuid:run_id>/apply/", run_applied, name="run_apply"),

@@ -3,14 +3,13 @@
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
 from memory.console.fields import MOST_ADDRESS
-from memory.console.listing import ROWS, count_words, export
+from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import field_named
 from memory.console.policy_steps import draft_save
@@ -80,55 +79,6 @@ def salience_dry_run(request: ConsoleRequest) -> HttpResponse:
     return go(request, "console:run", run_id=run.pk)
 
 
-@page(get=READER)
-def salience_affected(request: ConsoleRequest) -> HttpResponse:
-    """List the topics that a draft newly touches. Two queries."""
-    draft, now = _valid(request), timezone.now()
-    rows, following = affected_list(
-        draft.scope,
-        present=draft.policies,
-        draft=draft.drafted,
-        now=now,
-        only=draft.only,
-        cursor=request.GET.get("cursor"),
-        limit=ROWS,
-    )
-    return show(request, "salience_affected.html", {"draft": draft, "topics": rows, "next": following})
-
-
-@page(get=READER)
-def salience_affected_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many topics a draft newly touches. Two queries."""
-    draft, now = _valid(request), timezone.now()
-    return count_words(
-        request,
-        lambda most: affected_total(
-            draft.scope, present=draft.policies, draft=draft.drafted, now=now, only=draft.only, at_most=most
-        ),
-        "topic",
-    )
-
-
-@page(get=READER)
-def salience_affected_export(request: ConsoleRequest, form: str) -> HttpResponseBase:
-    """Stream exactly that list, as it was at the moment that the export began."""
-    draft, now = _valid(request), timezone.now()
-    return export(
-        "affected",
-        form=form,
-        columns=AFFECTED_COLUMNS,
-        fetch=lambda cursor, limit: affected_list(
-            draft.scope,
-            present=draft.policies,
-            draft=draft.drafted,
-            now=now,
-            only=draft.only,
-            cursor=cursor,
-            limit=limit,
-        ),
-    )
-
-
 @page(get=READER, post=READER)
 def salience_backtest(request: ConsoleRequest) -> HttpResponse:
     """Replay a draft and what is in force over the recorded past. Two queries for each, read in parts.
@@ -172,6 +122,18 @@ def _valid(request: ConsoleRequest) -> Draft:
     if draft.refused:
         raise ValueRefused(str(next(iter(draft.form.errors.values()))[0]))
     return draft
+
+
+def _tried(asked: Asked[Draft]) -> dict[str, Any]:
+    """Return what a list of the affected is made of."""
+    draft = asked.wanted
+    return {
+        "scope": draft.scope,
+        "present": draft.policies,
+        "draft": draft.drafted,
+        "now": asked.now,
+        "only": draft.only,
+    }
 
 
 def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, problem: Conflict) -> HttpResponse:
@@ -240,12 +202,23 @@ def _typed(draft: Draft) -> list[str]:
     return [name for name, field in draft.form.fields.items() if "placeholder" in field.widget.attrs]
 
 
+# The topics that a draft newly touches. Two queries for a page, two to count.
+AFFECTED = ListPage(
+    name="salience_affected",
+    address="salience/affected/",
+    read=_valid,
+    fetch=lambda asked, cursor, limit: affected_list(**_tried(asked), cursor=cursor, limit=limit),
+    count=lambda asked, most: affected_total(**_tried(asked), at_most=most),
+    noun="topic",
+    columns=AFFECTED_COLUMNS,
+    file=lambda _asked: "affected",
+    more=lambda asked, _topics: {"draft": asked.wanted},
+)
+
 urlpatterns = [
     path("salience/", salience, name="salience"),
     path("salience/save/", salience_save, name="salience_save"),
     path("salience/dry-run/", salience_dry_run, name="salience_dry_run"),
-    path("salience/affected/", salience_affected, name="salience_affected"),
-    path("salience/affected/count/", salience_affected_counted, name="salience_affected_count"),
-    path("salience/affected/export.<exportform:form>", salience_affected_export, name="salience_affected_export"),
+    *AFFECTED.urlpatterns,
     path("salience/backtest/", salience_backtest, name="salience_backtest"),
 ]

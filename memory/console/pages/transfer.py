@@ -19,7 +19,7 @@ from memory import jobs
 from memory.access.accounts import role_of
 from memory.console.download import download
 from memory.console.fields import ReasonField, ScopeField
-from memory.console.listing import ROWS, count_words
+from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.people import may
 from memory.console.undo import undo_offer
@@ -256,12 +256,6 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
 
 
-@page(get=OPERATOR)
-def transfer_counted(request: ConsoleRequest) -> HttpResponse:
-    """Say how many imports there were. One query."""
-    return count_words(request, lambda most: imports_count(principal=request.principal, at_most=most), "import")
-
-
 def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form) -> ImportJob:
     """Have a file checked: a small one before the answer, any other by the worker."""
     here = file.stat().st_size <= CHECKED_HERE
@@ -281,13 +275,10 @@ def _nobody(_import_id: uuid.UUID) -> None:
 
 
 def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
-    cursor = request.GET.get("cursor") if request.method == "GET" else None
-    found, following = imports_list(principal=request.principal, cursor=cursor, limit=ROWS)
     context = {
+        **IMPORTS.context(request),
         "form": form,
         "exporting": ExportForm(),
-        "jobs": found,
-        "next": following,
         "most": settings.MEMSTATE_MAX_IMPORT_BYTES,
         **more,
     }
@@ -353,12 +344,23 @@ def _worker(job: ImportJob) -> str | None:
     return None if worker.ok else worker.sentence
 
 
+# The imports there were. One query for a page, one to count.
+IMPORTS = ListPage(
+    name="transfer",
+    address="transfer/",
+    form=NoFilter,
+    fetch=lambda asked, cursor, limit: imports_list(principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: imports_count(principal=asked.principal, at_most=most),
+    noun="import",
+    view=transfer,
+    least=OPERATOR,
+)
+
 urlpatterns = [
-    path("transfer/", transfer, name="transfer"),
+    *IMPORTS.urlpatterns,
     path("transfer/size/", transfer_size, name="transfer_size"),
     path(f"transfer/{FILE_NAME}", transfer_export, name="transfer_export"),
     path("transfer/upload/", transfer_upload, name="transfer_upload"),
-    path("transfer/count/", transfer_counted, name="transfer_count"),
     path("transfer/<uuid:import_id>/", transfer_import, name="transfer_import"),
     path("transfer/<uuid:import_id>/progress/", transfer_progress, name="transfer_progress"),
     path("transfer/<uuid:import_id>/check/", transfer_recheck, name="transfer_recheck"),

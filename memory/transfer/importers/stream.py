@@ -1,18 +1,18 @@
 """Entries of a JSON file, one by one, however large it is: a list, JSON Lines, or an object that holds lists.
 
-One reader takes them all, because they are all values one after the other. A list is opened and gives its elements, an
-object is opened if one of its members is a list that is known to hold entries (``results``), and anything else is an
-entry itself. What is not JSON has no place from which reading could go on, so it refuses the file as a whole.
+A list is opened and gives its elements. An object is opened if one of its members is a list that is known to hold
+entries (``results``). Anything else is an entry itself. ``ijson`` reads the file and tells where values begin and end.
+It is given the file in pieces that end at brackets, commas and lines, so that the place of each entry is known.
 """
 
-import codecs
-import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
+import ijson
 from django.conf import settings
 
 from memory.domain.errors import MemoryProblem, RequestRefused
@@ -20,10 +20,22 @@ from memory.domain.jsonguard import json_guarded
 
 BLOCK = 256 * 1024
 # Of one entry. The longest text that a topic can hold is far below; a list of vectors may be as long.
-MAX_ENTRY_CHARS = 8 * 1024 * 1024
-_SPACE = re.compile(r"[ \t\r\n]*")
-# Of a number or word at the end of what has been read, there may be more to come.
-_OPEN_ENDED = re.compile(r"[\w.+-]")
+MAX_ENTRY_BYTES = 8 * 1024 * 1024
+# Of the file. What an entry may have is far below.
+MAX_DEPTH = 1000
+_PIECE = re.compile(rb"[^\[\]{},\n]*+[\]},\n]|[^\[\]{},\n]++|[\[{]")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# A depth that no value has: inside an opened object, beside its lists, nothing is an entry.
+_NOWHERE = MAX_DEPTH + 1
+# What ijson says of a file that is not JSON, in words for people.
+_TOLD = {
+    "premature EOF": "it ends in the middle",
+    "invalid char in json text": "a value is expected and something else stands there",
+    "unallowed token": "a value is expected, or a bracket or comma stands where none may stand",
+    "I expect ','": "a comma or a closing bracket is missing",
+    "separated by a colon": "a colon is missing",
+    "invalid object key": "a name in quotes is missing",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,172 +64,120 @@ def entries_read(path: Path, *, members: Collection[str]) -> Iterator[Entry]:
     """Yield the entries of a file; ``members`` are the names of lists that hold some.
 
     Holds one block and one entry at a time. Raises ``RequestRefused`` with the line, as soon as reading gets there, for
-    what is not JSON in UTF-8 or holds an entry longer than ``MAX_ENTRY_CHARS``; ``OSError``.
+    what is not JSON in UTF-8 or holds an entry longer than ``MAX_ENTRY_BYTES``; ``OSError``.
     """
     with path.open("rb") as file:
         yield from _Reader(file, members).entries()
 
 
 class _Reader:
-    """A window of text that moves along the file: ``_text[_at:]`` is what comes next."""
+    """What has been read of a file: ``_held`` is the entry that has begun, with what separates it from the last."""
 
     def __init__(self, file: IO[bytes], members: Collection[str]) -> None:
         self._file, self._members = file, members
-        # A mark at the beginning is no part of the text.
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._json = json.JSONDecoder()
-        self._text, self._at, self._ended = "", 0, False
-        self._bytes, self._read, self._line = 0, 0, 1
-        self._number = self._group = 0
+        self._held = bytearray()
+        self._offset, self._line = 0, 1
+        # ``_level`` is the depth at which values are entries now.
+        self._depth = self._level = 0
+        # The last name in the outermost object.
+        self._name = ""
+        self._number = self._groups = 0
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries of the file."""
-        if self._peek() == "\ufeff":
-            self._move(self._at + 1)
-        while char := self._next():
-            if char == "[":
-                yield from self._list("")
-            elif char == "{":
-                yield from self._object()
-            else:
-                yield self._element("", 0)
-            if self._next() == ",":
-                raise self._refused("a comma stands between values that belong to no list")
+        events = ijson.sendable_list()
+        parser = ijson.basic_parse_coro(events, multiple_values=True)
+        for piece in self._pieces():
+            self._send(parser, piece)
+            self._held += piece
+            self._offset += len(piece)
+            if len(self._held) > MAX_ENTRY_BYTES:
+                raise self._refused(f"an entry is longer than {MAX_ENTRY_BYTES:,} bytes, or not JSON")
+            self._line += piece.count(b"\n")
+            for event, value in events:
+                if (entry := self._entry_ended(event, value)) is not None:
+                    yield entry
+                if entry is not None or self._depth <= self._level:
+                    self._held.clear()
+            events.clear()
+        # A number or word at the very end ends with the file. A file without any value is no mistake here.
+        if self._number or self._groups or self._held.strip():
+            self._send(parser, None)
+            if self._held.strip() and not events:
+                # The parser passes over a text that is cut off outside of lists and objects.
+                raise self._refused("it ends in the middle")
+            for event, value in events:
+                if (entry := self._entry_ended(event, value)) is not None:
+                    yield entry
 
-    def _list(self, member: str) -> Iterator[Entry]:
-        self._group += 1
-        group = self._group
-        self._move(self._at + 1)
-        yield from self._parts("]", lambda: iter([self._element(member, group)]))
+    def _pieces(self) -> Iterator[bytes]:
+        block = self._file.read(len(_BYTE_ORDER_MARK))
+        if block == _BYTE_ORDER_MARK:
+            self._offset, block = len(block), self._file.read(BLOCK)
+        while block:
+            yield from _PIECE.findall(block)
+            block = self._file.read(BLOCK)
 
-    def _object(self) -> Iterator[Entry]:
-        """Yield the entries of the lists in an object; if there is none, the object is an entry."""
-        start, line, group = self._bytes, self._line, self._group
-        said: list[str] = []
-        length = 0
-
-        def member() -> Iterator[Entry]:
-            nonlocal length
-            name = self._name()
-            if name in self._members and self._next() == "[":
-                yield from self._list(name)
-                return
-            said.append(f"{json.dumps(name)}:{self._value()}")
-            length += len(said[-1])
-            if length > MAX_ENTRY_CHARS:
-                raise self._too_long()
-
-        self._move(self._at + 1)
-        yield from self._parts("}", member)
-        # Pages and counts that stand beside a list are of no interest.
-        if group == self._group:
-            yield self._entry(f"{{{','.join(said)}}}", start=start, line=line)
-
-    def _parts(self, end: str, one: Callable[[], Iterator[Entry]]) -> Iterator[Entry]:
-        """Yield what stands between the opening bracket, which is behind, and the closing one."""
-        if self._next() == end:
-            self._move(self._at + 1)
-            return
-        while True:
-            yield from one()
-            char = self._next()
-            if char not in (",", end) or not char:
-                raise self._refused(f"{end!r} or a comma is missing" if char else "it ends in the middle")
-            self._move(self._at + 1)
-            if char == end:
-                return
-
-    def _name(self) -> str:
-        if self._next() != '"':
-            raise self._refused("a name in quotes is missing" if self._next() else "it ends in the middle")
-        name, end = self._decode()
-        self._move(end)
-        if self._next() != ":":
-            raise self._refused("a colon is missing")
-        self._move(self._at + 1)
-        return str(name)
-
-    def _entry(self, text: str, *, start: int, line: int, member: str = "", group: int = 0) -> Entry:
-        self._number += 1
-        value, problem = None, ""
+    def _send(self, parser: Any, piece: bytes | None) -> None:
+        """Give the parser a piece of the file, or its end."""
         try:
-            value = json_guarded(text.encode(), max_depth=settings.MEMSTATE_MAX_JSON_DEPTH, what="The entry")
-        except MemoryProblem as refused:
-            problem = refused.sentence
-        return Entry(value, start, self._bytes, self._number, line, member, group, problem)
-
-    def _element(self, member: str, group: int) -> Entry:
-        self._next()
-        start, line = self._bytes, self._line
-        return self._entry(self._value(), start=start, line=line, member=member, group=group)
-
-    def _value(self) -> str:
-        """Move behind the value that comes next and return its text."""
-        if not self._next():
-            raise self._refused("it ends in the middle")
-        _value, end = self._decode()
-        text = self._text[self._at : end]
-        self._move(end)
-        return text
-
-    def _decode(self) -> tuple[Any, int]:
-        """Return the value that comes next and where it ends, reading on until all of it is there."""
-        while True:
-            try:
-                value, end = self._json.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as problem:
-                if self._ended:
-                    raise self._refused(problem.msg, at=problem.pos) from problem
-            except RecursionError as problem:
-                raise self._refused("it nests too deep") from problem
-            except ValueError as problem:
-                raise self._refused("a number has too many digits") from problem
+            if piece is None:
+                parser.close()
             else:
-                if self._ended or end < len(self._text) or not _OPEN_ENDED.match(self._text[end - 1]):
-                    return value, end
-            have = len(self._text) - self._at
-            if have > MAX_ENTRY_CHARS:
-                raise self._too_long()
-            # Twice as much each time, so that a long entry is not read anew for each of its blocks.
-            self._fill(max(BLOCK, have))
-
-    def _next(self) -> str:
-        """Move to the next character that is no white space and return it; "" at the end."""
-        while True:
-            found = _SPACE.match(self._text, self._at)
-            assert found is not None
-            self._move(found.end())
-            if char := self._peek():
-                if char not in " \t\r\n":
-                    return char
-            else:
-                return ""
-
-    def _peek(self) -> str:
-        while self._at >= len(self._text) and not self._ended:
-            self._fill(BLOCK)
-        return self._text[self._at : self._at + 1]
-
-    def _fill(self, size: int) -> None:
-        block = self._file.read(size)
-        self._ended = not block
-        try:
-            more = self._decoder.decode(block, final=self._ended)
+                parser.send(piece)
+        except ijson.JSONError as problem:
+            raise self._not_json(str(problem)) from problem
         except UnicodeDecodeError as problem:
-            raise RequestRefused(
-                f"The file is not UTF-8: a byte soon after line {self._line} cannot be read."
-            ) from problem
-        self._text, self._at = self._text[self._at :] + more, 0
+            raise self._refused("a text contains half of a surrogate pair, which is no character") from problem
+        except (ValueError, ArithmeticError, SystemError) as problem:
+            # Python refuses the number, and the C code of ijson may report that as an error of its own.
+            raise self._refused("a number has too many digits") from problem
 
-    def _move(self, to: int) -> None:
-        passed = self._text[self._at : to]
-        self._bytes += len(passed.encode(errors="surrogatepass"))
-        self._line += passed.count("\n")
-        self._at = to
+    def _entry_ended(self, event: str, value: Any) -> Entry | None:
+        """Follow one event of the parser; return the entry that ends with it, if one does."""
+        if event == "map_key":
+            if self._depth == 1:
+                self._name = value
+        elif event in ("start_map", "start_array"):
+            if self._depth == 0:
+                self._name = ""
+            known = self._depth == 0 or (self._depth == 1 and self._name in self._members)
+            if event == "start_array" and known:
+                self._groups += 1
+                self._level = self._depth + 1
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise self._refused("it nests too deep")
+        elif event in ("end_map", "end_array"):
+            self._depth -= 1
+            if self._depth == self._level:
+                return self._entry(None)
+            if self._depth < self._level:
+                self._level = _NOWHERE if self._depth else 0
+        elif self._depth == self._level:
+            return self._entry(float(value) if isinstance(value, Decimal) else value)
+        return None
 
-    def _too_long(self) -> RequestRefused:
-        return self._refused(f"an entry is longer than {MAX_ENTRY_CHARS:,} characters, or not JSON")
+    def _entry(self, value: Any) -> Entry:
+        """Return the entry that ends here: the object or list that is held, else ``value``."""
+        self._number += 1
+        raw, problem = bytes(self._held.lstrip(b" \t\r\n,")), ""
+        if raw.startswith((b"{", b"[")):
+            try:
+                value = json_guarded(raw, max_depth=settings.MEMSTATE_MAX_JSON_DEPTH, what="The entry")
+            except MemoryProblem as refused:
+                problem = refused.sentence
+        start, line = self._offset - len(raw), self._line - raw.count(b"\n")
+        member, group = (self._name, self._groups) if self._level else ("", 0)
+        return Entry(value, start, self._offset, self._number, line, member, group, problem)
 
-    def _refused(self, why: str, *, at: int | None = None) -> RequestRefused:
-        line = self._line + (self._text.count("\n", self._at, at) if at is not None else 0)
-        return RequestRefused(f"The file is not whole JSON: at line {line}, {why[:1].lower()}{why[1:]}.")
+    def _not_json(self, said: str) -> RequestRefused:
+        # Behind its first line stands a part of the file, sometimes with line ends that are written out.
+        said = said.partition("\n")[0].partition("\\n")[0]
+        if "UTF8" in said or "utf-8" in said:
+            return RequestRefused(f"The file is not UTF-8: a byte in line {self._line} cannot be read.")
+        own = said.partition("error: ")[2].rstrip(".") or "it cannot be read"
+        return self._refused(next((told for part, told in _TOLD.items() if part in said), own))
+
+    def _refused(self, why: str) -> RequestRefused:
+        return RequestRefused(f"The file is not whole JSON: at line {self._line}, {why}.")

@@ -1,4 +1,4 @@
-"""What people are told of the embedder: where texts become vectors, and what leaves this machine for that."""
+"""What people are shown of the embedder: where texts become vectors, and what leaves this machine for that."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What people are told of the language model: what it is sent and for what, and whether it answers at all."""
+"""What people are shown of the language model: what it is sent and for what, and whether its endpoint answers."""
 
 import hashlib
 import json

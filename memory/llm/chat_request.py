@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from memory.llm.patience import call_counted
+from memory.llm.circuit_breaker import call_counted
 from memory.llm.wire import (
     ModelUnavailable,
     ModelUnusable,
     RateLimited,
     RequestRejected,
-    Stumbled,
+    TransientError,
     base_url,
     completion_ask,
 )
@@ -31,8 +31,8 @@ Purpose = Literal["summary", "facts", "refine", "supersede", "intent", "chat", "
 
 # The wait after the first 429 that names none; it doubles with each.
 BACKOFF_SECONDS = 1.0
-# The wait before the one more try that an error of the moment is worth.
-STUMBLE_SECONDS = 0.5
+# The wait before the one more try after a transient error.
+RETRY_SECONDS = 0.5
 # What is left after a wait has to be enough to ask in, or it was no use to wait.
 LEAST_SECONDS = 0.1
 # Whoever gives less than this share of an answer's usual time learns nothing from getting none.
@@ -125,7 +125,7 @@ def message_ask(
         elif schema is not None and "json_object" not in refused:
             body["response_format"] = {"type": "json_object"}
         try:
-            raw = _patiently(body, call)
+            raw = _with_retries(body, call)
         except RequestRejected as problem:
             less = _less(body, problem.said)
             if less is None:
@@ -149,9 +149,9 @@ def _less(body: Mapping[str, Any], said: str) -> str | None:
     return "temperature" if "temperature" in body else None
 
 
-def _patiently(body: Mapping[str, Any], call: Call) -> bytes:
+def _with_retries(body: Mapping[str, Any], call: Call) -> bytes:
     """Return the raw reply; wait where the endpoint asks to, as long as the answer is still of use afterwards."""
-    waits = stumbles = 0
+    waits = retries = 0
     while True:
         left = call.left()
         if left <= 0:
@@ -163,10 +163,10 @@ def _patiently(body: Mapping[str, Any], call: Call) -> bytes:
             waits += 1
             if wait is None or waits > settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES or _too_late(wait, call):
                 raise
-        except Stumbled:
-            wait = STUMBLE_SECONDS * (1 + random.random())  # noqa: S311
-            stumbles += 1
-            if stumbles > 1 or _too_late(wait, call):
+        except TransientError:
+            wait = RETRY_SECONDS * (1 + random.random())  # noqa: S311
+            retries += 1
+            if retries > 1 or _too_late(wait, call):
                 raise
         time.sleep(wait)
 

@@ -1,0 +1,165 @@
+"""One declaration for each list: a ``ListPage`` makes the page, the count that loads after it, and the exports.
+
+Filters, sort and page of a list live in its address. The three addresses of a list read the same filter from it, so the
+count and the exports are always about what the page shows.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django import forms
+from django.http import HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+
+from memory.access.principal import Principal
+from memory.console.listing import ROWS, Row, count_words, export, filter_refused
+from memory.console.page import READER, ConsoleRequest, page, refusal, show
+from memory.domain.lookup_language import LookupFlaw
+
+Wanted = TypeVar("Wanted")
+Item = TypeVar("Item")
+
+
+class FilterForm(forms.Form, Generic[Wanted]):
+    """A form that a list is filtered by."""
+
+    def shown(self) -> list[forms.BoundField]:
+        """Return the fields to draw."""
+        return list(self)
+
+    def wanted(self) -> Wanted:
+        """Return the filter; a form with errors filters nothing beyond what could be read."""
+        raise NotImplementedError
+
+
+class NoFilter(FilterForm[None]):
+    """The form of a list that cannot be filtered."""
+
+    def wanted(self) -> None:
+        """Return nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Wanted]):
+    """What one request asks of a list: the filter, who asks and when, and the ``arguments`` of the address."""
+
+    request: ConsoleRequest
+    form: FilterForm[Wanted] | None
+    wanted: Wanted
+    now: dt.datetime
+    arguments: Mapping[str, Any]
+
+    @property
+    def principal(self) -> Principal:
+        """The caller that the other rooms know."""
+        return self.request.principal
+
+
+@dataclass(kw_only=True, eq=False, slots=True)
+class ListPage(Generic[Wanted, Item]):
+    """A list. ``urlpatterns`` holds its page, its count and its exports, each with the same check of the role.
+
+    The filter comes from ``form``, or from ``read(request, **arguments)``, which raises what the filter is refused
+    with. A form with errors filters the page by what could be read; nothing is exported then.
+    """
+
+    # The page and its template go by this name; the count and the exports by it and `_count` or `_export`.
+    name: str
+    # The address of the page, with its arguments. The others lie below it.
+    address: str
+    form: Callable[[QueryDict], FilterForm[Wanted]] | None = None
+    read: Callable[..., Wanted] | None = None
+    # The rows after a cursor, at most so many, and the next cursor.
+    fetch: Callable[[Asked[Wanted], str | None, int], tuple[Sequence[Item], str | None]]
+    # How many rows there are; it stops after the number given and then returns one more. None: not counted.
+    count: Callable[[Asked[Wanted], int], int] | None = None
+    # What the count calls a row.
+    noun: str = "row"
+    # What is written of each row, in order. Nothing: not exported.
+    columns: Sequence[str] = ()
+    # A row as exports write it, where that is another than the page shows.
+    exported: Callable[[Item], Row] | None = None
+    # The name of the exported file, if it is not that of the page. What is not there is refused here, before a file
+    # begins.
+    file: Callable[[Asked[Wanted]], str] | None = None
+    # What the template needs beside the list.
+    more: Callable[[Asked[Wanted], Sequence[Item]], Mapping[str, Any]] | None = None
+    # A view of its own for a page that shows more than a list; it takes the list from `context`.
+    view: Callable[..., HttpResponseBase] | None = None
+    # The least role for the page, unless it has a view of its own, for the count and for the exports.
+    least: str = READER
+    limit: int = ROWS
+
+    @property
+    def urlpatterns(self) -> list[URLPattern]:
+        """The addresses of the list."""
+        found = [path(self.address, self.view or page(get=self.least)(self._page), name=self.name)]
+        if self.count is not None:
+            found.append(path(f"{self.address}count/", page(get=self.least)(self._count), name=f"{self.name}_count"))
+        if self.columns:
+            address = f"{self.address}export.<exportform:form>"
+            found.append(path(address, page(get=self.least)(self._export), name=f"{self.name}_export"))
+        return found
+
+    def context(
+        self, request: ConsoleRequest, *, form: FilterForm[Wanted] | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, and where
+        the count and the exports are found. ``form`` takes the place of the form of the list. Costs what ``fetch``
+        and ``more`` do."""
+        asked = self._asked(request, arguments, form=form)
+        rows, following = self.fetch(asked, request.GET.get("cursor"), self.limit)
+        return {
+            "rows": rows,
+            "next": following,
+            "form": asked.form,
+            "count_url": reverse(f"console:{self.name}_count", kwargs=arguments) if self.count else "",
+            "exports": f"console:{self.name}_export" if self.columns else "",
+            **(self.more(asked, rows) if self.more else {}),
+        }
+
+    def _asked(
+        self, request: ConsoleRequest, arguments: Mapping[str, Any], *, form: FilterForm[Wanted] | None = None
+    ) -> Asked[Wanted]:
+        now = timezone.now()
+        if self.read is not None:
+            return Asked(request, None, self.read(request, **arguments), now, arguments)
+        if form is None:
+            assert self.form is not None
+            form = self.form(request.GET)
+        form.is_valid()
+        return Asked(request, form, form.wanted(), now, arguments)
+
+    def _page(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
+        """Show one page of the list. Costs what ``fetch`` and ``more`` do."""
+        return show(request, f"{self.name}.html", self.context(request, **arguments))
+
+    def _count(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
+        """Say how many rows the filter finds. Costs what ``count`` does."""
+        asked, count = self._asked(request, arguments), self.count
+        assert count is not None
+        return count_words(request, lambda most: count(asked, most), self.noun)
+
+    def _export(self, request: ConsoleRequest, /, form: str, **arguments: Any) -> HttpResponseBase:
+        """Stream exactly what the filter finds. Costs what ``fetch`` does, for each ``EXPORT_ROWS`` rows."""
+        try:
+            asked = self._asked(request, arguments)
+        except LookupFlaw as flaw:
+            return refusal(request, 422, "Nothing exported", flaw.sentence)
+        if asked.form is not None and asked.form.errors:
+            return filter_refused(request, asked.form)
+
+        def fetch(cursor: str | None, limit: int) -> tuple[Sequence[Row], str | None]:
+            items, following = self.fetch(asked, cursor, limit)
+            return [self._row(item) for item in items], following
+
+        return export(self.file(asked) if self.file else self.name, form=form, columns=self.columns, fetch=fetch)
+
+    def _row(self, item: Item) -> Row:
+        if self.exported is not None:
+            return self.exported(item)
+        return item if isinstance(item, Mapping) else {name: getattr(item, name) for name in self.columns}
