@@ -33,5 +33,15 @@ def uuid7(*, now_ms: int) -> uuid.UUID:
         else:
             _last_ms, _last_tail = now_ms, secrets.randbits(_TAIL_BITS)
         moment, tail = _last_ms, _last_tail
+    return _uuid7(moment, tail)
+
+
+def uuid7_past(*, at_ms: int) -> uuid.UUID:
+    """Return a version 7 UUID for a moment of the past, which it holds exactly; several of one moment are in no
+    order. Before 1970 there is no such moment, and 1970 stands for it."""
+    return _uuid7(max(0, at_ms), secrets.randbits(_TAIL_BITS))
+
+
+def _uuid7(moment: int, tail: int) -> uuid.UUID:
     high, low = tail >> 62, tail & ((1 << 62) - 1)
     return uuid.UUID(int=(moment & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0x2 << 62 | low)

@@ -45,11 +45,11 @@ FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids) AS x (id) {join}
 WHERE a.at < {end} AND {within}
 UNION ALL
 SELECT extract(epoch from e.at)::float8, uuid_hash_extended(e.topic_id, 0),
-       CASE WHEN e.action = 'edited' THEN {set:d} ELSE {looked_up:d} END, 0,
+       CASE WHEN e.action IN ('edited', 'imported') THEN {set:d} ELSE {looked_up:d} END, 0,
        coalesce((e.after->>'salience')::float8, 0)
 FROM memory_auditevent e
 WHERE e.at < {end} AND e.topic_id IS NOT NULL
-  AND (e.action = 'restored' OR (e.action = 'edited' AND e.after ? 'salience'))
+  AND (e.action = 'restored' OR (e.action IN ('edited', 'imported') AND e.after ? 'salience'))
 ORDER BY 1, 4
 """
 

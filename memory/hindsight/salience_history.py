@@ -44,8 +44,9 @@ ORDER BY a.id DESC LIMIT %(most)s
 
 _EVENTS = """
 SELECT at, action, before, after FROM memory_auditevent
-WHERE topic_id = %(id)s AND (action IN ('ingest_new_topic', 'archived', 'restored', 'released', 'pinned', 'unpinned')
-                             OR (action = 'edited' AND after ? 'salience'))
+WHERE topic_id = %(id)s
+  AND (action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned')
+       OR (action = 'edited' AND after ? 'salience'))
 ORDER BY at DESC, id DESC LIMIT %(most)s
 """
 
@@ -157,7 +158,7 @@ def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]
     match action:
         case "ingest_new_topic":
             yield Turn(at, "created", after=State(float(became.get("salience", 1.0)), at))
-        case "edited":
+        case "edited" | "imported":
             yield Turn(at, "set", after=State(float(became["salience"]), at))
         case "archived":
             yield Turn(at, "archived", before=before, factor=math.nan)

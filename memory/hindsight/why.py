@@ -50,8 +50,8 @@ LEFT JOIN memory_forgetaction a
   ON a.topic_id = e.topic_id AND a.run_id = (e.after->>'run')::uuid AND e.action <> 'undone'
 LEFT JOIN memory_forgetrun r ON r.id = a.run_id
 WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
-  AND e.action IN ('ingest_new_topic', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged', 'edited',
-                   'undone')
+  AND e.action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged',
+                   'edited', 'undone')
 ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
 """
 

@@ -114,6 +114,9 @@ def mentions_read(plan: Plan) -> list[tuple[KnownTopic, Mentions]]:
         name, texts, mentions = owners[field_id]
         texts.update((value, why, impact))
         mentions.read_words(name)
+    before = {topic.id: texts for topic, texts, _mentions in said}
+    for topic_id, _at, earlier, _actor in plan.edits:
+        before[topic_id].update(str(earlier.get(name) or "") for name in ("title", "summary"))
     for topic, texts, mentions in said:
         # Without a revision of it, the title or the summary has been edited.
         if topic.is_new or not texts:

@@ -20,6 +20,7 @@ from memory.domain.salience import fade_key
 from memory.domain.text import MAX_CATEGORIES, UNTITLED
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
+from memory.models import Rung
 from memory.policy.snapshot import Policies
 
 Row = tuple[Any, ...]
@@ -59,6 +60,9 @@ class Plan:
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
     revisions: list[Row] = field(default_factory=list)
+    # Only an import has these: it writes topics with their past (``history``).
+    summaries: list[Row] = field(default_factory=list)
+    edits: list[Row] = field(default_factory=list)
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
     # Of stored topics and fields, what they become.
@@ -231,6 +235,8 @@ class _Placing:
                 item.fields[0].provenance if item.fields else "api",
                 self.at,
                 self.at,
+                Rung.ACTIVE,
+                None,
             )
         )
         reason = "asked for on ingest" if item.pinned else ""
@@ -247,6 +253,10 @@ class _Placing:
                 reason,
                 item.topic_kind or "",
                 self.at,
+                0,
+                None,
+                Rung.ACTIVE,
+                True,
             )
         )
         self.plan.texts[topic_id] = topic
@@ -287,7 +297,7 @@ class _Placing:
             fade = fade_key(self.item.salience, reinforced_at=self.at.timestamp(), half_life=knobs.half_life)
             # last_seq and cold_through are filled in when the plan is written: later items may add revisions.
             self.plan.fields.append(
-                (present, topic.id, self.item.salience, self.at, self.at, knobs.half_life, fade, fade)
+                (present, topic.id, self.item.salience, self.at, self.at, knobs.half_life, fade, fade, 0, None, False)
             )
             reply.applied.append(f"field:{entry.name}")
             if self.item.placement == "version_field":

@@ -18,7 +18,19 @@ from memory.ingest.mentions import mentions_read, mentions_write
 from memory.ingest.plan import Plan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
-TOPIC = ("id", "scope_id", "kind", "title", "summary", "categories", "provenance", "created_at", "updated_at", "rung")
+TOPIC = (
+    "id",
+    "scope_id",
+    "kind",
+    "title",
+    "summary",
+    "categories",
+    "provenance",
+    "created_at",
+    "updated_at",
+    "rung",
+    "released_at",
+)
 VITALITY = (
     "topic_id",
     "scope_id",
@@ -32,6 +44,7 @@ VITALITY = (
     "kind",
     "created_at",
     "retrieval_count",
+    "last_retrieved_at",
     "rung",
     "live",
 )
@@ -48,6 +61,7 @@ FIELD = (
     "fade",
     "fade_floor",
     "retrieval_count",
+    "last_retrieved_at",
     "detached",
 )
 REVISION = (
@@ -64,6 +78,8 @@ REVISION = (
     "impact_expected",
     "actor",
 )
+SUMMARY = ("field_id", "from_seq", "through_seq", "text", "method", "depth", "created_at", "withdrawn_at")
+EDIT = ("topic_id", "at", "before", "actor")
 LINK = ("source_id", "target_id", "kind", "created_at", "actor")
 AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "after")
 VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
@@ -173,7 +189,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 def plan_write(
     plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
-    """Write all rows of ``plan`` and return the ids of the scopes it touches. Nineteen statements at most.
+    """Write all rows of ``plan`` and return the ids of the scopes it touches. Twenty-one statements at most.
 
     Needs a transaction. ``texts`` holds what each new or changed topic says, ``vectors`` the vector of each text by
     the hash of the text. A topic without a vector is stored as waiting for the worker.
@@ -207,21 +223,6 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
         cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
-def documents_write(cursor: CursorWrapper, rows: Sequence[tuple[uuid.UUID, int, bool, str]]) -> None:
-    """Write what topics are found by word with: id, number of the scope, whether it is live, text. One statement. A
-    document that is there gets the text alone, and all wait to be counted."""
-    cursor.execute(
-        _DOCUMENTS,
-        {
-            "ids": [row[0] for row in rows],
-            "scopes": [row[1] for row in rows],
-            "live": [row[2] for row in rows],
-            "texts": [row[3] for row in rows],
-            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
-        },
-    )
-
-
 def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
         # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
@@ -229,13 +230,15 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
             cursor,
             "memory_topic",
             TOPIC,
-            ((row[0], scopes[row[1]], *row[2:], 0) for row in sorted(plan.topics, key=lambda row: row[0])),
+            ((row[0], scopes[row[1]], *row[2:]) for row in sorted(plan.topics, key=lambda row: row[0])),
         )
+        rows_copy(cursor, "memory_vitality", VITALITY, ((row[0], scopes[row[1]], *row[2:]) for row in plan.vitalities))
+    if plan.edits:
         rows_copy(
             cursor,
-            "memory_vitality",
-            VITALITY,
-            ((row[0], scopes[row[1]], *row[2:], 0, 0, True) for row in plan.vitalities),
+            "memory_topicedit",
+            EDIT,
+            ((topic_id, at, json.dumps(before), actor) for topic_id, at, before, actor in plan.edits),
         )
     if plan.touched:
         cursor.execute(
@@ -258,7 +261,7 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
             "memory_field",
             FIELD,
             (
-                (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row, 0, False)
+                (known.id, topic_id, known.name, known.last_seq, known.cold_through, *row)
                 for known, topic_id, *row in plan.fields
             ),
         )
@@ -273,17 +276,23 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
         )
     if plan.revisions:
         rows_copy(cursor, "memory_revision", REVISION, plan.revisions)
+    if plan.summaries:
+        rows_copy(cursor, "memory_fieldsummary", SUMMARY, plan.summaries)
 
 
 def _documents_write(
     cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
 ) -> None:
-    documents_write(
-        cursor,
-        [
-            (topic_id, scopes[topic.scope], topic.live, texts[topic_id].document())
-            for topic_id, topic in plan.texts.items()
-        ],
+    # A document that is there gets the text alone, and all wait to be counted.
+    cursor.execute(
+        _DOCUMENTS,
+        {
+            "ids": list(plan.texts),
+            "scopes": [scopes[topic.scope] for topic in plan.texts.values()],
+            "live": [topic.live for topic in plan.texts.values()],
+            "texts": [texts[topic_id].document() for topic_id in plan.texts],
+            "config": settings.MEMSTATE_TEXT_SEARCH_CONFIG,
+        },
     )
 
 
@@ -313,7 +322,7 @@ def _vectors_writing(
             ],
         )
     rows = (
-        (topic_id, scopes[topic.scope], True, model, digest, None if vector is None else vector_binary(vector))
+        (topic_id, scopes[topic.scope], topic.live, model, digest, None if vector is None else vector_binary(vector))
         for topic_id, topic, digest, vector in new
     )
     with vectors_copying(cursor, VECTOR, VECTOR_TYPES, rows) if new else nullcontext():

@@ -21,7 +21,7 @@ class Lock(IntEnum):
     ANSWER_WAKE_UPS = 6
     REKEY_HALF_LIVES = 7
     FIND_DUPLICATES = 8
-    BEGIN_IMPORT = 9  # Each import sees the numbers that those before it have reserved.
+    BEGIN_IMPORT = 9  # A file that two begin at once is one import.
     INDEX_MENTIONS = 10
     STORE_EXTRACTION = 11  # By scope: two requests with one text must not both find that nothing is known.
     COUNT_STUDIES = 12

@@ -28,7 +28,6 @@ class ImportJob(models.Model):
     source = models.CharField(max_length=20, help_text="memstate, mem0 or chat: what wrote the file.")
     scope = models.CharField(max_length=500, blank=True, default="", help_text="Into which other systems' go.")
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.WORKING)
-    fresh = models.BooleanField(default=False, help_text="The store was empty, so journals keep their numbers.")
     lines = models.PositiveBigIntegerField(default=0, help_text="Of the file.")
     done = models.PositiveBigIntegerField(default=0, help_text="Lines whose rows are stored.")
     offset = models.PositiveBigIntegerField(default=0, help_text="Bytes up to there.")
@@ -36,9 +35,10 @@ class ImportJob(models.Model):
     read = models.PositiveBigIntegerField(default=0, help_text="Bytes that the check has read.")
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the file.")
     report = models.JSONField(default=dict, help_text="What the check has found.")
-    numbers = models.JSONField(default=dict, help_text="What is added to numbers of rows, and where the store ended.")
-    counts = models.JSONField(default=dict, help_text="Per sort of line: brought, there before, left out.")
+    counts = models.JSONField(default=dict, help_text="Per kind of line: brought, there before, left out.")
     failure = models.TextField(blank=True, default="")
+    continued_by = models.UUIDField(null=True, blank=True, help_text="The import that goes on where this has stopped.")
+    reason = models.TextField(blank=True, default="", help_text="Why it is imported, for the journal.")
     actor = models.CharField(max_length=200)
     identity = models.CharField(max_length=200)
     role = models.CharField(max_length=20)
@@ -67,7 +67,7 @@ class ImportJob(models.Model):
 
 
 class ImportedTopic(models.Model):
-    """A topic that an import has brought. What hangs on it comes with the lines after it, and only with those of the
+    """A topic that an import has brought. What belongs to it comes with the lines after it, and only with those of the
     same import: a topic that was there before is left as it is."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)

@@ -135,11 +135,18 @@ def _write(
         rolled_back_to=rolled_back_to,
         **content,
     )
-    if _half_life_changes(policies, drafted, policy.scope):
-        Rekeying.objects.create(scope=policy.scope, reason=f"{policy.scope} version {policy.number}", started_at=now)
-    if cron_wanted(policies) != cron_wanted(drafted):
-        cron_schedules_sync(now=now)
+    policies_follow(policies, drafted, [policy.scope], reason=f"version {policy.number}", now=now)
     return version
+
+
+def policies_follow(before: Policies, after: Policies, scopes: Sequence[str], *, reason: str, now: dt.datetime) -> None:
+    """Have rows and schedules follow a change of the policies of ``scopes``, which is stored. No statement unless a
+    half-life or a schedule changes."""
+    for scope in scopes:
+        if _half_life_changes(before, after, scope):
+            Rekeying.objects.create(scope=scope, reason=f"{scope} {reason}", started_at=now)
+    if cron_wanted(before) != cron_wanted(after):
+        cron_schedules_sync(now=now)
 
 
 def _half_life_changes(before: Policies, after: Policies, scope: str) -> bool:

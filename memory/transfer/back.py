@@ -1,7 +1,7 @@
 """Taking an import back: the topics that it has brought are released, but for those that somebody has written to since.
 
-Nothing is removed. Each step is a change by hand with a run of its own, which undo takes back; policies and journals
-that came with the file stay.
+Nothing is removed. Each step is a change by hand with a run of its own, which undo takes back; policies that came with
+the file stay.
 """
 
 import datetime as dt

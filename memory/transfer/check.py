@@ -1,46 +1,41 @@
-"""The check of a file before it is imported: every line is looked at, and counted by what would become of it.
-
-A line that passes can be stored as it stands. Whether it is, is asked in the words of the import itself (``marks``).
-"""
+"""The check of a file before it is imported: every line is read, and counted by what would become of it."""
 
 import datetime as dt
-import re
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.db import DataError, IntegrityError, ProgrammingError, connection, transaction
-from django.db.backends.utils import CursorWrapper
-from pydantic import ValidationError
-
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
-from memory.domain.scopes import ROOT, scope_normalize
+from memory.domain.scopes import scope_normalize
+from memory.ingest.history import Merged, OlderRevisions, TopicHistory
+from memory.policy.draft import draft_check
+from memory.policy.effective import policies_current
+from memory.policy.restore import policy_drafted
 from memory.transfer import importers as importers  # noqa: PLC0414 - fills SOURCES
-from memory.transfer.circles import merges_circle, merges_clear, merges_note
+from memory.transfer.batches import Target
 from memory.transfer.digest import file_digest, file_is
-from memory.transfer.lines import END, LineProblem, Lines, header_check, lines_batches, object_read
-from memory.transfer.marks import Ground, lines_counted, lines_stage, stage_clear
-from memory.transfer.members import line_models
-from memory.transfer.numbers import NumbersSeen
-from memory.transfer.policies import Newest, policies_brought, policies_check, versions_check
-from memory.transfer.report import BROUGHT, SORTS, ImportReport, Progress
-from memory.transfer.shape import FORMAT, ORDER
+from memory.transfer.lines import (
+    END,
+    FORMAT,
+    MODELS,
+    VERSION,
+    End,
+    Header,
+    LineProblem,
+    Lines,
+    PolicyLine,
+    line_key,
+    line_parse,
+    lines_batches,
+)
+from memory.transfer.report import BROUGHT, ImportReport, Progress
 from memory.transfer.sources import SOURCES, Source
-from memory.transfer.trial import Trial
 
-# Lines that lie in no scope.
-OF_THE_STORE = ("watermark", "receipt")
-# So much of what the database says stands in a sentence, and so much there is of what may repeat a part of a line.
-_SAID, _SENTENCE = 200, 400
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_PAUSES = "Scheduled runs begin anew with the policies that come: one that was paused there is not paused here."
-_SENTENCES = {
-    "missing": "is missing",
-    "string_pattern_mismatch": "is not as the database writes it",
-    "extra_forbidden": "is not known; was the file written by a newer MemState?",
-}
+_PAUSES = "Schedules follow the policies of the file: one that was paused there is not paused here."
+_ORDER = list(MODELS)
 
 
 def import_check(
@@ -54,9 +49,9 @@ def import_check(
 ) -> ImportReport:
     """Read all of a file and return what importing it would bring, and what not and why. Changes nothing.
 
-    ``scope`` is where files of other systems go. Every line is looked at; of lines that are no lines of an export, the
-    first is among the ``problems`` of the report. Some ten statements for each 500 lines. Raises ``NotAllowed`` below
-    operator, ``NotVisible``, ``RequestRefused`` for a source that does not exist or a file that cannot be read.
+    ``scope`` is where files of other systems go. The first line that is wrong is among the ``problems`` of the report,
+    and ends the check. Some five statements for each 500 lines. Raises ``NotAllowed`` below operator, ``NotVisible``,
+    ``RequestRefused`` for a source that does not exist or a file that cannot be read.
     """
     principal.require("operator")
     foreign = source_of(source)
@@ -86,232 +81,161 @@ def source_of(name: str) -> Source | None:
 
 def _export_check(path: Path, *, principal: Principal, size: int, progress: Progress | None) -> ImportReport:
     report = ImportReport(FORMAT)
-    checker = Checker(principal=principal)
-    ground = Ground(principal.scope, receipts=(0, -1))
-    policies: list[Newest] = []
-    # One connection, as the lines wait in a table of its own; without a transaction, which would hold back vacuum.
-    with path.open("rb") as file, connection.cursor() as cursor:
-        stage_clear(cursor)
-        trial = Trial(cursor)
+    checker = Checker(principal)
+    # Without a transaction, which would hold back vacuum.
+    with path.open("rb") as file, Target(principal) as target:
         try:
             for batch in lines_batches(file):
-                checker.batch(batch)
-                if batch.sort in ORDER:
-                    _stage(cursor, batch, ground, trial)
-                    if batch.sort == "policy":
-                        policies += policies_brought(cursor)
-                    elif batch.sort == "merged":
-                        merges_note(cursor)
-                    for why, count in lines_counted(cursor).items():
-                        report.count(batch.sort, why, count)
+                if lines := checker.batch(batch):
+                    reasons = target.reasons(lines)
+                    if batch.kind == "policy":
+                        new = [n for n, why in enumerate(reasons) if why == BROUGHT]
+                        checker.policies({batch.first + n: lines[n] for n in new})
+                    for why in dict.fromkeys(reasons):
+                        report.count(batch.kind, why, reasons.count(why))
                 if progress is not None:
                     progress(batch.offset, size)
             checker.end()
-            policies_check(policies)
-            merges_circle(cursor)
         except MemoryProblem as problem:
             report.problems.append(problem.sentence)
-        finally:
-            stage_clear(cursor)
-            merges_clear(cursor)
-            trial.clear()
-    report.lines, report.numbers = checker.lines, checker.numbers
+    report.lines = checker.lines
     if report.sorts.get("policy", {}).get(BROUGHT):
         report.losses.append(_PAUSES)
     return report
 
 
-def _stage(cursor: CursorWrapper, batch: Lines, ground: Ground, trial: Trial) -> None:
-    """Lay out a batch, mark what of it is not brought, and try the rest. Raises ``LineProblem`` with the number of the
-    first line that the database would not store."""
-    problem = _tried(cursor, batch, ground, trial)
-    if problem is None:
-        return
-    for number, line in enumerate(batch.lines, start=batch.first):
-        own = Lines(batch.sort, [line], number, batch.offset)
-        if (alone := _tried(cursor, own, ground, trial)) is not None:
-            raise LineProblem(f"Line {number:,} cannot be stored: {alone}.")
-    last = batch.first + len(batch.lines) - 1
-    raise LineProblem(f"Lines {batch.first:,} to {last:,} cannot be stored together: {problem}.")
-
-
-def _tried(cursor: CursorWrapper, batch: Lines, ground: Ground, trial: Trial) -> str | None:
-    trial.prepare(batch.sort)
-    try:
-        with transaction.atomic():
-            lines_stage(cursor, batch, ground)
-            trial.lines(batch.sort, ground)
-    except (DataError, IntegrityError, ProgrammingError) as problem:
-        # The last is what some types say to what they cannot read.
-        said = str(problem).splitlines()[0].replace("transfer_try_", "").rstrip(".")
-        return said if len(said) <= _SAID else f"{said[:_SAID]}…"
-    return None
-
-
 class Checker:
-    """Looks at every line of a file, in order, and knows what came before. ``end`` asks whether it is whole."""
+    """Reads the lines of a file in order, and knows what came before. ``end`` asks whether it is whole."""
 
-    def __init__(self, *, principal: Principal) -> None:
-        self._principal = principal
-        self._stage = -1
-        self._ended = False
-        self._owed: dict[str, _Owed] = {}
+    def __init__(self, principal: Principal) -> None:
         self.lines = 0
-        self._seen = NumbersSeen()
+        self._principal = principal
+        self._header = self._ended = False
+        self._place: tuple[int, tuple[Any, ...]] = (0, ())
+        # Of the topic before, the fields whose older revisions have to follow: the first and the last that is missing.
+        self._topic: uuid.UUID | None = None
+        self._owed: dict[str, tuple[int, int]] = {}
+        self._policies: list[tuple[int, str]] = []
+        self._drafted = policies_current()
+        self._merged: dict[uuid.UUID, uuid.UUID] = {}
 
-    @property
-    def numbers(self) -> dict[str, int]:
-        """The greatest number of each sort of row whose number counts, and how many lines there are."""
-        return {**self._seen.greatest, "lines": self.lines}
-
-    def batch(self, batch: Lines) -> None:
-        """Look at one batch. Raises ``LineProblem`` with the number of the first line that is wrong."""
+    def batch(self, batch: Lines) -> list[Any]:
+        """Return what the lines of a batch say. Raises ``LineProblem`` with the number of the first that is wrong."""
+        read = []
         for number, line in enumerate(batch.lines, start=batch.first):
             self.lines = number
-            try:
-                self._line(batch.sort, line)
-            except MemoryProblem as problem:
-                said = problem.sentence
-                raise LineProblem(
-                    f"Line {number:,}: {said if len(said) <= _SENTENCE else f'{said[:_SENTENCE]}…'}"
-                ) from problem
+            with _numbered(number):
+                if (parsed := self._line(batch.kind, line)) is not None:
+                    read.append(parsed)
+        return read
+
+    def policies(self, lines: dict[int, PolicyLine]) -> None:
+        """Look at policies that would be imported, by line. Raises ``LineProblem`` for one that a save would refuse."""
+        for number, line in lines.items():
+            with _numbered(number, f"The policy of {line.scope} cannot be in force here. "):
+                self._drafted = policy_drafted(self._drafted, line.scope, line.versions)
+            self._policies.append((number, line.scope))
 
     def end(self) -> None:
-        """Raises ``LineProblem`` if the last line is not the one that says so, ``ValueRefused`` for a number that no
-        store has."""
+        """Raise ``LineProblem`` if the file is not whole, or if what it says does not hold together."""
         if not self._ended:
-            told = "The file is empty" if not self.lines else f"The file breaks off after line {self.lines:,}"
-            raise LineProblem(f"{told}: the last line of an export says how many there are. Make the export again.")
-        self._seen.check(lines=self.lines)
+            what = "The file is empty" if not self.lines else f"The file ends after line {self.lines:,}"
+            raise LineProblem(f"{what}: the last line of an export says how many there are. Make the export again.")
+        for number, scope in self._policies:
+            with _numbered(number, f"The policy of {scope} cannot be in force here. "):
+                draft_check(self._drafted, scope)
+        done: set[uuid.UUID] = set()
+        for topic in self._merged:
+            chain: list[uuid.UUID] = []
+            while topic in self._merged and topic not in done:
+                done.add(topic)
+                chain.append(topic)
+                topic = self._merged[topic]
+            if topic in chain:
+                raise LineProblem(f"Merges of this file lead in a circle, for instance from topic {topic}.")
 
-    def _line(self, sort: str, line: bytes) -> None:
+    def _line(self, kind: str, line: bytes) -> Any:
         if self._ended:
-            raise LineProblem("There is more after the line that ends the file.")
-        if self._stage < 0:
-            header_check(line)
-            self._stage = 0
-            return
-        if sort == END:
-            self._end(line)
-            return
-        if sort not in ORDER:
-            raise LineProblem(f"There is no sort of line {sort!r}; was the file written by a newer MemState?")
-        # The parts of a long history stand among the topics.
-        stage = ORDER.index("topic" if sort == "history" else sort)
-        if stage < self._stage:
-            raise LineProblem(f"A line of the sort {sort!r} has no place behind those before it.")
-        self._stage = stage
-        if not line.endswith(b"\n"):
-            raise LineProblem("The file breaks off within this line. Make the export again.")
-        if _NUL.search(line):
-            raise LineProblem("It contains a NUL character, which cannot be stored.")
-        told = _parse(sort, line)
-        if sort in OF_THE_STORE and self._principal.scope != ROOT:
-            raise LineProblem(
-                f"{SORTS[sort][1].capitalize()} count for the whole store, and you may write in "
-                f"{self._principal.scope} alone. Exports of a scope have none of them."
-            )
-        for scope in _scopes(told):
-            self._scope(scope)
-        self._seen.add(sort, told)
-        if sort == "history":
-            self._history(told)
-        else:
-            self._owed_check()
-        if sort == "topic":
-            self._owed = _topic_check(told)
-        elif sort == "policy":
-            versions_check(told.versions)
+            raise LineProblem("There are more lines after the last one.")
+        if not self._header:
+            _header_check(kind, line)
+            self._header = True
+            return None
+        if kind != "history" and self._owed:
+            raise LineProblem(f"Revisions of the field {next(iter(self._owed))!r} of the topic before are missing.")
+        if kind == END:
+            said = line_parse(End, line).lines
+            if said != self.lines:
+                raise LineProblem(
+                    f"The file says that it has {said:,} lines, and this is line {self.lines:,}: the file was cut, or "
+                    "has extra lines."
+                )
+            self._ended = True
+            return None
+        if kind not in MODELS:
+            raise LineProblem(f"There is no kind of line {kind!r}; was the file written by a newer MemState?")
+        parsed = line_parse(MODELS[kind], line)
+        if isinstance(parsed, OlderRevisions):
+            self._history(parsed)
+            return parsed
+        place = _ORDER.index(kind), line_key(parsed)
+        if place <= self._place or (isinstance(parsed, Merged) and parsed.topic in self._merged):
+            raise LineProblem(f"This {kind} line is out of order, or there twice.")
+        self._place = place
+        if isinstance(parsed, PolicyLine | TopicHistory):
+            self._scope(parsed.scope)
+        if isinstance(parsed, TopicHistory):
+            self._topic, self._owed = parsed.id, _older(parsed)
+        if isinstance(parsed, Merged):
+            self._merged[parsed.topic] = parsed.into
+        return parsed
 
-    def _history(self, told: Any) -> None:
-        owed = self._owed.get(told.field)
-        seqs = [revision.seq for revision in told.revisions]
-        if (
-            owed is None
-            or owed.topic != told.topic
-            or seqs != list(range(owed.done + 1, owed.done + len(seqs) + 1))
-            or seqs[-1] > owed.through
-        ):
-            raise LineProblem("These revisions do not go on where those before them end, or are of another topic.")
-        owed.done = seqs[-1]
-        if owed.done == owed.through:
-            del self._owed[told.field]
-
-    def _owed_check(self) -> None:
-        for owed in self._owed.values():
-            raise LineProblem(f"Revisions of the field {owed.name!r} of the topic before are missing.")
-
-    def _end(self, line: bytes) -> None:
-        self._owed_check()
-        told = object_read(line)
-        said = told.get("lines")
-        if type(said) is not int:
-            raise LineProblem("The last line does not say how many lines there are. Make the export again.")
-        if said != self.lines:
-            raise LineProblem(
-                f"The file says that it has {said} lines, and this is line {self.lines:,}: a part of it is missing, or "
-                "there is something too much."
-            )
-        self._ended = True
+    def _history(self, line: OlderRevisions) -> None:
+        after, last = self._owed.get(line.field, (-1, -1))
+        end = line.after + len(line.revisions)
+        if line.topic != self._topic or line.after != after or end > last:
+            raise LineProblem("These revisions do not continue those before them, or belong to another topic.")
+        self._owed[line.field] = (end, last)
+        if end == last:
+            del self._owed[line.field]
 
     def _scope(self, scope: str) -> None:
-        # Some entries of the journal are about no place.
-        if scope and scope_normalize(scope) != scope:
-            raise LineProblem(f"{scope!r} is no scope.")
-        if not self._principal.sees(scope or ROOT):
+        if scope_normalize(scope) != scope:
+            raise LineProblem(f"{scope!r} is not a scope.")
+        if not self._principal.sees(scope):
             raise LineProblem(
-                f"This lies in {scope or ROOT}, outside {self._principal.scope}, where you may write. Import an export "
-                f"of that scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
+                f"This lies in {scope}, outside {self._principal.scope}, where you may write. Import an export of that "
+                f"scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
             )
 
 
-def _parse(sort: str, line: bytes) -> Any:
+@contextmanager
+def _numbered(number: int, what: str = "") -> Iterator[None]:
+    """Name the line, and what is wrong with it, in a problem."""
     try:
-        return line_models()[sort].model_validate_json(line, strict=True)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        # Of a choice of types, the types are named in between.
-        parts = [str(part) for part in first["loc"]]
-        place = ".".join(part for part in parts if "float" not in part and "[" not in part)
-        if first["type"] == "json_invalid":
-            raise LineProblem(f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.") from problem
-        if first["type"] == "value_error":
-            said = str(first["ctx"]["error"])
-        else:
-            said = _SENTENCES.get(first["type"], f"is not as it should be: {first['msg'][0].lower()}{first['msg'][1:]}")
-        noun = SORTS[sort][0]
-        raise LineProblem(f"The member {place} of this {noun} {said.rstrip('.')}.") from problem
+        yield
+    except MemoryProblem as problem:
+        raise LineProblem(f"Line {number:,}: {what}{problem.sentence}") from problem
 
 
-def _scopes(told: Any) -> Iterator[str]:
-    scope = getattr(told, "scope", None)
-    if scope is not None:
-        yield scope
-    for turn in getattr(told, "told", ()):
-        yield turn.scope
+def _header_check(kind: str, line: bytes) -> None:
+    if kind != FORMAT:
+        raise LineProblem('This is not an export of MemState, which begins with {"type":"memstate".')
+    version = line_parse(Header, line).version
+    if version > VERSION:
+        raise LineProblem(
+            f"The file was written by a newer MemState, in the format {version}; this one reads {VERSION}. Update this "
+            "one first."
+        )
+    if version != VERSION:
+        raise LineProblem(f"The file is in the format {version}, which is not read any more. Make the export again.")
 
 
-def _topic_check(told: Any) -> dict[str, "_Owed"]:
+def _older(topic: TopicHistory) -> dict[str, tuple[int, int]]:
     """Return the fields whose older revisions have to follow in lines of their own."""
-    names = [field.name for field in told.fields]
+    names = [field.name for field in topic.fields]
     if len(set(names)) < len(names):
         raise LineProblem("Two fields of this topic have the same name.")
-    owed = {}
-    for field in told.fields:
-        seqs = [revision.seq for revision in field.revisions]
-        least = field.last_seq - len(seqs)
-        if least < 0 or seqs != list(range(least + 1, field.last_seq + 1)):
-            raise LineProblem(f"The revisions of the field {field.name!r} have a gap, or are out of order.")
-        if least:
-            owed[field.id] = _Owed(told.id, field.name, least)
-    return owed
-
-
-@dataclass(slots=True)
-class _Owed:
-    """A field of a topic whose revisions up to ``through`` have to follow; they do up to ``done``."""
-
-    topic: str
-    name: str
-    through: int
-    done: int = 0
+    if short := next((field.name for field in topic.fields if field.before < 0), None):
+        raise LineProblem(f"The field {short!r} has more revisions than numbers.")
+    return {field.name: (0, field.before) for field in topic.fields if field.before}

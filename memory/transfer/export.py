@@ -1,61 +1,72 @@
-"""Export: a store, or what lies at one of its scopes, as lines of JSON. Nothing is changed.
+"""Export: the topics and policies of a store, or of one of its scopes, as lines of JSON. Nothing is changed.
 
-An export is one snapshot: what is written meanwhile is not in it. It holds nothing of the moment and of the machine, so
-that two stores that hold the same give the same file, byte for byte.
+An export is one snapshot: what is written meanwhile is not in it. It says nothing of the time and the machine, so two
+stores that hold the same give the same file, byte for byte. The database writes the lines, and the models by which an
+import reads them name the columns.
 """
 
 import datetime as dt
 import itertools
 import json
-import re
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
+from pydantic import BaseModel
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict
 from memory.domain.scopes import ROOT
-from memory.models import AuditEvent, ErasureReceipt
-from memory.transfer.lines import END
-from memory.transfer.sections import STALE, Place, Section, section_lines, sections_make
-from memory.transfer.shape import FORMAT, VERSION
+from memory.ingest.history import PastEdit, PastField, PastRevision, PastSummary, Presence
+from memory.models import AuditEvent
+from memory.models.expressions import path_within_sql
+from memory.policy.restore import PastVersion
+from memory.transfer.lines import END, FORMAT, VERSION
 
-# So many lines of a sort tell how long they are.
+# So many lines of a kind say how long its lines are.
 SAMPLE = 200
+# Rows that are fetched at once: as many as have about FETCH_BYTES, judged by those before.
+FETCH, FETCH_BYTES = 100, 4 * 1024 * 1024
+# The line of a topic has the newest revisions: so many of each field, and together so many bytes. The older ones are in
+# lines of their own.
+REVISIONS_IN_LINE, LINE_BYTES = 500, 4 * 1024 * 1024
 
-_UUID = re.compile(rb'"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"')
-# Lines that tell of what was erased on purpose, or by their topic alone.
-_NAMING = (b'{"type":"audit"', b'{"type":"receipt"')
-_TOPIC = b'{"type":"topic"'
+_WITHIN = path_within_sql("{}", path="%(path)s::text", below="%(below)s::text", beyond="%(beyond)s::text")
+_SCOPES = f"IN (SELECT id FROM memory_scope WHERE {_WITHIN.format(*['path'] * 3)})"
 
 
-def store_export(
-    *, principal: Principal, scope: str | None = None, vectors: bool = False, after: Place | None = None
-) -> Iterator[bytes]:
+class Section(NamedTuple):
+    """Lines of one kind: ``members`` of the rows of ``source``, in the order of ``key``. ``scoped`` are those of a part
+    of the store."""
+
+    kind: str
+    source: str
+    members: str
+    key: str
+    scoped: str
+
+    def rows_sql(self, scope: str) -> str:
+        """Return the source of its lines, narrowed to ``scope``."""
+        return f"{self.source} WHERE {'true' if scope == ROOT else self.scoped}"
+
+
+def store_export(*, principal: Principal, scope: str | None = None, vectors: bool = False) -> Iterator[bytes]:
     """Yield the lines of an export of ``scope``, each with its end; the last says how many there are.
 
-    With ``after``, where an earlier export has stopped (``part_read``), the lines behind that: these are of the present
-    moment, while those before are of theirs. ``vectors`` adds the
-    embeddings, which are made anew otherwise. One statement per thousand rows, and none but reads. Unless the caller
-    has opened a transaction, the generator keeps one of its own open from the first line to the last: everything that
-    is read by the same connection meanwhile is read as it was then, and nothing can be written.
+    ``vectors`` adds the embeddings, which are made anew otherwise. Reads alone: a statement for each kind of line, one
+    that finds long histories, and two for each line of these. Unless the caller has opened a transaction, the generator
+    keeps one of its own open from the first line to the last, in which nothing can be written.
 
-    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope; with the first line, ``Conflict``
-    if what stands before ``after`` is not what the store holds.
+    Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope.
     """
     principal.require("operator")
-    where = principal.scope_chosen(scope)
-    return _lines(where, vectors=vectors, place=after)
+    return _lines(principal.scope_chosen(scope), vectors=vectors)
 
 
-def export_note(
-    *, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False, behind: int = 0
-) -> None:
-    """Write down in the journal that somebody takes an export, or goes on with it behind so many lines. One statement.
-    Raises as ``store_export`` does."""
+def export_note(*, principal: Principal, now: dt.datetime, scope: str | None = None, vectors: bool = False) -> None:
+    """Note in the journal who takes an export of what. One statement. Raises as ``store_export`` does."""
     principal.require("operator")
     AuditEvent.objects.create(
         at=now,
@@ -63,133 +74,202 @@ def export_note(
         action="exported",
         scope=principal.scope_chosen(scope),
         reason="",
-        after={"vectors": vectors, "behind": behind},
+        after={"vectors": vectors},
     )
 
 
 def export_count(*, principal: Principal, scope: str | None = None) -> int:
-    """Return how many lines an export has, those of very long histories left out. A statement for each sort; reads the
-    keys of every table. Raises as ``store_export`` does."""
-    principal.require("operator")
-    where = principal.scope_chosen(scope)
-    with connection.cursor() as cursor:
-        return 2 + sum(count for _section, count in _counted(cursor, where, vectors=False))
+    """Return how many lines an export has, those of long histories left out. A statement for each kind, which reads
+    keys. Raises as ``store_export`` does."""
+    return export_size(principal=principal, scope=scope, sample=0)[0]
 
 
-def export_size(*, principal: Principal, scope: str | None = None, vectors: bool = False) -> tuple[int, int]:
-    """Return how many lines an export has, as ``export_count`` does, and about how many bytes: each sort of line is
-    taken to go on as it begins. Two statements for each sort. Raises as ``store_export`` does."""
+def export_size(
+    *, principal: Principal, scope: str | None = None, vectors: bool = False, sample: int = SAMPLE
+) -> tuple[int, int]:
+    """Return how many lines an export has, as ``export_count`` does, and about how many bytes, judged by the first
+    ``sample`` lines of each kind. Two statements for each kind. Raises as ``store_export`` does."""
     principal.require("operator")
     where = principal.scope_chosen(scope)
     lines, size = 2, 0.0
-    with connection.cursor() as cursor:
-        for section, count in _counted(cursor, where, vectors=vectors):
-            rows = section_lines(cursor, section, wanted=_wanted(where), scoped=where != ROOT, place=None)
-            sample = [len(line) for line in itertools.islice(rows, SAMPLE)]
-            lines, size = lines + count, size + count * sum(sample) / max(1, len(sample))
+    with transaction.atomic(), connection.cursor() as cursor:
+        for section in _sections(vectors=vectors):
+            cursor.execute(f"SELECT count(*) FROM {section.rows_sql(where)}", _wanted(where))
+            count = int(cursor.fetchone()[0])
+            rows = itertools.islice(_rows(section, where, shown={}), sample if count else 0)
+            found = [len(line) for _id, line in rows]
+            lines, size = lines + count, size + count * sum(found) / max(1, len(found))
     return lines, round(size)
 
 
-def _counted(cursor: CursorWrapper, scope: str, *, vectors: bool) -> Iterator[tuple[Section, int]]:
-    """Yield the sections of an export, each with how many lines it has. A statement for each."""
-    for section in sections_make(vectors=vectors):
-        if (rows := section.rows_sql(scoped=scope != ROOT)) is not None:
-            cursor.execute(f"SELECT count(*) FROM {section.source} r WHERE {rows}", _wanted(scope))
-            yield section, int(cursor.fetchone()[0])
-
-
-def header(*, scope: str, vectors: bool) -> dict[str, Any]:
-    """Return the first line of an export."""
-    return {"type": FORMAT, "version": VERSION, "scope": scope, "vectors": vectors}
-
-
-def part_read(file: IO[bytes], *, scope: str, vectors: bool) -> tuple[int, Place | None]:
-    """Return how many bytes of ``file`` are whole lines of an export that has stopped, and the place to go on at, None
-    for one that has not begun. Reads all of it, line by line, and the receipts.
-
-    Raises ``Conflict`` if it was written by another export, or by something else, or if it holds what a purge has
-    erased since: whoever imports such a file would have it back.
-    """
-    offset = count = same = 0
-    sort = last = topic = b""
-    receipts, erased = _receipts()
-    file.seek(0)
-    for line in file:
-        if not line.endswith(b"\n"):
-            break
-        if count == 0 and _parsed(line) != header(scope=scope, vectors=vectors):
-            raise Conflict("What is there was begun by an export of something else; remove it, or give another name.")
-        if erased and _holds(line, erased):
-            raise Conflict(STALE)
-        if line.startswith(_TOPIC):
-            topic = line
-        own = line[: line.find(b",")]
-        offset, count, same = offset + len(line), count + 1, same + 1 if own == sort else 1
-        sort, last = own, line
-    if not count:
-        return offset, None
-    place = Place(_parsed(last), count=same, lines=count, topic=_parsed(topic) if topic else None, receipts=receipts)
-    return offset, place
-
-
-def _receipts() -> tuple[int, set[bytes]]:
-    """Return the number of the last receipt, 0 for none, and the ids of all that was erased. One query."""
-    last, erased = 0, set[bytes]()
-    for number, ids in ErasureReceipt.objects.values_list("number", "topic_ids").iterator():
-        last = max(last, number)
-        erased.update(each.encode() for each in ids)
-    return last, erased
-
-
-def _holds(line: bytes, erased: set[bytes]) -> bool:
-    """Tell whether a line is about something that was erased. Other topics may name it in what they say."""
-    if line.startswith(_NAMING):
-        return False
-    if line.startswith(_TOPIC):
-        found = _UUID.search(line)
-        return found is not None and found[1] in erased
-    return not erased.isdisjoint(_UUID.findall(line))
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(line)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        raise Conflict("What is there is no part of an export; remove it, or give another name.")
-    return told
-
-
-def _lines(scope: str, *, vectors: bool, place: Place | None) -> Iterator[bytes]:
-    scoped, wanted = scope != ROOT, _wanted(scope)
-    count = place.lines if place else 1
-    if place is None or place.sort == FORMAT:
-        if place is None:
-            yield _line(header(scope=scope, vectors=vectors))
-        place = None
-    elif place.sort == END:
-        return
+def _lines(scope: str, *, vectors: bool) -> Iterator[bytes]:
+    yield _line({"type": FORMAT, "version": VERSION, "scope": scope, "vectors": vectors})
+    count = 2
     with _snapshot(), connection.cursor() as cursor:
-        if place is not None:
-            # A purge between the look at the file and this moment.
-            cursor.execute("SELECT coalesce(max(number), 0) FROM memory_erasurereceipt")
-            if cursor.fetchone()[0] != place.receipts:
-                raise Conflict(STALE)
-        for section in sections_make(vectors=vectors):
-            behind = None
-            if place is not None:
-                if not section.holds(place):
-                    continue
-                behind, place = place, None
-            for line in section_lines(cursor, section, wanted=wanted, scoped=scoped, place=behind):
+        within = "true" if scope == ROOT else f"t.scope_id {_SCOPES}"
+        cursor.execute(_LONG.format(within=within), {**_wanted(scope), "most": REVISIONS_IN_LINE, "bytes": LINE_BYTES})
+        long: dict[uuid.UUID, dict[uuid.UUID, int]] = {}
+        for topic, field, through in cursor.fetchall():
+            long.setdefault(topic, {})[field] = through
+        shown = {str(field): through for fields in long.values() for field, through in fields.items()}
+        for section in _sections(vectors=vectors):
+            for topic_id, line in _rows(section, scope, shown=shown):
+                yield line.encode() + b"\n"
                 count += 1
-                yield line
-    yield _line({"type": END, "lines": count + 1})
+                for older in _older(cursor, long.get(topic_id, {}) if section.kind == "topic" else {}):
+                    yield older
+                    count += 1
+    yield _line({"type": END, "lines": count})
 
 
-def _line(told: dict[str, Any]) -> bytes:
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+def _rows(section: Section, scope: str, *, shown: Mapping[str, int]) -> Iterator[tuple[uuid.UUID, str]]:
+    """Yield the lines of a section, each with its first key. Needs a transaction."""
+    sql = (
+        f"SELECT {section.key.split(',')[0]}, (SELECT row_to_json(j)::text FROM "
+        f"(SELECT '{section.kind}' AS type, {section.members}) j) FROM {section.rows_sql(scope)} ORDER BY {section.key}"
+    )
+    limit = FETCH
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(sql, _wanted(scope) | {"shown": json.dumps(shown)})
+        while rows := cursor.fetchmany(limit):
+            yield from rows
+            limit = max(1, min(FETCH, FETCH_BYTES * len(rows) // sum(len(line) for _id, line in rows)))
+
+
+def _older(cursor: CursorWrapper, fields: Mapping[uuid.UUID, int]) -> Iterator[bytes]:
+    """Yield lines with the revisions of each field up to a number, the oldest first. Two statements for each line."""
+    for field, last in sorted(fields.items()):
+        after = 0
+        while after < last:
+            wanted: dict[str, Any] = {"field": field, "after": after, "last": min(after + REVISIONS_IN_LINE, last)}
+            wanted["bytes"] = LINE_BYTES
+            cursor.execute(_THROUGH, wanted)
+            (through,) = cursor.fetchone()
+            cursor.execute(_HISTORY, wanted | {"last": through})
+            yield cursor.fetchone()[0].encode() + b"\n"
+            after = through
+
+
+def _columns(row: str, model: type[BaseModel], *but: str) -> str:
+    return ", ".join(f'{row}."{name}"' for name in model.model_fields if name not in but)
+
+
+def _list(columns: str, source: str) -> str:
+    return f"array_to_json(ARRAY(SELECT row_to_json(x) FROM (SELECT {columns} FROM {source}) x))"
+
+
+_BYTES = "octet_length(v.value) + octet_length(v.why_changed) + octet_length(v.impact_expected)"
+# Of each topic the newest revisions go first, of all fields alike.
+_LONG = f"""
+SELECT topic_id, field_id, through FROM (
+    SELECT x.topic_id, x.field_id,
+           coalesce(min(x.seq) FILTER (WHERE x.size <= %(bytes)s) - 1, x.last_seq - 1) AS through
+    FROM (
+        SELECT f.topic_id, f.id AS field_id, f.last_seq, v.seq,
+               sum({_BYTES}) OVER (PARTITION BY f.topic_id ORDER BY f.last_seq - v.seq, f.id) AS size
+        FROM memory_field f JOIN memory_revision v ON v.field_id = f.id AND v.seq > f.last_seq - %(most)s
+        WHERE f.topic_id IN (
+            SELECT f.topic_id FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id
+            JOIN memory_revision v ON v.field_id = f.id WHERE {{within}}
+            GROUP BY 1 HAVING max(f.last_seq) > %(most)s OR sum({_BYTES}) > %(bytes)s
+        )
+    ) x GROUP BY x.topic_id, x.field_id, x.last_seq
+) y WHERE through > 0
+"""
+_THROUGH = f"""
+SELECT max(seq) FROM (
+    SELECT v.seq, sum({_BYTES}) OVER (ORDER BY v.seq) - ({_BYTES}) AS before FROM memory_revision v
+    WHERE v.field_id = %(field)s AND v.seq > %(after)s AND v.seq <= %(last)s
+) x WHERE before < %(bytes)s
+"""
+_REVISION = _columns("v", PastRevision)
+_HISTORY = (
+    "SELECT row_to_json(j)::text FROM (SELECT 'history' AS type, f.topic_id AS topic, f.name AS field, "
+    "%(after)s::int AS after, "
+    + _list(
+        _REVISION,
+        "memory_revision v WHERE v.field_id = f.id AND v.seq > %(after)s AND v.seq <= %(last)s ORDER BY v.seq",
+    )
+    + " AS revisions FROM memory_field f WHERE f.id = %(field)s) j"
+)
+_NEWEST = (
+    "memory_revision v WHERE v.field_id = f.id AND v.seq > coalesce((%(shown)s::jsonb->>f.id::text)::int, 0) "
+    "ORDER BY v.seq"
+)
+_VECTOR = """
+(SELECT row_to_json(x) FROM (SELECT w.model, w.text_hash, w.embedding::text::json AS embedding FROM memory_topicvector w
+ WHERE w.topic_id = t.id AND w.embedding IS NOT NULL) x)
+"""
+
+
+def _sections(*, vectors: bool) -> tuple[Section, ...]:
+    """Return the sections, in the order of the file."""
+    field = ", ".join(
+        (
+            _columns("f", PastField, "revisions", "summaries"),
+            f"{_list(_REVISION, _NEWEST)} AS revisions",
+            _list(_columns("m", PastSummary), "memory_fieldsummary m WHERE m.field_id = f.id ORDER BY m.id")
+            + " AS summaries",
+        )
+    )
+    # A topic without a state of its own, once merged, is a released one for whoever does not find the other.
+    topic = ", ".join(
+        (
+            "t.id, s.path AS scope, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at",
+            "t.rung, v.pinned, v.pin_reason",
+            "coalesce(t.released_at, CASE WHEN t.merged_into_id IS NOT NULL THEN t.updated_at END) AS released_at",
+            _columns("v", Presence),
+            # Fields whose values were moved into another topic are empty.
+            _list(field, "memory_field f WHERE f.topic_id = t.id AND f.last_seq > 0 ORDER BY f.created_at, f.id")
+            + " AS fields",
+            _list(_columns("e", PastEdit), "memory_topicedit e WHERE e.topic_id = t.id ORDER BY e.at, e.id")
+            + " AS edits",
+            f"{_VECTOR if vectors else 'NULL'} AS vector",
+        )
+    )
+    versions = _list(_columns("v", PastVersion), "memory_policyversion v WHERE v.scope = p.scope ORDER BY v.number")
+    return (
+        Section(
+            "policy",
+            "(SELECT DISTINCT scope FROM memory_policyversion) p",
+            f"p.scope, {versions} AS versions",
+            'p.scope COLLATE "C"',
+            _WITHIN.format(*["p.scope"] * 3),
+        ),
+        Section(
+            "topic",
+            "memory_topic t JOIN memory_vitality v ON v.topic_id = t.id JOIN memory_scope s ON s.id = t.scope_id",
+            topic,
+            "t.id",
+            f"t.scope_id {_SCOPES}",
+        ),
+        Section(
+            "reference",
+            "memory_revision r JOIN memory_field f ON f.id = r.field_id JOIN memory_topic a ON a.id = f.topic_id "
+            "JOIN memory_topic b ON b.id = r.ref_topic_id",
+            'f.topic_id AS topic, f.name AS field, r.seq, r.ref_topic_id AS "to"',
+            'r.ref_topic_id, f.topic_id, f.name COLLATE "C", r.seq',
+            f"a.scope_id {_SCOPES} AND b.scope_id {_SCOPES}",
+        ),
+        Section(
+            "merged",
+            "memory_topic t JOIN memory_topic i ON i.id = t.merged_into_id",
+            't.id AS topic, t.merged_into_id AS "into", t.released_at',
+            "t.merged_into_id, t.id",
+            f"t.scope_id {_SCOPES} AND i.scope_id {_SCOPES}",
+        ),
+        Section(
+            "link",
+            "memory_link l JOIN memory_topic a ON a.id = l.source_id JOIN memory_topic b ON b.id = l.target_id",
+            "l.source_id AS source, l.target_id AS target, l.kind, l.created_at, l.actor",
+            'l.source_id, l.target_id, l.kind COLLATE "C"',
+            f"a.scope_id {_SCOPES} AND b.scope_id {_SCOPES}",
+        ),
+    )
+
+
+def _line(members: dict[str, Any]) -> bytes:
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def _wanted(scope: str) -> dict[str, Any]:
@@ -198,13 +278,13 @@ def _wanted(scope: str) -> dict[str, Any]:
 
 @contextmanager
 def _snapshot() -> Iterator[None]:
-    """Read everything as it is at one moment. In a transaction of the caller's, what that sees."""
+    """Read everything as it is at one time. In a transaction of the caller's, what that sees."""
     if connection.in_atomic_block:
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            # Whoever takes the lines may take his time.
+            # Whoever takes the lines may be slow.
             cursor.execute("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
         yield

@@ -22,12 +22,11 @@ from memory.models.locks import Lock, lock_wait
 from memory.models.newest import newest_page
 from memory.models.stalled import stalled_take
 from memory.models.transfer import OPEN, UNFINISHED
+from memory.policy.rekey import half_lives_stray_check
 from memory.transfer.check import import_check, source_of
 from memory.transfer.digest import file_digest
-from memory.transfer.numbers import numbers_reserve
+from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress
-from memory.transfer.settle import import_settle
-from memory.transfer.shape import FORMAT
 
 # A job that has not moved for so long has lost its worker.
 STALLED_AFTER = dt.timedelta(minutes=3)
@@ -45,6 +44,7 @@ def import_start(
     hand_over: HandOver | None = None,
     source: str = FORMAT,
     scope: str | None = None,
+    reason: str = "",
     progress: Progress | None = None,
 ) -> ImportJob:
     """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
@@ -56,7 +56,7 @@ def import_start(
     where = _where(source, scope, principal)
     path = path.absolute()
     job = _made(path, Status.WAITING, source=source, scope=where, principal=principal, now=now)
-    job.digest = _digest(path)
+    job.digest, job.reason = _digest(path), reason
     if (working := _at_work(job)) is not None:
         return _joined(working, path)
     if (stopped := _stopped(job)) is not None:
@@ -180,8 +180,8 @@ def import_checked(job_id: uuid.UUID, report: ImportReport, *, now: dt.datetime)
 def import_finish(
     job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
 ) -> ImportJob:
-    """Bring an import to its end, once; if it had begun, what it has brought counts from now on (``import_settle``),
-    and the journal tells. Two statements beside these."""
+    """Bring an import to its end, once; if it had begun, the journal tells, and rows whose half-life no policy wants
+    any more are put right. Four statements."""
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status in UNFINISHED:
@@ -191,7 +191,7 @@ def import_finish(
                 job.done = job.lines
             job.save(update_fields=["status", "finished_at", "failure", "done"])
             if begun:
-                import_settle(job, now=now)
+                half_lives_stray_check(now=now)
                 import_audit(job, f"import_{status}", actor or job.actor, now)
     return job
 
@@ -203,7 +203,7 @@ def import_audit(job: ImportJob, action: str, actor: str, now: dt.datetime) -> N
         actor=actor,
         action=action,
         scope=job.scope or job.principal_scope,
-        reason="",
+        reason=job.reason,
         after={
             "job": str(job.pk),
             "source": job.source,
@@ -274,16 +274,17 @@ def _joined(working: ImportJob, path: Path) -> ImportJob:
     return working
 
 
-def _all_stopped() -> QuerySet[ImportJob]:
-    """Return the imports that have stopped before their end, and that no other has taken up."""
-    rows = ImportJob.objects.filter(status__in=[Status.FAILED, Status.CANCELLED], done__gt=0)
-    return rows.exclude(numbers__has_key="continued_by")
-
-
 def _stopped(job: ImportJob) -> ImportJob | None:
-    """Return the last import of the same file, by callers of the same scope, that can be gone on with."""
-    rows = _all_stopped().filter(
-        digest=job.digest, source=job.source, scope=job.scope, principal_scope=job.principal_scope
+    """Return the last import of the same file, by callers of the same scope, that has stopped before its end and that
+    no other has continued."""
+    rows = ImportJob.objects.filter(
+        status__in=[Status.FAILED, Status.CANCELLED],
+        done__gt=0,
+        continued_by=None,
+        digest=job.digest,
+        source=job.source,
+        scope=job.scope,
+        principal_scope=job.principal_scope,
     )
     return rows.order_by("-created_at").first()
 
@@ -291,20 +292,14 @@ def _stopped(job: ImportJob) -> ImportJob | None:
 def _begin(job: ImportJob, *, now: dt.datetime) -> None:
     """Set a checked import to work: in the transaction of the caller, who has ``_turn_take``n. Goes on where an earlier
     one has stopped."""
-    if (earlier := _stopped(job)) is not None:
-        earlier = ImportJob.objects.select_for_update().get(pk=earlier.pk)
-        job.offset, job.done, job.counts, job.fresh = earlier.offset, earlier.done, earlier.counts, earlier.fresh
-        job.numbers = dict(earlier.numbers)
-        ImportedTopic.objects.filter(job=earlier).update(job=job)
-        earlier.numbers = {**earlier.numbers, "continued_by": str(job.pk)}
-        earlier.save(update_fields=["numbers"])
-    elif job.source == FORMAT:
-        # What others have reserved and not yet used is theirs.
-        ours = ImportJob.objects.filter(source=FORMAT).exclude(pk=job.pk)
-        alone = not (ours.filter(status=Status.WORKING) | _all_stopped().filter(source=FORMAT)).exists()
-        job.fresh, job.numbers = numbers_reserve(ImportReport.of(job.report).numbers, alone=alone)
+    earlier = _stopped(job)
+    if earlier is not None:
+        job.offset, job.done, job.counts = earlier.offset, earlier.done, earlier.counts
     job.status, job.moved_at = Status.WORKING, now
     job.save()
+    if earlier is not None:
+        ImportedTopic.objects.filter(job=earlier).update(job=job)
+        ImportJob.objects.filter(pk=earlier.pk).update(continued_by=job.pk)
     import_audit(job, "import_started", job.actor, now)
 
 

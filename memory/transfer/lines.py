@@ -1,99 +1,152 @@
-"""Lines of an export, read from a file batch by batch."""
+"""The lines of an export: what each kind looks like, and a file of them in batches."""
 
-import json
 import re
+import uuid
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, Annotated, Any, Literal, NamedTuple
 
-from memory.domain.errors import RequestRefused, ValueRefused
-from memory.transfer.shape import FORMAT, VERSION
+from pydantic import BaseModel, Field, ValidationError
 
+from memory.domain.errors import ValueRefused
+from memory.ingest.history import Merged, OlderRevisions, Past, PastLink, Reference, TopicHistory
+from memory.policy.restore import PastVersion
+
+FORMAT, VERSION = "memstate", 2
 END = "end"
-LINES = 500
-# A batch ends with the line that reaches this.
-BATCH_BYTES = 4 * 1024 * 1024
-# What PostgreSQL takes as one value, and more than the longest line of an export.
-MAX_LINE = 200 * 1024 * 1024
+# Lines of a batch, which also ends with the line that reaches so many bytes.
+LINES, BATCH_BYTES = 500, 4 * 1024 * 1024
+# More than the longest line of an export.
+MAX_LINE = 128 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
-_SORT = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z0-9_]{1,20})"')
+_KIND = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z0-9_]{1,20})"')
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+# Of the name of a member, as much as fits a sentence.
+_MAX_NAME = 100
+_SENTENCES = {"missing": "is missing", "extra_forbidden": "is not known; was the file written by a newer MemState?"}
+
+
+class LineProblem(ValueRefused):
+    """A line does not belong in an export, or may not be imported by the caller."""
+
+
+class Header(BaseModel):
+    """The first line; of a newer version, it may have any other member."""
+
+    version: int
+
+
+class End(Past):
+    """The last line, by which a file that was cut off is recognised."""
+
+    type: Literal["end"]
+    lines: int
+
+
+class PolicyLine(Past):
+    """A scope with all versions of its policy."""
+
+    type: Literal["policy"]
+    scope: str
+    versions: Annotated[list[PastVersion], Field(min_length=1)]
+
+
+# By kind, in the order of the file.
+MODELS: dict[str, type[BaseModel]] = {
+    "policy": PolicyLine,
+    "topic": TopicHistory,
+    "history": OlderRevisions,
+    "reference": Reference,
+    "merged": Merged,
+    "link": PastLink,
+}
+
+
+def line_key(line: Any) -> tuple[Any, ...]:
+    """Return what lines of a kind are ordered by."""
+    match line:
+        case PolicyLine():
+            return (line.scope,)
+        case TopicHistory():
+            return (line.id,)
+        case Reference():
+            return line.to, line.topic, line.field, line.seq
+        case Merged():
+            return line.into, line.topic
+    return line.source, line.target, line.kind
+
+
+def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    """Return the topics that a line belongs to, and those that it points to beside."""
+    match line:
+        case TopicHistory():
+            return {line.id}, set()
+        case OlderRevisions():
+            return {line.topic}, set()
+        case Reference():
+            return {line.topic}, {line.to}
+        case Merged():
+            return {line.topic}, {line.into}
+    return {line.source, line.target}, set()
 
 
 class Lines(NamedTuple):
-    """Lines of one sort that follow each other, without what comes after them; ``first`` is the number of the first,
-    ``offset`` the bytes of the file up to their end."""
+    """Lines of one kind that follow each other; ``first`` is the number of the first, ``offset`` the bytes of the file
+    up to their end."""
 
-    sort: str
+    kind: str
     lines: Sequence[bytes]
     first: int
     offset: int
 
 
-class LineProblem(ValueRefused):
-    """A line is none of an export, or may not be imported by whoever asks."""
-
-
 def lines_batches(file: IO[bytes], *, offset: int = 0, done: int = 0) -> Iterator[Lines]:
-    """Yield the lines behind ``offset``, of which ``done`` come before, in batches of one sort, ``LINES`` at most.
+    """Yield the lines after ``offset``, of which ``done`` come before, in batches of one kind, ``LINES`` at most.
 
-    The first and the last line are batches of their own. Raises ``LineProblem`` for a line that says not what it is, is
-    too long, or lies where its sort has no place.
+    Raises ``LineProblem`` for a line that is too long or does not say what it is.
     """
     file.seek(offset)
     batch: list[bytes] = []
-    sort, size, first = "", 0, done + 1
-    for number, line in enumerate(_lines(file, done), start=done + 1):
-        own = _sort_of(line, number)
-        if batch and (own != sort or len(batch) == LINES or size >= BATCH_BYTES):
-            yield Lines(sort, batch, first, offset)
-            batch, size, first = [], 0, number
-        sort = own
+    kind, size, number = "", 0, done
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        own = _kind_of(line, number)
+        if batch and (own != kind or len(batch) == LINES or size >= BATCH_BYTES):
+            yield Lines(kind, batch, number - len(batch), offset)
+            batch, size = [], 0
+        kind = own
         batch.append(line)
         offset, size = offset + len(line), size + len(line)
     if batch:
-        yield Lines(sort, batch, first, offset)
+        yield Lines(kind, batch, number - len(batch) + 1, offset)
 
 
-def _lines(file: IO[bytes], done: int) -> Iterator[bytes]:
-    number = done
-    while line := file.readline(MAX_LINE + 1):
-        number += 1
-        if len(line) > MAX_LINE:
-            raise LineProblem(f"Line {number:,} is longer than {MAX_LINE:,} bytes; this is no export of MemState.")
-        yield line
-
-
-def _sort_of(line: bytes, number: int) -> str:
-    found = _SORT.match(line)
-    if found is None:
-        if number == 1 and line.startswith(_GZIP):
-            raise LineProblem("The file is compressed; unpack it first (gunzip).")
-        what = "is empty" if not line.strip() else 'does not begin with its "type"'
-        raise LineProblem(f"Line {number:,} {what}; this is no export of MemState, or a part of it is missing.")
-    return found[1].decode()
-
-
-def header_check(line: bytes) -> None:
-    """Raise ``RequestRefused`` unless ``line`` is the first of an export that can be read here."""
-    told = object_read(line)
-    if told.get("type") != FORMAT:
-        raise RequestRefused('This is no export of MemState, which begins with {"type":"memstate".')
-    version = told.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise RequestRefused(
-            f"The file was written by a newer MemState, in the format {version}; this one reads {VERSION}. Bring this "
-            "one up to date first."
-        )
-    if version != VERSION:
-        raise RequestRefused("The first line does not say in which format the file is written.")
-
-
-def object_read(line: bytes) -> dict[str, Any]:
-    """Return the object that a line holds. Raises ``LineProblem`` if it is none."""
+def line_parse(model: type[BaseModel], line: bytes) -> Any:
+    """Return what a line says. Raises ``LineProblem`` with what is wrong with it."""
+    if not line.endswith(b"\n"):
+        raise LineProblem("The file ends within this line. Make the export again.")
+    if _NUL.search(line):
+        raise LineProblem("It contains a NUL character, which cannot be stored.")
     try:
-        told = json.loads(line)
-    except (ValueError, RecursionError) as problem:
-        raise LineProblem("This is not JSON; the file is damaged, or no export of MemState.") from problem
-    if not isinstance(told, dict):
-        raise LineProblem("This is no object of JSON; the file is damaged, or no export of MemState.")
-    return told
+        return model.model_validate_json(line, strict=True)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False)[0]
+        if first["type"] == "json_invalid":
+            said = f"This is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}"
+        else:
+            why = _SENTENCES.get(first["type"], f"is not valid: {first['msg'][0].lower()}{first['msg'][1:]}")
+            place = ".".join(map(str, first["loc"]))
+            said = f"The member {place if len(place) <= _MAX_NAME else f'{place[:_MAX_NAME]}…'} {why}"
+        raise LineProblem(said if said.endswith("?") else f"{said.rstrip('.')}.") from problem
+
+
+def _kind_of(line: bytes, number: int) -> str:
+    if len(line) > MAX_LINE:
+        raise LineProblem(f"Line {number:,} is longer than {MAX_LINE:,} bytes; this is not an export of MemState.")
+    found = _KIND.match(line)
+    if found is not None:
+        return found[1].decode()
+    if number == 1 and line.startswith(_GZIP):
+        raise LineProblem("The file is compressed; unpack it first (gunzip).")
+    what = "is empty" if not line.strip() else 'does not begin with its "type"'
+    raise LineProblem(f"Line {number:,} {what}; this is not an export of MemState, or a part of it is missing.")

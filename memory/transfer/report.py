@@ -8,15 +8,13 @@ from typing import Any
 # How many bytes of how many have been dealt with.
 Progress = Callable[[int, int], object]
 
-BROUGHT, THERE = "brought", "there"
+BROUGHT, THERE, ERASED, MISSING = "brought", "there", "erased", "missing"
 # Why something is left out that is neither brought nor there already, in words that follow a number.
 REASONS = {
     BROUGHT: "brought",
     THERE: "there already, and left as they are",
-    "erased": "left out, because a purge has erased here what they belong to",
-    "missing": "left out, because what they refer to is not here and does not come with the file",
-    "elsewhere": "left out, because parts of them stand in another topic here, as one was merged into the other",
-    "chain": "left out, because this store has receipts of its own, which they do not continue",
+    ERASED: "left out, because a purge has erased here what they belong to",
+    MISSING: "left out, because what they refer to is not here and does not come with the file",
 }
 MOST_PROBLEMS = 20
 
@@ -25,9 +23,8 @@ MOST_PROBLEMS = 20
 class ImportReport:
     """What the check of a file has found. A file with ``problems`` is not imported, not even in parts.
 
-    ``sorts`` counts per sort of line how many would be ``brought``, are ``there``, or are left out, by reason
-    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here. ``numbers``
-    is the importer's own.
+    ``sorts`` counts per kind of line how many would be ``brought``, are ``there``, or are left out, by reason
+    (``REASONS``, or a sentence of the source's own). ``losses`` are sentences about what has no place here.
     """
 
     source: str
@@ -37,7 +34,6 @@ class ImportReport:
     sorts: dict[str, dict[str, int]] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
 
     def count(self, sort: str, why: str, times: int = 1) -> None:
         """Count ``times`` more of a sort."""
@@ -85,11 +81,11 @@ def counts_sorted(counts: dict[str, dict[str, int]]) -> list[tuple[str, dict[str
 
 
 def noun_of(sort: str, times: int) -> str:
-    """Return what so many of a sort of line are called."""
+    """Return what so many of a kind of line are called."""
     return SORTS.get(sort, (sort, f"{sort}s"))[times != 1]
 
 
-# What a sort of line is called, once and several times.
+# What a kind of line is called, once and several times.
 SORTS = {
     "policy": ("scope with a policy", "scopes with policies"),
     "topic": ("topic", "topics"),
@@ -98,13 +94,4 @@ SORTS = {
     "reference": ("reference", "references"),
     "merged": ("merged topic", "merged topics"),
     "link": ("link", "links"),
-    "run": ("run", "runs"),
-    "action": ("action of runs", "actions of runs"),
-    "pair": ("pair of duplicates", "pairs of duplicates"),
-    "access": ("retrieval", "retrievals"),
-    "shadow": ("missed answer", "missed answers"),
-    "watermark": ("mark of the shadow search", "marks of the shadow search"),
-    "receipt": ("receipt", "receipts"),
-    "audit": ("journal entry", "journal entries"),
-    "conversation": ("conversation", "conversations"),
 }

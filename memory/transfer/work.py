@@ -4,7 +4,7 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,22 +15,18 @@ from memory.access.principal import Principal
 from memory.command.receipts import purges_wait
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem
-from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Reply
-from memory.models import ErasureReceipt, ImportedTopic, ImportJob
+from memory.models import ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
-from memory.policy.save import policy_lock
-from memory.transfer.bring import lines_bring, runs_open
+from memory.transfer.batches import lines_import
 from memory.transfer.check import import_check, source_of
 from memory.transfer.digest import Digest, file_digest, file_is
 from memory.transfer.importers.known import ids_known, item_id, items_new
 from memory.transfer.importing import Status, import_checked, import_finish
-from memory.transfer.lines import Lines, lines_batches
-from memory.transfer.marks import Ground, stage_clear
-from memory.transfer.policies import policies_brought, policies_check
-from memory.transfer.report import BROUGHT, THERE, Progress, counts_add
-from memory.transfer.shape import FORMAT, ORDER
+from memory.transfer.lines import FORMAT, MODELS, Lines, line_parse, lines_batches
+from memory.transfer.report import BROUGHT, ERASED, THERE, Progress, counts_add
 
 Counts = dict[str, dict[str, int]]
 
@@ -150,7 +146,7 @@ def _steps(
     """Do steps from where the import stands; return whether there is more to do, by somebody who looks anew. The file
     has to stay what was ``seen``."""
     job = ImportJob.objects.get(pk=job_id)
-    steps = _foreign_steps(job, path, clock=clock) if job.source != FORMAT else _export_steps(job, path)
+    steps = (_export_steps if job.source == FORMAT else _foreign_steps)(job, path, clock=clock)
     try:
         offset = job.offset
         for step in steps:
@@ -168,8 +164,6 @@ def _steps(
         changed = not file_is(path, seen)
     finally:
         steps.close()
-        with connection.cursor() as cursor:
-            stage_clear(cursor)
     if changed:
         import_finish(job_id, Status.FAILED, now=clock(), failure=_CHANGED)
     else:
@@ -196,85 +190,45 @@ def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> boo
     return True
 
 
-def _export_steps(job: ImportJob, path: Path) -> Generator[Step, None, None]:
+def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:
     with path.open("rb") as file:
         for batch in lines_batches(file, offset=job.offset, done=job.done):
-            yield Step(batch.offset, batch.first + len(batch.lines) - 1, _Bringing(batch))
+            yield Step(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Bringing:
-    """Lines of an export on their way."""
-
-    batch: Lines
-
-    def __call__(self, job: ImportJob) -> Counts:
-        if self.batch.sort not in ORDER:
-            return {}
-        if self.batch.sort == "policy":
-            # As a save does, so that versions commit in the order of their ids.
-            policy_lock()
-        with connection.cursor() as cursor:
-            counts = lines_bring(cursor, self.batch, _ground(job))
-            if self.batch.sort == "policy":
-                # Others may have saved since the check.
-                policies_check(policies_brought(cursor))
-            if self.batch.sort == "run":
-                job.numbers["open"] = job.numbers.get("open", {}) | runs_open(cursor)
-            if self.batch.sort == "receipt" and counts.get(BROUGHT):
-                last = ErasureReceipt.objects.order_by("-number").values_list("number", flat=True)[0]
-                first = job.numbers.get("receipts", [last - counts[BROUGHT] + 1])[0]
-                job.numbers["receipts"] = [first, last]
-        return {self.batch.sort: counts}
-
-
-def _ground(job: ImportJob) -> Ground:
-    first, last = job.numbers.get("receipts", (0, -1))
-    return Ground(
-        job.principal_scope,
-        job=job.pk,
-        fresh=job.fresh,
-        offsets=job.numbers,
-        last_audit=job.numbers["last_audit"],
-        receipts=(first, last),
-        accesses=job.counts.get("access", {}).get(BROUGHT, 0),
-    )
+def _lines_work(batch: Lines, job: ImportJob, *, now: dt.datetime) -> Counts:
+    if batch.kind not in MODELS:
+        return {}
+    lines = [line_parse(MODELS[batch.kind], line) for line in batch.lines]
+    return {batch.kind: lines_import(lines, job=job, principal=_principal(job), now=now)}
 
 
 def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:
     source = source_of(job.source)
     assert source is not None
     for items, offset, lines in source.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
-        yield Step(offset, lines, _Ingesting(items, clock()))
+        yield Step(offset, lines, partial(_items_work, items, now=clock()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ingesting:
-    """Items of another system's file on their way: topics that are there, or were erased, are left."""
-
-    items: Sequence[IngestItem]
-    now: dt.datetime
-
-    def __call__(self, job: ImportJob) -> Counts:
-        counts: Counts = {}
-        named = {item_id(item) for item in self.items}
-        there, erased = ids_known(list(named | {edge.to_topic_id for item in self.items for edge in item.edges}))
-        counts_add(counts, {"topic": {THERE: len(named & there - erased), "erased": len(named & erased)}})
-        principal = _principal(job)
-        items = items_new(self.items, there=there, erased=erased)
-        prepared: Prepared = ingest_prepare(items, principal=principal, now=self.now, defer=True)
-        made: list[uuid.UUID] = []
-        for item, outcome in zip(
-            items, ingest_apply(prepared, principal=principal, now=self.now, defer=True), strict=True
-        ):
-            if isinstance(outcome, Reply):
-                made.append(outcome.topic_id)
-                counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
-            else:
-                counts_add(counts, {"topic": {_refused(outcome): 1}})
-        counts_add(counts, {"topic": {BROUGHT: len(made)}})
-        ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=topic_id, job=job) for topic_id in dict.fromkeys(made))
-        return {sort: {why: times for why, times in own.items() if times} for sort, own in counts.items()}
+def _items_work(given: Sequence[IngestItem], job: ImportJob, *, now: dt.datetime) -> Counts:
+    """Ingest items of another system's file; topics that are there, or were erased, are left."""
+    counts: Counts = {}
+    named = {item_id(item) for item in given}
+    there, erased = ids_known(list(named | {edge.to_topic_id for item in given for edge in item.edges}))
+    counts_add(counts, {"topic": {THERE: len(named & there - erased), ERASED: len(named & erased)}})
+    principal = _principal(job)
+    items = items_new(given, there=there, erased=erased)
+    prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
+    made: list[uuid.UUID] = []
+    for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
+        if isinstance(outcome, Reply):
+            made.append(outcome.topic_id)
+            counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
+        else:
+            counts_add(counts, {"topic": {_refused(outcome): 1}})
+    counts_add(counts, {"topic": {BROUGHT: len(made)}})
+    ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=topic_id, job=job) for topic_id in dict.fromkeys(made))
+    return {kind: {why: times for why, times in own.items() if times} for kind, own in counts.items()}
 
 
 def _refused(outcome: object) -> str:

@@ -25,14 +25,8 @@ SETTLED = 5_000
 MOST_GROWTH_MB = 32
 
 _MORE = """
-INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT created_at, 'bench', 'ingest_new_topic', id, '/', '', '{}', '{"title": "x"}' FROM memory_topic;
 INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
-SELECT id, lag(id, 1, id) OVER (ORDER BY id), 'follows', created_at, 'bench' FROM memory_topic;
-INSERT INTO memory_accesslog (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump,
-                              folded_at, counted)
-SELECT created_at, 'query', 'bench', '/', title, md5(title), ARRAY[id], '{}', 0.15, 0.05, created_at, true
-FROM memory_topic WHERE random() < 0.2
+SELECT id, lag(id, 1, id) OVER (ORDER BY id), 'follows', created_at, 'bench' FROM memory_topic
 """
 TABLES = (
     "memory_scope",
@@ -42,7 +36,6 @@ TABLES = (
     "memory_field",
     "memory_revision",
     "memory_link",
-    "memory_accesslog",
     "memory_auditevent",
     "memory_topicdocument",
     "memory_topicvector",

@@ -69,9 +69,6 @@ def answering() -> list[Address]:
 def test_no_page_asks_more_of_a_larger_store(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     # Exports ask once per so many rows and bytes, and it is meant that this grows.
     monkeypatch.setattr("memory.console.listing.EXPORT_ROWS", 100_000)
-    monkeypatch.setattr("memory.transfer.sections.TOPICS", 100_000)
-    monkeypatch.setattr("memory.transfer.sections.PAGE", 100_000)
-    monkeypatch.setattr("memory.transfer.sections.PAGE_BYTES", 2**30)
     # What is warm after the few is warm for the many: asking each page of a large store twice would be half of it all.
     few = measured(operator, FEW, warm=False)
     many = measured(operator, MANY, warm=True)

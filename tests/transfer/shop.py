@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a store with everything in it, and the same store empty."""
+"""What the tests of this folder share: a store with everything that an export can hold, and the same store empty."""
 
 import datetime as dt
 import uuid
@@ -8,21 +8,13 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
+from memory import jobs
 from memory.access.principal import SYSTEM, Principal
 from memory.command.purge import topics_purge
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
-from memory.hindsight.shadow import shadow_search
+from memory.forgetting.standing import topics_release
 from memory.ingest.mentions import mentions_give
-from memory.models import (
-    Conversation,
-    ConversationTurn,
-    ConversationWrite,
-    ForgetRun,
-    ImportJob,
-    Revision,
-    Topic,
-    TopicMention,
-)
+from memory.models import ImportJob, Revision, Topic, TopicMention
 from memory.policy.save import policy_rollback, policy_save
 from memory.transfer.export import store_export
 from memory.transfer.importing import import_start
@@ -30,7 +22,6 @@ from memory.transfer.work import import_work
 from tests.cast import Cast, Clock
 from tests.command.erasing import history_make
 from tests.duplicates.shop import pair_make, twins
-from tests.forgetting.shop import policy_put
 from tests.hindsight.past import days_live
 
 ODD = 'Ünïcödé "quoted" \\ back\\slash \\u0000 \t tab \u2028 line, 東京, \U0001f9ed, {"json": [1.0, null]}'
@@ -41,14 +32,14 @@ def exported(principal: Principal = SYSTEM, **asked: Any) -> bytes:
     return b"".join(store_export(principal=principal, **asked))
 
 
-def lines(content: bytes, sort: str | None = None) -> list[bytes]:
-    """Return the lines of an export, of one sort if asked."""
+def lines(content: bytes, kind: str | None = None) -> list[bytes]:
+    """Return the lines of an export, of one kind if asked."""
     found = content.splitlines(keepends=True)
-    return [line for line in found if sort is None or line.startswith(b'{"type":"%s"' % sort.encode())]
+    return [line for line in found if kind is None or line.startswith(b'{"type":"%s"' % kind.encode())]
 
 
-def sorts(content: bytes) -> set[str]:
-    """Return which sorts of line an export has."""
+def kinds(content: bytes) -> set[str]:
+    """Return which kinds of line an export has."""
     return {line.split(b'"')[3].decode() for line in lines(content)}
 
 
@@ -70,7 +61,7 @@ def emptied() -> None:
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
 
 
-def brought(content: bytes, folder: Path, principal: Principal = SYSTEM, **asked: Any) -> ImportJob:
+def imported(content: bytes, folder: Path, principal: Principal = SYSTEM, **asked: Any) -> ImportJob:
     """Import a file of this content, which must come to its end, and return the import."""
     path = folder / f"{uuid.uuid4().hex}.jsonl"
     path.write_bytes(content)
@@ -81,21 +72,21 @@ def brought(content: bytes, folder: Path, principal: Principal = SYSTEM, **asked
 
 
 def derived() -> dict[str, list[str]]:
-    """Return what is made from texts: documents, mentions, what is embedded, and the marks of the search."""
+    """Return what is made from the texts of topics that were not merged: documents, mentions, and what is embedded."""
     said = {
         "documents": "SELECT topic_id, s.path, live, document::text, length FROM memory_topicdocument d "
-        "JOIN memory_scope s ON s.id = d.scope_id ORDER BY 1",
+        "JOIN memory_scope s ON s.id = d.scope_id WHERE topic_id IN {topics} ORDER BY 1",
         "mentions": 'SELECT topic_id, s.path, ARRAY(SELECT x COLLATE "C" FROM unnest(identifiers) x ORDER BY 1), '
         'ARRAY(SELECT x COLLATE "C" FROM unnest(words) x ORDER BY 1), '
         'ARRAY(SELECT x COLLATE "C" FROM unnest(aliases) x ORDER BY 1) '
-        "FROM memory_topicmention m JOIN memory_scope s ON s.id = m.scope_id ORDER BY 1",
+        "FROM memory_topicmention m JOIN memory_scope s ON s.id = m.scope_id WHERE topic_id IN {topics} ORDER BY 1",
         "vectors": "SELECT topic_id, s.path, live, model, text_hash FROM memory_topicvector v "
-        "JOIN memory_scope s ON s.id = v.scope_id ORDER BY 1",
+        "JOIN memory_scope s ON s.id = v.scope_id WHERE topic_id IN {topics} ORDER BY 1",
     }
     found: dict[str, list[str]] = {}
     with connection.cursor() as cursor:
         for name, sql in said.items():
-            cursor.execute(sql)
+            cursor.execute(sql.format(topics="(SELECT id FROM memory_topic WHERE merged_into_id IS NULL)"))
             found[name] = [str(row) for row in cursor.fetchall()]
     return found
 
@@ -104,7 +95,6 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     """Fill a store with everything that an export can hold, by the ways that fill one, and return some ids by name."""
     agent, operator = cast.agent, cast.operator
     made: dict[str, Any] = {"past": days_live(cast, clock, days=14, runs_from=8)}
-    made["undone"] = _run_undone(cast)
     made |= history_make(cast)
     told: dict[str, Any] = {"author": "ops", "now": clock.now}
     policy_save("/", preset="balanced", values={"shadow_share": 1.0}, rules=None, reason="fewer", **told)
@@ -127,19 +117,12 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     _merges(cast, clock, made)
     _purges(operator, made)
     _long_history(made)
-    _conversation(made)
-    # A run that waits for a yes, one that is at work, and accesses that nobody has folded.
-    run = ForgetRun.objects.filter(status="done").first()
-    assert run is not None
-    for status in ("held", "applying"):
-        run.pk = made[status] = uuid.uuid4()
-        run.status = status
-        run.save(force_insert=True)
     operator.post(f"/v1/topics/{made['other']}/archive", {"reason": "seldom"}).ok()
-    clock.forward(minutes=1)
+    made["pinned"] = agent.remember("Allergic to nuts", pinned=True)
+    made["released"] = agent.remember("An old address")
+    topics_release([uuid.UUID(made["released"])], principal=SYSTEM, reason="moved", now=clock.now)
     agent.query("harbor walk")
-    made["shadow"] = shadow_search(now=clock.now, limit=10_000)
-    agent.query("note on trains")
+    jobs.upkeep()
     return made
 
 
@@ -151,14 +134,6 @@ RULES = [
         "condition": {"field": "text", "op": "matches", "value": "allerg(y|ic)"},
     }
 ]
-
-
-def _run_undone(cast: Cast) -> str:
-    asked = {"event": "manual", "dry_run": False, "scope": "/work"}
-    policy_put(cast.operator, "/work", max_archive_share=1.0, topic_count_soft_limit=0)
-    run = cast.operator.post("/v1/runs", asked).ok()
-    cast.operator.post(f"/v1/runs/{run['run_id']}/undo", {"reason": "too much"}).ok()
-    return str(run["run_id"])
 
 
 def _merges(cast: Cast, clock: Clock, made: dict[str, Any]) -> None:
@@ -213,21 +188,3 @@ def _long_history(made: dict[str, Any]) -> None:
     )
     TopicMention.objects.filter(topic=topic).delete()
     mentions_give(anew=True)
-
-
-def _conversation(made: dict[str, Any]) -> None:
-    now = timezone.now()
-    talk = Conversation.objects.create(
-        id=uuid.uuid4(), scope="/work", actor="key:agent", identity="k", turns=1, created_at=now, moved_at=now
-    )
-    ConversationTurn.objects.create(
-        conversation=talk,
-        place=1,
-        at=now,
-        message=ODD,
-        reply="Yes.",
-        intent="both",
-        intent_source="rule",
-        tool_log=[{"tool": "query", "arguments": {"q": ODD}, "ms": 1.5}],
-    )
-    ConversationWrite.objects.create(conversation=talk, topic_id=made["odd"], at=now, what="link", link_id=1)

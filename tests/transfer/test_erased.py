@@ -1,4 +1,4 @@
-"""What a purge has erased here does not come back with a file from before: not in journals, not in conversations."""
+"""What a purge has erased here does not come back with a file from before."""
 
 import uuid
 from pathlib import Path
@@ -10,13 +10,15 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
-from memory.models import AccessLog, AuditEvent, Conversation, ConversationTurn, ConversationWrite, Topic
+from memory.forgetting.standing import topics_pin
+from memory.models import PolicyVersion, Topic, Vitality
+from memory.policy.save import policy_save
 from memory.transfer import work as work_room
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
 from tests.cast import Cast
 from tests.forgetting.shop import dump
-from tests.transfer.shop import brought, emptied, exported
+from tests.transfer.shop import emptied, exported, imported
 
 pytestmark = pytest.mark.django_db
 
@@ -29,71 +31,34 @@ def purge(topic_id: str) -> None:
     topics_purge([uuid.UUID(topic_id)], principal=SYSTEM, reason="asked for", now=timezone.now())
 
 
-def talk(*turns: tuple[str, list[str]], writes: tuple[str, ...] = ()) -> Conversation:
-    """A conversation with these messages, each with the topics that its call had to do with."""
-    now = timezone.now()
-    made = Conversation.objects.create(
-        id=uuid.uuid4(), scope="/", actor="a", identity="user:1", turns=len(turns), created_at=now, moved_at=now
-    )
-    for place, (said, topic_ids) in enumerate(turns, start=1):
-        call = {"tool": "store", "arguments": {"title": said}, "ok": True, "ms": 1.25, "said": said}
-        ConversationTurn.objects.create(
-            conversation=made,
-            place=place,
-            scope="/",
-            at=timezone.now(),
-            message=said,
-            reply=f"Noted: {said}",
-            ended="done",
-            tool_log=[call | {"topic_ids": topic_ids}],
-        )
-    for topic_id in writes:
-        ConversationWrite.objects.create(conversation=made, topic_id=topic_id, at=timezone.now(), what="topic")
-    return made
-
-
 def test_a_newer_file_of_a_store_in_which_it_was_not_erased(cast: Cast, tmp_path: Path) -> None:
     agent = cast.agent
     erased = agent.remember(SAID, values={"mail": MAIL})
     first = exported()
     kept = agent.remember("Harbor walks")
     agent.ingest("extend_topic", topic_id=kept, edges=[{"to_topic_id": erased, "kind": "near"}])
-    cast.operator.post(f"/v1/topics/{kept}/archive", {"reason": f"like {MAIL}"}).ok()
-    agent.query(f"harbor walks of {MAIL}")
-    AccessLog.objects.update(topic_ids=[kept])
-    talk(("Harbor walks at nine", [kept]), (SAID, [erased]), ("and more of that person", [kept]))
-    talk(("What was written here is gone", []), writes=(erased,))
-    told = talk((f"Of {MAIL} I know nothing.", [kept]))
-    # What a log holds is looked through, whatever it is.
-    told.told.update(tool_log=[{"tool": "store", "topic_ids": 5, "seen": None}])
+    topics_pin([uuid.UUID(kept)], pinned=True, principal=SYSTEM, reason=f"like {MAIL}", now=timezone.now())
+    policy_save("/home", preset="balanced", values={}, author="ops", reason=f"for {MAIL}", now=timezone.now())
     second = exported()
     emptied()
-    brought(first, tmp_path)
+    imported(first, tmp_path)
     purge(erased)
-    job = brought(second, tmp_path)
-    assert {sort for sort, counts in job.counts.items() if "erased" in counts} == {"topic", "link", "audit"}
-    # Another's journal stays, without what it said of it.
-    assert AuditEvent.objects.filter(topic_id=kept, action="archived").get().reason == "like [erased]"
-    access = AccessLog.objects.get()
-    assert (access.query, access.query_hash) == ("harbor walks of [erased]", "")
-    # A conversation is as the purge would have left it: whole up to where it was told, empty from there on.
-    turns = ConversationTurn.objects.order_by("conversation__created_at", "place")
-    assert [turn.message for turn in turns] == ["Harbor walks at nine", "", "", "", "Of [erased] I know nothing."]
-    assert turns[1].tool_log == [
-        {"tool": "store", "arguments": {}, "ok": True, "ms": 1.25, "said": "", "topic_ids": []}
-    ]
-    assert turns[2].tool_log[0]["topic_ids"] == [kept]
+    job = imported(second, tmp_path)
+    assert {kind for kind, counts in job.counts.items() if "erased" in counts} == {"topic", "link"}
+    # Reasons stay, without what they said of it.
+    assert Vitality.objects.get(topic_id=kept).pin_reason == "like [erased]"
+    assert PolicyVersion.objects.get(scope="/home").reason == "for [erased]"
     verdict = erasure_verify()
     assert (verdict.ok, verdict.traces) == (True, [])
     # And once more brings nothing.
     rows = dump(*OWN)
-    assert "brought" not in {why for counts in brought(second, tmp_path).counts.values() for why in counts}
+    assert "brought" not in {why for counts in imported(second, tmp_path).counts.values() for why in counts}
     assert dump(*OWN) == rows
 
 
 def test_a_purge_between_two_batches(cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     erased = cast.agent.remember(SAID, values={"mail": MAIL})
-    talk((f"{SAID}, {MAIL}", [erased]))
+    kept = cast.agent.remember("Harbor walks", edges=[{"to_topic_id": erased, "kind": "near"}])
     path = tmp_path / "file"
     path.write_bytes(exported())
     emptied()
@@ -108,21 +73,20 @@ def test_a_purge_between_two_batches(cast: Cast, tmp_path: Path, monkeypatch: py
         return done
 
     monkeypatch.setattr(work_room, "_step", step)
-    assert import_work(job.pk, clock=timezone.now, seconds=60).status == "done"
-    assert purged
-    assert [turn.message for turn in ConversationTurn.objects.all()] == [""]
+    job = import_work(job.pk, clock=timezone.now, seconds=60)
+    assert (job.status, job.counts["link"]) == ("done", {"erased": 1})
+    assert [str(topic.pk) for topic in Topic.objects.all()] == [kept]
     assert erasure_verify().ok
 
 
-def test_what_was_said_again_after_the_purge_is_not_taken_out(cast: Cast, tmp_path: Path) -> None:
-    erased = cast.agent.remember(SAID, values={"mail": MAIL})
-    purge(erased)
-    content_before = exported()
-    again = cast.agent.remember("A guest", values={"mail": MAIL})
-    cast.operator.post(f"/v1/topics/{again}/archive", {"reason": f"for {MAIL}"}).ok()
-    content = exported()
+def test_verification_finds_what_comes_as_the_text_of_another_topic(cast: Cast, tmp_path: Path) -> None:
+    """The age of a text comes with it: it was not said again after the purge."""
+    erased = cast.agent.remember("A guest", values={"mail": MAIL})
+    first = exported()
+    cast.agent.remember("Another guest", values={"mail": MAIL})
+    second = exported()
     emptied()
-    brought(content_before, tmp_path)
-    brought(content, tmp_path)
-    assert AuditEvent.objects.filter(topic_id=again, action="archived").get().reason == f"for {MAIL}"
-    assert exported() == content
+    imported(first, tmp_path)
+    purge(erased)
+    imported(second, tmp_path)
+    assert not erasure_verify().ok

@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from memory import jobs
 from memory.access.principal import SYSTEM, Principal
-from memory.assistant.conversations import conversation_get, conversation_led
 from memory.command.purge import topics_purge
 from memory.command.verify import erasure_verify
 from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.duplicates.merge import pair_merge
-from memory.forgetting.runs import run_take_back
-from memory.models import AuditEvent, Conversation, ForgetRun, ImportJob, Link, PolicyVersion, Topic
+from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
 from memory.transfer.check import import_check
@@ -35,7 +32,7 @@ from memory.transfer.work import import_work
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.duplicates.shop import pair_make
 from tests.forgetting.shop import dump, policy_put
-from tests.transfer.shop import brought, emptied, ended, exported, lines, rich
+from tests.transfer.shop import emptied, ended, exported, imported, lines, rich
 
 pytestmark = pytest.mark.django_db
 
@@ -44,82 +41,51 @@ ALICE = Principal("person:alice", "Alice", "operator", "/user/alice")
 OWN = ("memory_importjob", "memory_importedtopic", "memory_auditevent")
 
 
-def told(content: bytes, sort: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in lines(content, sort)]
-
-
 def plain(content: bytes) -> dict[str, Any]:
-    """Topics by id without what depends on the store around them: whether they wait to be compared, and numbers."""
-    found = {}
-    for topic in told(content, "topic"):
-        del topic["looked"]
-        for summary in [summary for field in topic["fields"] for summary in field["summaries"]]:
-            del summary["id"]
-        found[topic["id"]] = topic
-    return found
+    """Return the topics of an export by id."""
+    return {topic["id"]: topic for topic in map(json.loads, lines(content, "topic"))}
 
 
 def edges(content: bytes) -> set[tuple[str, str, str]]:
-    return {(link["source_id"], link["target_id"], link["kind"]) for link in told(content, "link")}
-
-
-def all_undone(clock: Clock) -> bytes:
-    """Return what the store is once all runs are taken back; it stays as it is."""
-    with transaction.atomic():
-        for run in ForgetRun.objects.filter(status="done", applied__gt=0).order_by("-created_at", "-id"):
-            run_take_back(run.pk, principal=SYSTEM, reason="all of it", now=clock.now)
-        content = exported()
-        transaction.set_rollback(True)
-    return content
+    return {(link["source"], link["target"], link["kind"]) for link in map(json.loads, lines(content, "link"))}
 
 
 def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_path: Path) -> None:
     made = rich(cast, clock)
-    whole, undone = exported(), all_undone(clock)
+    whole = exported()
     emptied()
-    # A store with a life of its own: numbers are taken, topics and links to them, a policy, and a part of the file.
-    brought(_part(whole, "/people"), tmp_path)
+    # A store with a life of its own: topics and links to them, a policy, and a part of the file.
+    imported(_part(whole, "/people"), tmp_path)
     for number in range(5):
         own = cast.agent.remember(f"Own {number}")
         cast.agent.ingest("extend_topic", topic_id=own, edges=[{"to_topic_id": own, "kind": "itself"}])
         cast.agent.query(f"own {number}")
     jobs.upkeep()
     cast.agent.patch(f"/v1/topics/{made['fact']}", {"title": "Changed here", "reason": "x"}).ok()
-    policy_put(cast.operator, "/work", half_life_days=3)
+    policy_put(cast.operator, "/home", half_life_days=3)
     before = plain(exported())
     path = tmp_path / "whole"
     path.write_bytes(whole)
-    report = import_check(path, principal=SYSTEM, now=clock.now)
     rows = dump()
+    report = import_check(path, principal=SYSTEM, now=clock.now)
     assert not report.problems
     assert dump() == rows
-    job = brought(whole, tmp_path)
+    job = imported(whole, tmp_path)
     # What was said before is what came of it.
     assert job.counts == report.sorts
     after = exported()
     here = plain(after)
     assert {topic_id: here[topic_id] for topic_id in before} == before
-    assert PolicyVersion.objects.filter(scope="/work").count() == 1
-    assert job.counts["policy"] == {"brought": 3, "there": 1}
+    assert PolicyVersion.objects.filter(scope="/home").count() == 1
+    assert job.counts["policy"] == {"brought": 2, "there": 1}
     new = plain(whole).keys() - before.keys()
     assert len(new) == job.counts["topic"]["brought"] > 20
     assert {topic_id: here[topic_id] for topic_id in new} == {topic_id: plain(whole)[topic_id] for topic_id in new}
     assert edges(after) >= {edge for edge in edges(whole) if new & set(edge[:2])}
-    # The numbers in the journal were moved with the rows: taking back does here what it would have done there.
-    taken = all_undone(clock)
-    there, now = plain(undone), plain(taken)
-    assert {topic_id: now[topic_id] for topic_id in new} == {topic_id: there[topic_id] for topic_id in new}
-    assert {edge for edge in edges(taken) if new & set(edge)} == {edge for edge in edges(undone) if new & set(edge)}
     # And once more brings nothing at all.
     rows = dump(*OWN)
-    again = brought(whole, tmp_path)
-    assert {why for counts in again.counts.values() for why in counts} <= {
-        "there",
-        "erased",
-        "missing",
-        "chain",
-        "elsewhere",
-    }
+    again = imported(whole, tmp_path)
+    assert {why for counts in again.counts.values() for why in counts} == {"there"}
     assert dump(*OWN) == rows
 
 
@@ -144,42 +110,11 @@ def test_what_was_erased_here_does_not_come_back(cast: Cast, tmp_path: Path) -> 
     content = exported()
     topics_purge([uuid.UUID(ids[0])], principal=SYSTEM, reason="asked for", now=timezone.now())
     kept = dump(*OWN)
-    again = brought(content, tmp_path)
+    again = imported(content, tmp_path)
     assert again.counts["topic"] == {"erased": 1, "there": 2}
-    assert {sort for sort, counts in again.counts.items() if "erased" in counts} == {
-        "topic",
-        "action",
-        "access",
-        "audit",
-        "link",
-    }
+    assert {kind for kind, counts in again.counts.items() if "erased" in counts} == {"topic", "link"}
     assert dump(*OWN) == kept
     assert erasure_verify().ok
-
-
-def test_receipts_come_only_where_they_go_on(cast: Cast, tmp_path: Path) -> None:
-    def purge(word: str) -> None:
-        topics_purge(
-            [uuid.UUID(cast.agent.remember(f"The {word} of the {word}"))],
-            principal=SYSTEM,
-            reason="x",
-            now=timezone.now(),
-        )
-
-    purge("amber")
-    first = exported()
-    purge("birch")
-    second = exported()
-    emptied()
-    brought(first, tmp_path)
-    # The same chain, longer by one.
-    assert brought(second, tmp_path).counts["receipt"] == {"brought": 1, "there": 1}
-    assert (erasure_verify().ok, erasure_verify().chain.count) == (True, 2)
-    emptied()
-    purge("cedar")
-    job = brought(second, tmp_path)
-    assert (job.counts["receipt"], job.counts["audit"]) == ({"chain": 2}, {"brought": 2, "missing": 2})
-    assert (erasure_verify().ok, erasure_verify().chain.count) == (True, 1)
 
 
 def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Path) -> None:
@@ -195,12 +130,12 @@ def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Pa
     with pytest.raises(ValueRefused, match=r"Line \d+: This lies in /, outside /user/alice"):
         import_start(path, principal=ALICE, now=timezone.now())
     assert not ImportJob.objects.exists()
-    job = brought(part, tmp_path, ALICE)
+    job = imported(part, tmp_path, ALICE)
     assert [str(topic.pk) for topic in Topic.objects.all()] == [inside]
     # A link into what is not theirs is as one to what is not there.
     stolen = lines(whole, "link")[0].replace(outside.encode(), str(uuid.uuid4()).encode())
     more = lines(part, "topic")[0].replace(inside.encode(), str(uuid.uuid4()).encode())
-    assert brought(ended([lines(part)[0], more, stolen]), tmp_path, ALICE).counts["link"] == {"missing": 1}
+    assert imported(ended([lines(part)[0], more, stolen]), tmp_path, ALICE).counts["link"] == {"missing": 1}
     assert Link.objects.count() == 0
     stranger = Principal("x", "x", "operator", "/user/bob")
     with pytest.raises(NotVisible):
@@ -260,7 +195,7 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
         import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
     assert jobs.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
-    assert job.report["sorts"] == {"topic": {"brought": 30}, "audit": {"brought": 30}}
+    assert job.report["sorts"] == {"topic": {"brought": 30}}
     assert not Topic.objects.exists()
     import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
     # A few steps, then somebody stops it.
@@ -297,7 +232,7 @@ def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_pat
     assert AuditEvent.objects.filter(action="import_failed").count() == 2
 
 
-def test_what_stands_in_another_topic_by_now_is_left_out(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+def test_topics_that_were_merged_there_and_not_here(cast: Cast, clock: Clock, tmp_path: Path) -> None:
     older = cast.agent.remember("Anna", values={"city": "Oslo", "phone": "12"})
     first = exported()
     clock.forward(minutes=1)
@@ -306,50 +241,30 @@ def test_what_stands_in_another_topic_by_now_is_left_out(cast: Cast, clock: Cloc
     pair_merge(pair_make(older, newer).pk, principal=SYSTEM, reason="the same", now=clock.now)
     second = exported()
     emptied()
-    brought(first, tmp_path)
+    imported(first, tmp_path)
     path = tmp_path / "second"
     path.write_bytes(second)
     report = import_check(path, principal=SYSTEM, now=clock.now)
     before = plain(exported())
-    job = brought(second, tmp_path)
+    job = imported(second, tmp_path)
     assert job.counts == report.sorts
-    # The fields of the one that was merged stay where they are here, and so does it; the rest comes.
-    assert job.counts["topic"] == {"there": 1, "elsewhere": 1, "brought": 1}
+    # The one that is here stays a topic of its own, the one that took it in there comes with all that it says.
+    assert (job.counts["topic"], job.counts["merged"]) == ({"there": 1, "brought": 2}, {"there": 1})
     after = plain(exported())
     assert {topic_id: after[topic_id] for topic_id in before} == before
-    assert after.keys() == {older, other}
-    # What a file says twice comes once.
-    emptied()
-    content = lines(second)
-    twice = ended(
-        [
-            line
-            for line in content[:-1]
-            for _time in range(
-                1
-                + line.startswith(
-                    (b'{"type":"topic"', b'{"type":"link"', b'{"type":"run"', b'{"type":"pair"', b'{"type":"access"')
-                )
-            )
-        ]
-    )
-    path.write_bytes(twice)
-    report = import_check(path, principal=SYSTEM, now=clock.now)
-    assert brought(twice, tmp_path).counts == report.sorts
-    assert exported() == second
+    assert after.keys() == {older, newer, other}
+    assert after[newer] == plain(second)[newer]
 
 
-def test_a_conversation_is_nobodys_after_a_move(cast: Cast, clock: Clock, tmp_path: Path) -> None:
-    """The first account there is another person here; operators read it, and nobody goes on with it."""
-    made = Conversation.objects.create(
-        id=uuid.uuid4(), scope="/", actor="key:agent", identity="user:1", created_at=clock.now, moved_at=clock.now
-    )
+def test_a_topic_whose_other_half_is_missing_is_a_released_one(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    older = cast.agent.remember("Anna", values={"city": "Oslo"})
+    clock.forward(minutes=1)
+    newer = cast.agent.remember("Anna", values={"job": "pilot"})
+    pair_merge(pair_make(older, newer).pk, principal=SYSTEM, reason="the same", now=clock.now)
     content = exported()
-    assert b"user:1" not in content
     emptied()
-    brought(content, tmp_path)
-    assert exported() == content
-    first = Principal("user:1", "somebody else", "agent", "/")
-    with pytest.raises(NotVisible):
-        conversation_led(made.pk, principal=first)
-    assert conversation_get(made.pk, principal=SYSTEM).actor == "key:agent"
+    kept = [line for line in lines(content)[:-1] if not line.startswith(b'{"type":"topic","id":"%s"' % newer.encode())]
+    assert imported(ended(kept), tmp_path).counts["merged"] == {"missing": 1}
+    topic = Topic.objects.get()
+    assert (str(topic.pk), topic.merged_into_id, topic.released_at is None) == (older, None, False)
+    assert cast.agent.found("Anna") == []

@@ -11,32 +11,17 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.utils import timezone
-from django_q.models import Schedule
 
 from memory.access.principal import SYSTEM, Principal
-from memory.command.purge import topics_purge
 from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.runs import run_take_back
-from memory.forgetting.standing import topics_archive, topics_pin, topics_release
-from memory.hindsight.shadow import shadow_search
-from memory.models import (
-    AuditEvent,
-    Conversation,
-    ConversationTurn,
-    ForgetAction,
-    ForgetRun,
-    ImportJob,
-    Link,
-    PolicyVersion,
-    Topic,
-)
+from memory.forgetting.standing import topics_release
+from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
 from memory.transfer import back as back_room
 from memory.transfer import importing as importing_room
 from memory.transfer import work as work_room
 from memory.transfer.back import import_look, import_release
-from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start, imports_stalled
-from memory.transfer.settle import CUT
-from memory.transfer.shape import ORDER
+from memory.transfer.importing import import_confirm, import_offer, import_start, imports_stalled
 from memory.transfer.work import import_work
 from tests.cast import Cast, principal_like
 from tests.forgetting.shop import policy_put
@@ -98,34 +83,6 @@ def test_a_file_that_two_begin_at_once_is_one_import(
     assert exported() == content
 
 
-def test_two_files_that_are_begun_in_an_empty_store_do_not_take_each_others_numbers(cast: Cast, tmp_path: Path) -> None:
-    for scope in ("/one", "/two"):
-        made = cast.agent.remember(f"In {scope}", scope=scope)
-        cast.agent.ingest("extend_topic", topic_id=made, edges=[{"to_topic_id": made, "kind": "itself"}])
-        cast.agent.query("in", scope=scope)
-    # Each with the same numbers, as of stores of their own.
-    files = [
-        b"".join(
-            line.replace(b'"id":2,', b'"id":1,') if b'"type":"access"' in line or b'"type":"link"' in line else line
-            for line in lines(exported(scope=scope))
-        )
-        for scope in ("/one", "/two")
-    ]
-    emptied()
-    jobs = [
-        import_start(kept(tmp_path, str(at), content), principal=SYSTEM, now=timezone.now())
-        for at, content in enumerate(files)
-    ]
-    assert [job.fresh for job in jobs] == [True, False]
-    for job in reversed(jobs):
-        counts = done(job).counts
-        assert {sort: counts[sort] for sort in ("topic", "link", "access")} == {
-            "topic": {"brought": 1},
-            "link": {"brought": 1},
-            "access": {"brought": 1},
-        }
-
-
 def test_who_joins_an_import_leaves_its_file_alone_while_it_is_there(cast: Cast, tmp_path: Path) -> None:
     cast.agent.remember("Something")
     content = exported()
@@ -146,100 +103,49 @@ def test_who_joins_an_import_leaves_its_file_alone_while_it_is_there(cast: Cast,
 
 def test_who_is_bound_to_a_scope_reaches_nothing_outside_it(cast: Cast, tmp_path: Path) -> None:
     mine = cast.alice.remember("Mine", scope="/user/alice")
-    cast.alice.query("mine", scope="/user/alice")
-    topics_pin([uuid.UUID(mine)], pinned=True, principal=ALICE, reason="keep", now=timezone.now())
-    topics_purge([uuid.UUID(cast.agent.remember("Secret"))], principal=SYSTEM, reason="x", now=timezone.now())
-    shadow_search(now=timezone.now(), limit=10)
-    talk = Conversation.objects.create(
-        id=uuid.uuid4(),
-        scope="/user/alice",
-        actor="a",
-        identity="a",
-        created_at=timezone.now(),
-        moved_at=timezone.now(),
-        turns=1,
-    )
-    ConversationTurn.objects.create(conversation=talk, place=1, scope="/user/alice", at=timezone.now())
+    policy_put(cast.operator, "/work", half_life_days=3)
     whole, part = exported(), exported(scope="/user/alice")
     emptied()
-    # Somebody else's run and link, with the numbers that a forged journal may name.
     other = cast.agent.remember("Not Alice's", scope="/work")
-    cast.agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": other, "kind": "itself"}])
-    foreign = topics_archive([uuid.UUID(other)], principal=SYSTEM, reason="seldom", now=timezone.now())
-
-    def with_line(sort: str, **changed: Any) -> bytes:
-        line = {**json.loads(lines(whole, sort)[0]), **changed}
-        found = [each for each in lines(part)[1:-1] if not each.startswith(b'{"type":"%s"' % sort.encode())]
-        found.append(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-        return ended([lines(part)[0], *sorted(found, key=lambda each: ORDER.index(each.split(b'"')[3].decode()))])
-
-    told = json.loads(lines(whole, "conversation")[0])["told"]
-    for content, sentence in (
-        (with_line("watermark", position=2**40), "Marks of the shadow search count for the whole store"),
-        (with_line("receipt"), "Receipts count for the whole store"),
-        (with_line("conversation", told=[{**told[0], "scope": "/work"}]), "This lies in /work, outside /user/alice"),
-    ):
-        with pytest.raises(ValueRefused, match=sentence):
-            import_start(kept(tmp_path, "forged", content), principal=ALICE, now=timezone.now())
-    job = done(
-        import_start(
-            kept(tmp_path, "run", with_line("action", run_id=str(foreign.pk), place=9)),
-            principal=ALICE,
-            now=timezone.now(),
-        )
-    )
-    assert job.counts["action"] == {"missing": 1}
-    assert foreign.actions.count() == 1
-
-
-def test_taking_back_a_forged_run_touches_nothing_but_its_topic(cast: Cast, tmp_path: Path) -> None:
-    mine = cast.alice.remember("Mine", scope="/user/alice")
-    topics_release([uuid.UUID(mine)], principal=ALICE, reason="seldom", now=timezone.now())
-    part = exported(scope="/user/alice")
-    emptied()
-    other = cast.agent.remember("Not Alice's", scope="/work")
-    cast.agent.ingest("extend_topic", topic_id=other, edges=[{"to_topic_id": other, "kind": "itself"}])
-    link = Link.objects.get()
-    forged = [
-        line.replace(b'"changes":{', b'"changes":{"link_made":0,') if b'"type":"action"' in line else line
-        for line in lines(part)
-    ]
-    done(import_start(kept(tmp_path, "run", b"".join(forged)), principal=ALICE, now=timezone.now()))
-    action = ForgetAction.objects.get()
-    assert action.changes["link_made"] == link.pk
-    run_take_back(action.run_id, principal=ALICE, reason="mine", now=timezone.now())
-    assert Topic.objects.get(pk=mine).released_at is None
-    assert Link.objects.filter(pk=link.pk).exists()
-
-
-BAD = {
-    "no number": ({"values": {"half_life_days": "soon"}}, "half_life_days"),
-    "an unknown name": ({"values": {"mood": "good"}}, "no policy value named 'mood'"),
-    "thresholds the wrong way round": (
-        {"values": {"theta_summary": 0.01, "forget_salience_threshold": 0.9}},
-        "must be at least",
-    ),
-    "no times": ({"values": {"cron": "at noon"}}, "cron"),
-    "no preset": ({"preset": "heroic"}, "There is no preset 'heroic'"),
-    "a value that is inherited": ({"values": {"half_life_days": None}}, "half_life_days is not written as"),
-    "a set of rules by its name": ({"rules": ["ttl_by_kind"]}, "rules are not written as they are stored"),
-    "a rule with something left out": (
+    forged = {
+        "a policy": [lines(part)[0], lines(whole, "policy")[0], *lines(part, "topic")],
+        "a topic": [lines(part)[0], lines(part, "topic")[0].replace(b"/user/alice", b"/user/alicf")],
+    }
+    for content in forged.values():
+        with pytest.raises(ValueRefused, match=r"Line 2: .*outside /user/alice"):
+            import_start(kept(tmp_path, "forged", ended(content)), principal=ALICE, now=timezone.now())
+    # What is not visible is as what is not there.
+    pointing = [
+        {"type": "reference", "topic": mine, "field": "x", "seq": 1, "to": other},
+        {"type": "merged", "topic": mine, "into": other, "released_at": None},
         {
-            "rules": [
-                {
-                    "name": "x",
-                    "events": ["ingest_complete"],
-                    "action": "pin",
-                    "condition": {"field": "text", "op": "matches", "value": "a"},
-                }
-            ]
+            "type": "link",
+            "source": mine,
+            "target": other,
+            "kind": "k",
+            "created_at": "2026-01-01T00:00:00Z",
+            "actor": "",
         },
-        "rules are not written as they are stored",
-    ),
-    "no rules": ({"rules": [{"name": "x"}]}, "Rule 'x'"),
-    "a list for values": ({"values": []}, "The member versions.0.values of this scope with a policy"),
-    "no difference": ({"diff": [{"name": 1}]}, "The member diff of version 1"),
-    "an unreal order": ({"number": 2}, "The versions of this policy are out of order"),
+    ]
+    rows = [json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in pointing]
+    content = ended([lines(part)[0], *lines(part, "topic"), *rows])
+    job = done(import_start(kept(tmp_path, "more", content), principal=ALICE, now=timezone.now()))
+    assert job.counts == {"topic": {"brought": 1}} | {line["type"]: {"missing": 1} for line in pointing}
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "no number": {"values": {"half_life_days": "soon"}},
+    "an unknown name": {"values": {"mood": "good"}},
+    "thresholds the wrong way round": {"values": {"theta_summary": 0.01, "forget_salience_threshold": 0.9}},
+    "no times": {"values": {"cron": "at noon"}},
+    "no preset": {"preset": "heroic"},
+    "a value that is inherited": {"values": {"half_life_days": None}},
+    "a set of rules by its name": {"rules": ["ttl_by_kind"]},
+    "no rules": {"rules": [{"name": "x"}]},
+    "a list for values": {"values": []},
+    "no difference": {"diff": [{"name": 1}]},
+    "a number without end": {"diff": [{"name": "x", "before": None, "after": float("inf")}]},
+    "an unreal order": {"number": 2},
 }
 
 
@@ -252,10 +158,15 @@ def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path
 
     def with_version(**changed: Any) -> bytes:
         found = {**line, "versions": [{**version, **changed}, *([version] if "number" in changed else [])]}
-        return ended([lines(content)[0], json.dumps(found).replace('"type": ', '"type":', 1).encode() + b"\n"])
+        return ended(
+            [
+                lines(content)[0],
+                json.dumps(found).replace('"type": ', '"type":', 1).replace("Infinity", "1e400").encode() + b"\n",
+            ]
+        )
 
-    for name, (changed, sentence) in BAD.items():
-        with pytest.raises(ValueRefused, match=f"Line 2: .*{sentence}") as refused:
+    for name, changed in BAD.items():
+        with pytest.raises(ValueRefused, match="Line 2: ") as refused:
             import_start(kept(tmp_path, "file", with_version(**changed)), principal=SYSTEM, now=timezone.now())
         assert len(refused.value.sentence) < 400, name
     assert not PolicyVersion.objects.exists()
@@ -264,7 +175,7 @@ def test_a_policy_that_a_save_would_refuse_is_refused(cast: Cast, tmp_path: Path
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     policy_put(cast.operator, "/", theta_detach=0.5, theta_summary=0.6)
     for _again in range(2):
-        with pytest.raises(ValueRefused, match="The policy of /work cannot be in force here"):
+        with pytest.raises(ValueRefused):
             import_work(job.pk, clock=timezone.now, seconds=60)
     job.refresh_from_db()
     assert (job.status, PolicyVersion.objects.filter(scope="/work").count()) == ("failed", 0)
@@ -310,46 +221,6 @@ def test_a_check_that_takes_too_long_is_begun_twice_and_then_given_up(
     job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
     killed(job, monkeypatch, "import_check")
     assert import_work(job.pk, clock=timezone.now, seconds=60).status == "waiting"
-
-
-def test_what_an_import_has_brought_counts_though_it_was_stopped(
-    cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = [cast.agent.remember(f"Topic {number}", scope="/work") for number in range(3)]
-    for topic in made:
-        topics_archive([uuid.UUID(topic)], principal=SYSTEM, reason="seldom", now=timezone.now())
-    held, working, over = ForgetRun.objects.order_by("created_at", "id")
-    ForgetRun.objects.filter(pk=held.pk).update(status="held", failure="Once before.")
-    ForgetRun.objects.filter(pk=working.pk).update(status="applying")
-    policy_put(cast.operator, "/work", half_life_days=3, cron="0 3 * * *")
-    content = exported()
-
-    def stopped(when: Any) -> dict[Any, tuple[str, str]]:
-        emptied()
-        Schedule.objects.all().delete()
-        job = import_start(kept(tmp_path, "file", content), principal=SYSTEM, now=timezone.now())
-        killed(job, monkeypatch, "_step", when)
-        assert ForgetRun.objects.filter(status="planned").count() == 2
-        import_cancel(job.pk, principal=SYSTEM, now=timezone.now())
-        assert Schedule.objects.filter(func="memory.jobs.forget_scheduled", cron="0 3 * * *").exists()
-        return {run.pk: (run.status, run.failure) for run in ForgetRun.objects.all()}
-
-    # Before their actions were here: nothing is done by halves.
-    assert stopped(ForgetRun.objects.exists) == {
-        held.pk: ("failed", f"Once before.{CUT}"),
-        working.pk: ("failed", CUT),
-        over.pk: ("done", ""),
-    }
-    done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
-    assert exported() == content
-    # Behind them: they are as they were.
-    assert stopped(AuditEvent.objects.filter(action="archived").exists) == {
-        held.pk: ("held", "Once before."),
-        working.pk: ("applying", ""),
-        over.pk: ("done", ""),
-    }
-    done(import_start(tmp_path / "file", principal=SYSTEM, now=timezone.now()))
-    assert exported() == content
 
 
 def test_an_import_is_taken_back_but_for_what_was_written_to_since(

@@ -38,8 +38,8 @@ from memory.transfer.importing import (
     imports_count,
     imports_list,
 )
+from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
-from memory.transfer.shape import FORMAT
 from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
 from memory.transfer.work import import_work

@@ -1,4 +1,4 @@
-"""manage.py export FILE: a whole store as JSON Lines, going on where it was stopped."""
+"""manage.py export FILE: the topics and policies of a store, or of a scope, as JSON Lines."""
 
 import fcntl
 import os
@@ -14,8 +14,7 @@ from tqdm import tqdm
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
 from memory.domain.scopes import scope_normalize
-from memory.transfer.export import export_count, export_note, part_read, store_export
-from memory.transfer.sections import Place
+from memory.transfer.export import export_count, export_note, store_export
 
 STDOUT = "-"
 
@@ -23,7 +22,9 @@ STDOUT = "-"
 class Command(BaseCommand):
     """Writes ``FILE.part`` and gives it its name at the end, so that a file with that name is whole."""
 
-    help = "Export the store as JSON Lines; - writes to the standard output. Can be stopped and started again."
+    help = (
+        "Export topics and policies as JSON Lines; - writes to the standard output. An exact copy is made by pg_dump."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add the file and what is in it."""
@@ -37,7 +38,7 @@ class Command(BaseCommand):
             scope = scope_normalize(options["scope"])
             principal = Principal(identity=f"terminal:{scope}", actor="terminal", role="operator", scope=scope)
             if options["file"] == STDOUT:
-                self._write(sys.stdout.buffer, principal, vectors=options["vectors"], place=None)
+                self._write(sys.stdout.buffer, principal, vectors=options["vectors"])
                 return
             path = Path(options["file"])
             part = path.with_name(path.name + ".part")
@@ -56,22 +57,19 @@ class Command(BaseCommand):
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
             _own_check(file, part)
             _turn_take(file, part)
-            offset, place = part_read(file, scope=principal.scope, vectors=vectors)
-            file.seek(offset)
-            file.truncate()
-            if place is not None:
-                self.stdout.write(f"Going on behind line {place.lines:,} of {part}.")
-            lines = self._write(file, principal, vectors=vectors, place=place)
+            # What an export that was stopped has left is older than this one.
+            file.truncate(0)
+            lines = self._write(file, principal, vectors=vectors)
             file.flush()
             os.fsync(file.fileno())
         return lines
 
-    def _write(self, file: IO[bytes], principal: Principal, *, vectors: bool, place: Place | None) -> int:
-        lines = place.lines if place else 0
-        export_note(principal=principal, now=timezone.now(), vectors=vectors, behind=lines)
+    def _write(self, file: IO[bytes], principal: Principal, *, vectors: bool) -> int:
+        lines = 0
+        export_note(principal=principal, now=timezone.now(), vectors=vectors)
         total = export_count(principal=principal)
-        with tqdm(total=total, initial=lines, unit=" lines", desc="Exporting", dynamic_ncols=True) as bar:
-            for line in store_export(principal=principal, vectors=vectors, after=place):
+        with tqdm(total=total, unit=" lines", desc="Exporting", dynamic_ncols=True) as bar:
+            for line in store_export(principal=principal, vectors=vectors):
                 file.write(line)
                 bar.update()
                 lines += 1

@@ -17,8 +17,8 @@ from memory.models import ImportJob
 from memory.transfer.back import import_look, import_release
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
+from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress, counts_words
-from memory.transfer.shape import FORMAT
 from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
     help = (
         "Import an export of MemState, or with --from the memories of another system. What is there already stays as "
-        "it is. Can be stopped and started again."
+        "it is. Can be stopped and started again. An exact copy of a store is made by pg_dump."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             metavar="IMPORT",
             help="instead of a file: release the topics that this import has brought and nobody has written to since",
         )
-        parser.add_argument("--reason", default="", help="why it is taken back")
+        parser.add_argument("--reason", default="", help="why it is imported, or taken back; for the journal")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Check the file and bring it."""
@@ -69,7 +69,8 @@ class Command(BaseCommand):
                 self._dry(path, principal, source=source)
                 return
             with _bar("Checking") as bar:
-                job = import_start(path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar))
+                asked = {"principal": principal, "source": source, "reason": options["reason"]}
+                job = import_start(path, **asked, now=timezone.now(), progress=_tick(bar))
             self._losses(ImportReport.of(job.report))
             job = self._work(job)
         except OSError as problem:
@@ -88,9 +89,7 @@ class Command(BaseCommand):
                 if not step.released:
                     break
         said = f"Would be released: {look.standing:,}." if dry else f"Released: {released:,}."
-        self.stdout.write(
-            f"{said} Written to since, and left: {look.written:,}. Policies and journals that came with it stay."
-        )
+        self.stdout.write(f"{said} Written to since, and left: {look.written:,}. Policies that came with it stay.")
         for topic_id, title in look.left:
             self.stdout.write(f"  left: {topic_id} {title}")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 
 from memory.ingest.items import IngestItem
-from memory.transfer.marks import ERASED
+from memory.transfer.batches import ERASED_IDS
 
 Ids = set[uuid.UUID]
 
 _THERE = "SELECT id FROM memory_topic WHERE id = ANY(%s)"
-_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED} WHERE e.id = ANY(%s)"
+_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s)"
 
 
 def ids_known(ids: Sequence[uuid.UUID]) -> tuple[Ids, Ids]:

@@ -1,0 +1,403 @@
+"""Topics with their past: the form of ingest that an import of an export uses, and nothing else.
+
+An item of ingest says what is true from now on, and the store adds the rest: times, numbers of revisions, salience.
+Here all of that is given. The rows are those of a ``Plan`` and are written by ``plan_write``, so documents, mentions,
+vectors and the journal follow as they do for any other ingest. No rule answers and nobody is woken: what is imported
+stays in the state that it had.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from django.conf import settings
+from django.db.backends.utils import CursorWrapper
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from memory.access.principal import Principal
+from memory.domain.errors import Conflict, NotVisible
+from memory.domain.identifiers import uuid7_past
+from memory.domain.salience import fade_key, salience_effective
+from memory.domain.values import MAX_VALUE_LENGTH
+from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
+from memory.ingest.bulk import rows_copy
+from memory.ingest.items import EARLIEST, LATEST, FieldType
+from memory.ingest.load import KnownField, KnownTopic
+from memory.ingest.mentions import Mentions, mentions_add
+from memory.ingest.plan import MAX_FIELDS, Plan
+from memory.ingest.write import REVISION, plan_write
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+ACTION = "imported"
+
+# What the clock of a store has written. Calculations with such a time need room after it.
+Clock = Annotated[AwareDatetime, Field(ge=EARLIEST, le=dt.datetime(2999, 12, 31, tzinfo=dt.UTC))]
+AnyTime = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
+Short = Annotated[str, StringConstraints(max_length=200)]
+# Twice what a request may send: a purge writes a word in place of each text that it removes.
+Long = Annotated[str, StringConstraints(max_length=2 * MAX_VALUE_LENGTH)]
+# Half of what the column takes, as counts go on.
+Count = Annotated[int, Field(ge=0, le=2**30)]
+# No policy lets a topic come near, and products of it stay finite.
+Salience = Annotated[float, Field(ge=0, le=1e6)]
+
+
+class Past(BaseModel):
+    """A part of an export; a member that is not known is refused, so that nothing is lost in silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Presence(Past):
+    """Salience at the last use, and the uses so far. The half-life is that of the policy in force here."""
+
+    salience: Salience
+    reinforced_at: Clock
+    retrieval_count: Count
+    last_retrieved_at: Clock | None
+
+
+class PastRevision(Past):
+    """One value that a field has had, in the order of the columns; references to topics come once all topics are there
+    (``references_add``)."""
+
+    value: Long
+    field_type: FieldType
+    valid_from: AnyTime
+    recorded_at: Clock
+    provenance: Short
+    why_changed: Long
+    impact_expected: Long
+    actor: Short
+
+
+class PastSummary(Past):
+    """What the cold revisions of a field amount to, in the order of the columns."""
+
+    from_seq: Count
+    through_seq: Count
+    text: Long
+    method: Annotated[str, StringConstraints(max_length=20)]
+    depth: Annotated[int, Field(ge=0, le=100)]
+    created_at: Clock
+    withdrawn_at: Clock | None
+
+
+class PastField(Presence):
+    """A field with its newest revisions, the last of which has the number ``last_seq``. Older ones may come later
+    (``revisions_add``)."""
+
+    name: Short
+    created_at: Clock
+    last_seq: Annotated[int, Field(ge=1, le=2**30)]
+    cold_through: Count
+    detached: bool
+    revisions: Annotated[list[PastRevision], Field(min_length=1)]
+    summaries: list[PastSummary]
+
+    @property
+    def before(self) -> int:
+        """How many revisions are older than those given; negative for more revisions than numbers."""
+        return self.last_seq - len(self.revisions)
+
+
+class PastEdit(Past):
+    """What a topic said before an edit."""
+
+    at: Clock
+    actor: Short
+    before: dict[Literal["title", "summary", "kind", "categories"], Long | list[Short]]
+
+
+class PastVector(Past):
+    """The embedding of a text, used if that text is what the topic says and the model is the one in use here."""
+
+    model: Short
+    text_hash: Annotated[str, StringConstraints(max_length=64)]
+    embedding: Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(max_length=16_000)]
+
+
+class TopicHistory(Presence):
+    """A topic with all that it has said and the state that it is in."""
+
+    type: Literal["topic"] = "topic"
+    id: uuid.UUID
+    scope: str
+    kind: Short
+    title: Annotated[str, StringConstraints(max_length=1000)]
+    summary: Long
+    categories: list[Short]
+    provenance: Short
+    created_at: Clock
+    updated_at: Clock
+    rung: Annotated[int, Field(ge=0, le=3)]
+    released_at: Clock | None
+    pinned: bool
+    pin_reason: Annotated[str, StringConstraints(max_length=500)]
+    fields: Annotated[list[PastField], Field(max_length=2 * MAX_FIELDS)]
+    edits: list[PastEdit]
+    vector: PastVector | None
+
+
+class OlderRevisions(Past):
+    """Revisions of a field of a stored topic, numbered from ``after + 1``."""
+
+    type: Literal["history"] = "history"
+    topic: uuid.UUID
+    field: Short
+    after: Count
+    revisions: Annotated[list[PastRevision], Field(min_length=1)]
+
+
+class Reference(Past):
+    """The topic ``to`` for which a revision stands."""
+
+    type: Literal["reference"] = "reference"
+    topic: uuid.UUID
+    field: Short
+    seq: Count
+    to: uuid.UUID
+
+
+class Merged(Past):
+    """A topic that was merged into another one."""
+
+    type: Literal["merged"] = "merged"
+    topic: uuid.UUID
+    into: uuid.UUID
+    released_at: Clock | None
+
+
+class PastLink(Past):
+    """A link between two topics."""
+
+    type: Literal["link"] = "link"
+    source: uuid.UUID
+    target: uuid.UUID
+    kind: Short
+    created_at: Clock
+    actor: Short
+
+
+def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reason: str, now: dt.datetime) -> None:
+    """Write topics with their past; none of them may be in the store. At most fifteen statements for any number.
+
+    Needs a transaction. Topics without a usable vector wait for the worker. Each has an entry in the journal with the
+    ``reason`` and its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's
+    scope, ``IntegrityError`` if somebody else has made one of them at the same time.
+    """
+    principal.require("operator")
+    for topic in topics:
+        if not principal.sees(topic.scope):
+            raise NotVisible(f"There is no scope {topic.scope}.")
+    if not topics:
+        return
+    plan = _plan(topics, policies=policies_current(), actor=principal.actor, reason=reason, now=now)
+    texts = {topic_id: known.text() for topic_id, known in plan.texts.items()}
+    model = embedder_get().model_name
+    plan_write(plan, texts=texts, model=model, vectors=_vectors(topics, model=model))
+
+
+def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> None:
+    """Write older revisions of fields that are stored, and what they mention. Three statements.
+
+    Needs a transaction. Raises ``Conflict`` if a topic has no such field, ``IntegrityError`` if a number is taken.
+    """
+    fields = _field_ids(cursor, [part.topic for part in parts])
+    rows: list[tuple[Any, ...]] = []
+    said: dict[uuid.UUID, Mentions] = {}
+    for part in parts:
+        if (field_id := fields.get((part.topic, part.field))) is None:
+            raise Conflict(f"Topic {part.topic} has no field {part.field!r} any more.")
+        rows += _revision_rows(field_id, part.revisions, after=part.after)
+        mentions = said.setdefault(part.topic, Mentions())
+        mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})
+    if rows:
+        rows_copy(cursor, "memory_revision", REVISION, rows)
+        mentions_add(cursor, said)
+
+
+def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) -> None:
+    """Let revisions refer to topics. One statement."""
+    cursor.execute(_REFERENCES, _columns(references, "topic", "field", "seq", "to"))
+
+
+def merges_add(merges: Sequence[Merged], *, cursor: CursorWrapper) -> None:
+    """Mark topics as merged into others, which are then found by all that those have mentioned. Two statements."""
+    wanted = _columns(merges, "topic", "into", "released_at")
+    cursor.execute(_MERGED, wanted)
+    cursor.execute(_MERGED_MENTIONS, wanted)
+
+
+def links_add(links: Sequence[PastLink], *, cursor: CursorWrapper) -> None:
+    """Write links between stored topics; one that is there stays as it is. One statement."""
+    cursor.execute(_LINKS, _columns(links, "source", "target", "kind", "created_at", "actor"))
+
+
+def _columns(rows: Iterable[Past], *names: str) -> dict[str, list[Any]]:
+    return {name: [getattr(row, name) for row in rows] for name in names}
+
+
+_REFERENCES = """
+UPDATE memory_revision r SET ref_topic_id = d.target
+FROM unnest(%(topic)s::uuid[], %(field)s::text[], %(seq)s::int[], %(to)s::uuid[]) AS d (topic, field, seq, target)
+JOIN memory_field f ON f.topic_id = d.topic AND f.name = d.field
+WHERE r.field_id = f.id AND r.seq = d.seq AND r.ref_topic_id IS NULL
+"""
+_MERGED = """
+UPDATE memory_topic t SET merged_into_id = d.target, released_at = d.released_at
+FROM unnest(%(topic)s::uuid[], %(into)s::uuid[], %(released_at)s::timestamptz[]) AS d (id, target, released_at)
+JOIN memory_topic i ON i.id = d.target
+WHERE t.id = d.id AND t.merged_into_id IS NULL AND i.merged_into_id IS DISTINCT FROM t.id
+"""
+# Whoever asks for what is named in a topic finds what has taken it in, directly or through another.
+_MERGED_MENTIONS = """
+WITH RECURSIVE pair (low, high) AS (
+    SELECT id, merged_into_id FROM memory_topic WHERE id = ANY(%(topic)s) AND merged_into_id IS NOT NULL
+), up (low, high) AS (
+    SELECT low, high FROM pair
+    UNION
+    SELECT up.low, t.merged_into_id FROM up JOIN memory_topic t ON t.id = up.high WHERE t.merged_into_id IS NOT NULL
+), down (low, high) AS (
+    SELECT low, high FROM up
+    UNION
+    SELECT t.id, down.high FROM down JOIN memory_topic t ON t.merged_into_id = down.low
+), said AS (
+    SELECT d.high, array_agg(DISTINCT m.topic_id) AS those FROM down d JOIN memory_topicmention m ON m.topic_id = d.low
+    GROUP BY d.high
+)
+UPDATE memory_topicmention m SET
+    identifiers = ARRAY(SELECT DISTINCT z COLLATE "C" FROM memory_topicmention o, unnest(o.identifiers) z
+                        WHERE o.topic_id = ANY(said.those || m.topic_id) ORDER BY 1),
+    words = ARRAY(SELECT DISTINCT z COLLATE "C" FROM memory_topicmention o, unnest(o.words) z
+                  WHERE o.topic_id = ANY(said.those || m.topic_id) ORDER BY 1),
+    aliases = ARRAY(SELECT DISTINCT z COLLATE "C" FROM memory_topicmention o, unnest(o.aliases) z
+                    WHERE o.topic_id = ANY(said.those || m.topic_id) ORDER BY 1)
+FROM said WHERE m.topic_id = said.high
+"""
+_LINKS = """
+INSERT INTO memory_link (source_id, target_id, kind, created_at, actor)
+SELECT * FROM unnest(%(source)s::uuid[], %(target)s::uuid[], %(kind)s::text[], %(created_at)s::timestamptz[],
+                     %(actor)s::text[])
+ON CONFLICT (source_id, target_id, kind) DO NOTHING
+"""
+
+
+def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime) -> Plan:
+    plan = Plan()
+    half_lives = {scope: policies.knobs(scope).half_life for scope in {topic.scope for topic in topics}}
+    for topic in topics:
+        half_life = half_lives[topic.scope]
+        known = KnownTopic(
+            id=topic.id,
+            scope=topic.scope,
+            title=topic.title,
+            summary=topic.summary,
+            categories=topic.categories,
+            created_at=topic.created_at,
+            rung=topic.rung,
+            released=topic.released_at is not None,
+            pinned=topic.pinned,
+            is_new=True,
+        )
+        plan.scopes.add(topic.scope)
+        plan.texts[topic.id] = known
+        plan.topics.append(
+            (
+                topic.id,
+                topic.scope,
+                topic.kind,
+                topic.title,
+                topic.summary,
+                topic.categories,
+                topic.provenance,
+                topic.created_at,
+                topic.updated_at,
+                topic.rung,
+                topic.released_at,
+            )
+        )
+        plan.vitalities.append(
+            (
+                topic.id,
+                topic.scope,
+                *_fading(topic, half_life),
+                topic.pinned,
+                topic.pin_reason,
+                topic.kind,
+                topic.created_at,
+                topic.retrieval_count,
+                topic.last_retrieved_at,
+                topic.rung,
+                known.live,
+            )
+        )
+        plan.edits += [(topic.id, edit.at, edit.before, edit.actor) for edit in topic.edits]
+        # In the order of the file, which is that in which the topic says them: by time, and then by id.
+        ids = sorted(_id_of(each.created_at) for each in topic.fields)
+        for field_id, each in zip(ids, topic.fields, strict=True):
+            _field_plan(plan, known, each, field_id=field_id, half_life=half_life)
+        since = topic.reinforced_at.timestamp()
+        worth = salience_effective(topic.salience, reinforced_at=since, half_life=half_life, now=now.timestamp())
+        after = json.dumps({"salience": worth, "rung": topic.rung, "released": known.released})
+        plan.audits.append((now, actor, ACTION, topic.id, topic.scope, reason, "{}", after))
+    return plan
+
+
+def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
+    last = given.revisions[-1]
+    known = KnownField(
+        id=field_id,
+        name=given.name,
+        last_seq=given.last_seq,
+        cold_through=given.cold_through,
+        value=last.value,
+        field_type=last.field_type,
+        ref_topic_id=None,
+        recorded_at=last.recorded_at,
+        is_new=True,
+    )
+    topic.fields[given.name] = known
+    salience, reinforced_at, *keys = _fading(given, half_life)
+    uses = given.retrieval_count, given.last_retrieved_at, given.detached
+    plan.fields.append((known, topic.id, salience, reinforced_at, given.created_at, *keys, *uses))
+    plan.revisions += _revision_rows(known.id, given.revisions, after=given.before)
+    plan.summaries += [(known.id, *dict(summary).values()) for summary in given.summaries]
+
+
+def _fading(given: Presence, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
+    fade = fade_key(given.salience, reinforced_at=given.reinforced_at.timestamp(), half_life=half_life)
+    return given.salience, given.reinforced_at, half_life, fade, fade
+
+
+def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, after: int) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for seq, row in enumerate(revisions, start=after + 1):
+        value, field_type, *rest = dict(row).values()
+        rows.append((_id_of(row.recorded_at), field_id, seq, value, field_type, None, *rest))
+    return rows
+
+
+def _id_of(at: dt.datetime) -> uuid.UUID:
+    """Return a new id of a row that was written at ``at``: verification of a purge tells the age of a text by it."""
+    return uuid7_past(at_ms=int(at.timestamp() * 1000))
+
+
+def _field_ids(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[tuple[uuid.UUID, str], uuid.UUID]:
+    cursor.execute("SELECT topic_id, name, id FROM memory_field WHERE topic_id = ANY(%s)", [list(topics)])
+    return {(topic_id, name): field_id for topic_id, name, field_id in cursor.fetchall()}
+
+
+def _vectors(topics: Sequence[TopicHistory], *, model: str) -> dict[str, Vectors]:
+    return {
+        each.vector.text_hash: np.array(each.vector.embedding, dtype=np.float32)
+        for each in topics
+        if each.vector is not None
+        and each.vector.model == model
+        and len(each.vector.embedding) == settings.MEMSTATE_EMBEDDING_DIMENSION
+    }

@@ -1,0 +1,161 @@
+"""What becomes of the lines of an export: decided for the check and the import alike, and written by ingest.
+
+A topic that is in the store stays as it is, and so does what belongs to it: a line is imported if it belongs to a topic
+that this import has brought. A check, which brings none, notes them in a temporary table.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.command.sought import SoughtEraser, receipts_wanted
+from memory.domain.errors import MemoryProblem
+from memory.ingest import history
+from memory.ingest.history import TopicHistory
+from memory.models import ErasureReceipt, ImportedTopic, ImportJob
+from memory.policy.restore import policies_restore, policy_scopes
+from memory.transfer.lines import LineProblem, PolicyLine, line_topics
+from memory.transfer.report import BROUGHT, ERASED, MISSING, THERE
+
+# The ids ``e.id`` of topics that purges have erased here.
+ERASED_IDS = "memory_erasurereceipt r CROSS JOIN LATERAL jsonb_array_elements_text(r.topic_ids) AS e (id)"
+_ERASED = f"SELECT DISTINCT e.id::uuid FROM {ERASED_IDS} WHERE e.id = ANY(%s::text[])"
+_STORED = "SELECT t.id, s.path FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id WHERE t.id = ANY(%s)"
+_IMPORTED = "SELECT topic_id FROM memory_importedtopic WHERE topic_id = ANY(%s) AND job_id = %s"
+_NOTED = "SELECT id FROM transfer_noted WHERE id = ANY(%s)"
+_NOTE = "INSERT INTO transfer_noted SELECT unnest(%s::uuid[])"
+_BEGIN = "CREATE TEMPORARY TABLE IF NOT EXISTS transfer_noted (id uuid PRIMARY KEY); TRUNCATE transfer_noted"
+_END = "DROP TABLE IF EXISTS pg_temp.transfer_noted"
+
+
+class _Found(NamedTuple):
+    """Of some ids, the topics in any scope, those that the caller sees or this import brings, those that it brings,
+    and the erased ones."""
+
+    stored: set[uuid.UUID]
+    here: set[uuid.UUID]
+    imported: set[uuid.UUID]
+    erased: set[uuid.UUID]
+
+
+class Target:
+    """The store as an import finds it. Without ``job_id`` it is that of a check, on one connection and within a block
+    of its own."""
+
+    def __init__(self, principal: Principal, job_id: uuid.UUID | None = None) -> None:
+        self._principal, self._job_id = principal, job_id
+
+    def __enter__(self) -> Self:
+        self._execute(_BEGIN)
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self._execute(_END)
+
+    def reasons(self, lines: Sequence[Any]) -> list[str]:
+        """Return what becomes of each line, all of one kind: ``BROUGHT``, or why it is not. Three queries."""
+        if lines and isinstance(lines[0], PolicyLine):
+            present = policy_scopes([line.scope for line in lines])
+            return [THERE if line.scope in present else BROUGHT for line in lines]
+        found = self._look({topic for line in lines for ends in line_topics(line) for topic in ends})
+        reasons = [_reason(line, found) for line in lines]
+        if self._job_id is None and lines and isinstance(lines[0], TopicHistory):
+            new = [line.id for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
+            self._execute(_NOTE, new)
+        return reasons
+
+    def _look(self, ids: Collection[uuid.UUID]) -> _Found:
+        wanted = list(ids)
+        erased = self._execute(_ERASED, [str(each) for each in wanted])
+        stored = dict(self._execute(_STORED, wanted))
+        own = (_NOTED, wanted) if self._job_id is None else (_IMPORTED, wanted, self._job_id)
+        imported = {row[0] for row in self._execute(*own)}
+        seen = {topic for topic, scope in stored.items() if self._principal.sees(scope)}
+        return _Found(set(stored), seen | imported, imported, {row[0] for row in erased})
+
+    @staticmethod
+    def _execute(sql: str, *values: Any) -> list[Any]:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, list(values) or None)
+            return cursor.fetchall() if cursor.description else []
+
+
+def _reason(line: Any, found: _Found) -> str:
+    owners, others = line_topics(line)
+    if owners & found.erased:
+        return ERASED
+    if isinstance(line, TopicHistory):
+        return THERE if owners & found.stored else BROUGHT
+    if not owners <= found.here:
+        return MISSING
+    if not owners & found.imported:
+        return THERE
+    if others & found.erased:
+        return ERASED
+    return BROUGHT if others <= found.here else MISSING
+
+
+def lines_import(lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> dict[str, int]:
+    """Write lines of one kind, and return how many were imported, and how many not, by reason. A constant number of
+    statements, but for policies. Needs a transaction, in which no purge is at work. Raises what the writers raise."""
+    reasons = Target(principal, job.pk).reasons(lines)
+    new = [line for line, why in zip(lines, reasons, strict=True) if why == BROUGHT]
+    if new:
+        _write(lines[0].type, _masked(new), job=job, principal=principal, now=now)
+    return {why: reasons.count(why) for why in dict.fromkeys(reasons)}
+
+
+def _write(kind: str, lines: Sequence[Any], *, job: ImportJob, principal: Principal, now: dt.datetime) -> None:
+    with connection.cursor() as cursor:
+        match kind:
+            case "policy":
+                try:
+                    policies_restore({line.scope: line.versions for line in lines}, now=now)
+                except MemoryProblem as problem:
+                    raise LineProblem(
+                        f"The policies of the file cannot be in force here. {problem.sentence}"
+                    ) from problem
+            case "topic":
+                reason = f"import {job.pk}" + (f": {job.reason}" if job.reason else "")
+                history.history_ingest(lines, principal=principal, reason=reason, now=now)
+                ImportedTopic.objects.bulk_create(ImportedTopic(topic_id=line.id, job=job) for line in lines)
+            case "history":
+                history.revisions_add(lines, cursor=cursor)
+            case "reference":
+                history.references_add(lines, cursor=cursor)
+            case "merged":
+                history.merges_add(lines, cursor=cursor)
+            case "link":
+                history.links_add(lines, cursor=cursor)
+
+
+def _masked(lines: Sequence[Any]) -> Sequence[Any]:
+    """Return lines with reasons in which what a purge has erased here is masked, as the purge would have done it: a
+    file may be older. What topics say themselves is never touched. One query, and one more after each purge."""
+    last = ErasureReceipt.objects.order_by("-number").values_list("hash", flat=True).first()
+    if last is None:
+        return lines
+    eraser = _eraser(last)
+    masked: list[Any] = []
+    for line in lines:
+        if isinstance(line, TopicHistory) and line.pin_reason:
+            line = line.model_copy(update={"pin_reason": eraser.at(None).masked(line.pin_reason)[:500]})
+        elif isinstance(line, PolicyLine):
+            versions = [
+                version.model_copy(update={"reason": eraser.at(version.created_at).masked(version.reason)})
+                for version in line.versions
+            ]
+            line = line.model_copy(update={"versions": versions})
+        masked.append(line)
+    return masked
+
+
+@lru_cache(maxsize=1)
+def _eraser(_last: str) -> SoughtEraser:
+    # A receipt holds the hash of the one before, so the last stands for all of them.
+    return SoughtEraser(receipts_wanted())
