@@ -9,9 +9,10 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
+from memory.predicates.binding import Bound
+from memory.predicates.fields import predicate_from_fields
+from memory.predicates.sql import predicate_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +72,20 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
     Raises ``ValueRefused`` for an age that is none, and for lists that are empty or too long.
     """
     conditions = [] if gone else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-    conditions.append(scope_sql("t.scope_id", scope, bound.bind))
     for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
         if values is not None and not values:
             raise ValueRefused(f"The list of {name} is empty. Leave it out to ask for all.")
-    if wanted.ids is not None:
-        if len(wanted.ids) > MOST_AT_ONCE:
-            raise ValueRefused(f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.")
-        conditions.append(f"t.id = ANY({bound.bind(list(wanted.ids))})")
-    if wanted.kinds is not None:
-        conditions.append(f"t.kind = ANY({bound.bind(list(wanted.kinds))}::text[])")
-    if wanted.categories is not None:
-        conditions.append(f"t.categories && {bound.bind(list(wanted.categories))}::varchar[]")
-    if wanted.older_than is not None:
-        before = now - dt.timedelta(seconds=duration_parse(wanted.older_than))
-        conditions.append(f"t.created_at < {bound.bind(before)}")
+    if wanted.ids is not None and len(wanted.ids) > MOST_AT_ONCE:
+        raise ValueRefused(f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.")
+    predicate = predicate_from_fields(
+        scope=scope,
+        ids=wanted.ids,
+        kinds=wanted.kinds,
+        categories=wanted.categories,
+        older_than=None if wanted.older_than is None else float(duration_parse(wanted.older_than)),
+    )
+    moment = f"{bound.bind(now)}::timestamptz"
+    conditions.append(predicate_sql(predicate, now=moment, bind=bound.bind, narrow=False).sql)
     return " AND ".join(conditions)
 
 

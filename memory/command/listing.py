@@ -23,10 +23,10 @@ from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.finding.facts import ids_read
 from memory.finding.find import facts_meant
-from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE, topics_release
 from memory.ingest.apply import ingest_prepare
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun
+from memory.predicates.binding import Bound
 from memory.recall.fold import fold_wait
 
 VERBS = ("release", "purge")

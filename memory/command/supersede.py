@@ -38,8 +38,6 @@ from memory.finding.facts import (
 )
 from memory.finding.find import facts_replaced
 from memory.finding.weigh import Candidate
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
@@ -47,6 +45,7 @@ from memory.ingest.items import FieldType, IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import Reply
 from memory.models import AuditEvent, Link
 from memory.models.links import SUPERSEDES
+from memory.predicates.binding import Bound, scope_sql
 from memory.text.words import same_text
 
 MAX_TEXT = 20_000

@@ -18,7 +18,7 @@ from django.utils import timezone
 from memory.access.principal import Principal
 from memory.console.listing import ROWS, Row, count_words, export, filter_refused
 from memory.console.page import READER, ConsoleRequest, page, refusal, show
-from memory.domain.lookup_language import LookupFlaw
+from memory.predicates.search_text import SearchFlaw
 
 Wanted = TypeVar("Wanted")
 Item = TypeVar("Item")
@@ -148,7 +148,7 @@ class ListPage(Generic[Wanted, Item]):
         """Stream exactly what the filter finds. Costs what ``fetch`` does, for each ``EXPORT_ROWS`` rows."""
         try:
             asked = self._asked(request, arguments)
-        except LookupFlaw as flaw:
+        except SearchFlaw as flaw:
             return refusal(request, 422, "Nothing exported", flaw.sentence)
         if asked.form is not None and asked.form.errors:
             return filter_refused(request, asked.form)

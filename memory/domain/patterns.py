@@ -1,4 +1,4 @@
-"""Patterns: the regular expressions that Python and PostgreSQL both read, and that neither can be made to hang on.
+"""Patterns: the regular expressions that Python and PostgreSQL both read, bounded so that PostgreSQL matches them fast.
 
 A pattern is written as for Python's ``re`` and always ignores case. It is parsed once; what is allowed is decided on
 the tree, and the tree is written out again for PostgreSQL (advanced regular expressions), so that no difference in
@@ -11,12 +11,11 @@ import warnings
 from typing import Any
 
 from memory.domain.errors import ValueRefused
-from memory.domain.pattern_loops import loop_ambiguous
 
 MAX_PATTERN = 200
 MAX_REPEATS = 100
 MAX_NESTED_REPEATS = 1000
-# Each further one multiplies the ways in which a long text can be cut.
+# Each further one makes the automaton of the database larger.
 MAX_OPEN_REPEATS = 10
 
 # The parser behind ``re.compile``; the standard library offers no public door to the tree.
@@ -124,10 +123,6 @@ def _repeat_check(least: int, most: int, body: Any, times: int) -> int:
     if endless or most > 1:
         if body.getwidth()[0] == 0:
             raise ValueRefused("A pattern must not repeat a part that can be empty, such as (a?)*.")
-        if loop_ambiguous(body):
-            raise ValueRefused(
-                "A pattern must not repeat a part that can match the same text in two ways, such as (a+)+ or (a|aa)*."
-            )
     elif body.getwidth()[1] == 0:
         raise ValueRefused("A pattern must not repeat a part that is always empty.")
     return int(endless) + _walk(body, times * max(1, count))

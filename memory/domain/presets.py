@@ -33,7 +33,7 @@ _DESIGN = (
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """``meaning`` is one line for people; ``rules`` names sets of ``memory.domain.rule_presets``."""
+    """``meaning`` is one line for people; ``rules`` names sets of ``memory.policy.rule_presets``."""
 
     meaning: str
     values: Mapping[str, KnobValue] = field(default_factory=dict)

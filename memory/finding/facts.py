@@ -8,8 +8,8 @@ from functools import lru_cache
 from django.db import connection
 
 from memory.domain.text import UNTITLED
-from memory.forgetting.judgement import Bound
 from memory.ingest.items import FieldType
+from memory.predicates.binding import Bound
 from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_begins, pronoun_replaced, subject_phrase
 from memory.text.folding import fold
 from memory.text.grammar import FINITE, SURE, words_tag

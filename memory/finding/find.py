@@ -19,14 +19,13 @@ from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_
 from memory.finding.facts import Fact, TopicSaid, facts_distinct, facts_of, ids_read, topics_said
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.forgetting.standing import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.ingest.mentions import mentions_complete
 from memory.llm.client import model_configured
 from memory.llm.refine import Refined, matches_refine, supersede_refine
 from memory.policy.effective import knobs_effective
+from memory.predicates.binding import Bound, scope_sql
 from memory.recall.candidates import candidates_rank
 from memory.recall.filters import CandidateFilter, Extra
 from memory.recall.probe import question_probe

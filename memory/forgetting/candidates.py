@@ -16,12 +16,13 @@ from django.db import connection
 from psycopg import sql
 
 from memory.domain.rules import RELEASED
-from memory.forgetting.ground import EVERYTHING, Ground, Only, grounds_of, scope_sql
-from memory.forgetting.judgement import Bound, Judge, RulesSql
+from memory.forgetting.ground import EVERYTHING, Ground, Only, grounds_of
+from memory.forgetting.judgement import Judge, RulesSql
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import EffectivePolicy, Policies
+from memory.predicates.binding import Bound, scope_sql
 
 # What is reported, and counted, of a run; in the order in which the most telling name is chosen.
 STANDING_COUNTS = ("released", "archived", "detached", "summarized", "restored")

@@ -17,9 +17,10 @@ from django.db import connection
 
 from memory.domain.ladder import CLIMB_MARGIN, rung_target
 from memory.domain.rules import RELEASED
-from memory.forgetting.ground import EVERYTHING, Ground, Only, scope_sql
-from memory.forgetting.judgement import Bound, Judge
+from memory.forgetting.ground import EVERYTHING, Ground, Only
+from memory.forgetting.judgement import Judge
 from memory.models import Rung
+from memory.predicates.binding import Bound, scope_sql
 
 # One whole number holds so much of a class; what does not fit goes into the next.
 _PACKED_BELOW = 2**62

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from django.db import connection
 
 from memory.domain.scopes import ROOT
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.models import Rung
 from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound, scope_sql
 
 # The live ones are told by the narrow table; of those that left retrieval, the topic knows why.
 _STANDING = f"""

@@ -1,15 +1,12 @@
 """Ground: which topics stand under which policy, for a scope and everything below it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db.models import Q
 
 from memory.domain.scopes import ROOT, scope_within
-from memory.models.expressions import path_within_sql
 from memory.policy.snapshot import EffectivePolicy, Policies
-
-Bind = Callable[[object], str]
+from memory.predicates.binding import Bind, scope_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +77,6 @@ def ground_rests(policy: EffectivePolicy, scope: str) -> bool:
     reviewed_apart = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
     exempt = any(scope_within(policy.scope, path) for path in policy.knobs.exempt_scopes)
     return policy.knobs.mode == "off" or reviewed_apart or exempt
-
-
-def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = ()) -> str:
-    """Return the condition that ``column``, a scope's id, is ``path`` or below it, and not at or below ``without``."""
-    if path == ROOT and not without:
-        return "true"
-    conditions = [path_sql("path", path, bind)]
-    conditions += [f"NOT {path_sql('path', other, bind)}" for other in without]
-    return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
-
-
-def path_sql(column: str, path: str, bind: Bind) -> str:
-    """Return the condition that ``column``, a scope's path, is ``path`` or below it."""
-    if path == ROOT:
-        return "true"
-    path_text, below, beyond = (f"{bind(text)}::text" for text in (path, path + "/", path + "0"))
-    return path_within_sql(column, path=path_text, below=below, beyond=beyond)
 
 
 def path_q(path: str) -> Q:

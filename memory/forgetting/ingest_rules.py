@@ -16,14 +16,16 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.condition_words import condition_describe
-from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.rules import PIN_ACTIONS, Rule, RuleSet
 from memory.domain.text import MAX_CATEGORIES
-from memory.forgetting.conditions import condition_sql
-from memory.forgetting.judgement import Bound, Judge
+from memory.forgetting.judgement import Judge
 from memory.models import AuditEvent
 from memory.policy.snapshot import EffectivePolicy, Policies
+from memory.predicates.binding import Bound
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import patterns_of
+from memory.predicates.words import predicate_describe
 
 logger = structlog.get_logger(__name__)
 
@@ -130,7 +132,7 @@ def _rules_sound(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
     sound: list[Rule] = []
     failed = 0
     for rule in group.rules:
-        risky = bool(condition_patterns(condition_parse(rule.condition)))
+        risky = bool(patterns_of(condition_parse(rule.condition)))
         try:
             if failed >= MOST_TIMEOUTS and risky:
                 raise DatabaseError("too many rules before it took too long")
@@ -175,7 +177,7 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
     added: dict[str, str] = {}
     holds = []
     for rule in rules:
-        sql = condition_sql(
+        sql = predicate_sql(
             condition_parse(rule.condition), now=moment, score_sql=score, bind=bound.bind, categories_added=dict(added)
         ).sql
         holds.append(f"({sql}) IS TRUE")
@@ -283,7 +285,7 @@ def _event(
     actor: str,
     now: dt.datetime,
 ) -> AuditEvent:
-    because = condition_describe(condition_parse(rule.condition))
+    because = predicate_describe(condition_parse(rule.condition))
     return AuditEvent(
         at=now,
         actor=f"rule {rule.name}",

@@ -6,36 +6,19 @@ preview, a dry run and a run cannot disagree.
 
 import datetime as dt
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from memory.domain.conditions import condition_parse
 from memory.domain.knobs import NO_DECAY_SECONDS
 from memory.domain.ladder import CLIMB_MARGIN
 from memory.domain.rules import PIN_ACTIONS, RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import MAX_HALVINGS, fade_before
 from memory.domain.text import MAX_CATEGORIES
-from memory.forgetting.conditions import condition_sql
 from memory.models import Rung
 from memory.models.expressions import fade_key_sql, number_sql, score_sql
 from memory.policy.snapshot import EffectivePolicy
-
-Bind = Callable[[object], str]
-
-
-class Bound:
-    """The parameters of one statement, named as they are bound; what is bound twice has one name."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self._names: dict[tuple[type, str], str] = {}
-
-    def bind(self, value: object) -> str:
-        """Keep ``value`` and return its placeholder."""
-        name = self._names.setdefault((type(value), repr(value)), f"p{len(self.values)}")
-        self.values[name] = value
-        return f"%({name})s"
+from memory.predicates.binding import Bind
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.sql import predicate_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +170,7 @@ class Judge:
         parts, needs_topic = [], False
         for rule in self.policy.rules.rules:
             if rule.enabled and rule not in answering and rule.action in ("summarize", "detach"):
-                compiled = condition_sql(
+                compiled = predicate_sql(
                     condition_parse(rule.condition), now=self.moment(), score_sql=self.score(), bind=self.bind
                 )
                 needs_topic = needs_topic or compiled.needs_topic
@@ -235,7 +218,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
     needs_topic = False
     standing, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
     for place, rule in enumerate(rules, start=1):
-        compiled = condition_sql(
+        compiled = predicate_sql(
             condition_parse(rule.condition), now=now, score_sql=score, bind=judge.bind, categories_added=dict(added)
         )
         needs_topic = needs_topic or compiled.needs_topic

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.models import Rung
 from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound, scope_sql
 
 # English prose runs at about four tokens to three words; the search document knows the number of its words. An estimate
 # that needs no tokenizer is the honest one for a store that serves agents of many models.

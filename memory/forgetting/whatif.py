@@ -21,10 +21,11 @@ from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.census import Class, Part, View, census_take
 from memory.forgetting.ground import EVERYTHING, Ground, Only, ground_rests, grounds_of
-from memory.forgetting.judgement import Bound, Judge
+from memory.forgetting.judgement import Judge
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound
 
 BINS = 64
 # The least score that a bin of its own is kept for on a logarithmic scale.

@@ -11,9 +11,9 @@ from django.db.models import Q, QuerySet
 from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
-from memory.forgetting.ground import path_q, path_sql, scope_sql
-from memory.forgetting.judgement import Bound
+from memory.forgetting.ground import path_q
 from memory.models import AccessLog
+from memory.predicates.binding import Bound, path_sql, scope_sql
 
 # Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
 # told apart. A restore is one entry of the audit per topic, and the list that a number leads to.

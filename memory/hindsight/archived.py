@@ -17,11 +17,10 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.forgetting.by_hand import taken_back_sql
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.forgetting.run_words import event_words
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
+from memory.predicates.binding import Bound, scope_sql
 
 Sort = Literal["archived", "score", "title"]
 Why = Literal["threshold", "rule", "hand"]

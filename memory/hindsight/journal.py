@@ -14,8 +14,7 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, number_read
-from memory.forgetting.ground import path_sql
-from memory.forgetting.judgement import Bound
+from memory.predicates.binding import Bound, path_sql
 
 # What the journal calls the two ways in which a policy gets a new version.
 POLICY_ACTIONS = ("policy_saved", "policy_rolled_back")

@@ -5,19 +5,20 @@ always done by the query. ``tests/hindsight/test_why_outlook.py`` compares the t
 """
 
 import dataclasses
-import datetime as dt
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from memory.domain.conditions import RUNGS, TopicFacts, condition_comparisons, condition_matches, condition_parse
 from memory.domain.knobs import Knobs
 from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.domain.rules import RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
 from memory.domain.scopes import scope_within
 from memory.domain.strategies import Presence, archive_due, score
+from memory.hindsight.evaluation import predicate_holds, value_compare
 from memory.policy.snapshot import EffectivePolicy
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import Comparison, comparisons, value_words
 
 THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
 # Where a rule lets go of a topic.
@@ -26,11 +27,15 @@ BEYOND = ARCHIVED + 1
 HORIZON = 200 * 365 * SECONDS_PER_DAY
 # A comparison that becomes true only after its moment is looked at so much later.
 _AFTER = 0.001
+_TEXTS = ("title", "summary", "text")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds."""
+    """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds.
+
+    ``texts`` says which of ``comparisons_of_texts`` hold: patterns are a matter of the database.
+    """
 
     presence: Presence
     rung: int
@@ -39,8 +44,7 @@ class Subject:
     scope: str
     categories: frozenset[str] = frozenset()
     provenance: str = ""
-    title: str = ""
-    summary: str = ""
+    texts: Mapping[Comparison, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,14 @@ class Step:
     rung: int
     at: float | None
     rule: Rule | None = None
+
+
+def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
+    """Yield what the rules ask about the title and the summary of a topic."""
+    for rule in rules:
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
+            if comparison.field in _TEXTS:
+                yield comparison
 
 
 def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
@@ -128,10 +140,8 @@ def _rules_apply(
 ) -> tuple[Rule | None, bool]:
     """Return the first rule that says where the topic belongs, and whether it is pinned once all have spoken."""
     categories, chosen, pinned = subject.categories, None, None
-    moment = dt.datetime.fromtimestamp(now, dt.UTC)
     for rule in policy.rules.on(event):
-        facts = _facts(subject, categories, value, now)
-        if not condition_matches(condition_parse(rule.condition), facts, now=moment):
+        if not _holds(rule, subject, categories, value, now):
             continue
         if rule.action in STANDING_ACTIONS:
             chosen = chosen or rule
@@ -145,7 +155,6 @@ def _rules_apply(
 def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
     """Return the rung down to which rules hold the topic that do not answer ``event``, 0 for none."""
     answering = policy.rules.on(event)
-    facts, moment = _facts(subject, subject.categories, value, now), dt.datetime.fromtimestamp(now, dt.UTC)
     return max(
         (
             RULE_RUNG[rule.action]
@@ -153,33 +162,59 @@ def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, e
             if rule.enabled
             and rule not in answering
             and rule.action in ("summarize", "detach")
-            and condition_matches(condition_parse(rule.condition), facts, now=moment)
+            and _holds(rule, subject, subject.categories, value, now)
         ),
         default=0,
     )
 
 
-def _facts(subject: Subject, categories: frozenset[str], value: float, now: float) -> TopicFacts:
-    presence, last = subject.presence, subject.presence.last_retrieved_at
-    return TopicFacts(
-        kind=presence.kind,
-        scope=subject.scope,
-        categories=categories,
-        created_at=dt.datetime.fromtimestamp(presence.created_at, dt.UTC),
-        last_retrieved_at=None if last is None else dt.datetime.fromtimestamp(last, dt.UTC),
-        retrievals=presence.retrieval_count,
-        score=value,
-        salience=float(
-            salience_effective(
-                presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
-            )
-        ),
-        provenance=subject.provenance,
-        rung=RUNGS[subject.rung],
-        pinned=subject.pinned,
-        title=subject.title,
-        summary=subject.summary,
+def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: float, now: float) -> bool:
+    """Tell whether a topic with these categories and this score meets the condition of a rule."""
+    presence = subject.presence
+
+    def answer(comparison: Comparison) -> Any:
+        match comparison.field:
+            case "scope":
+                path = str(comparison.value)
+                return scope_within(subject.scope, path) if comparison.op == "within" else subject.scope == path
+            case "category":
+                return not categories.isdisjoint(value_words(comparison))
+            case "kind" | "provenance" as name:
+                word = presence.kind if name == "kind" else subject.provenance
+                return (word in value_words(comparison)) is (comparison.op in ("is", "in"))
+            case "title" | "summary" | "text":
+                return subject.texts[comparison]
+            case "age":
+                found: float = _seconds(presence.created_at, now)
+            case "idle":
+                used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+                found = _seconds(used, now)
+            case "retrievals":
+                found = presence.retrieval_count
+            case "score":
+                found = value
+            case "salience":
+                found = _salience(subject, now)
+            case "pinned":
+                found = subject.pinned
+            case _:
+                found = subject.rung
+        return value_compare(comparison, found)
+
+    return bool(predicate_holds(condition_parse(rule.condition), answer))
+
+
+def _seconds(since: float, now: float) -> float:
+    # To the microsecond, which is what the database keeps of a moment.
+    return round(now - since, 6)
+
+
+def _salience(subject: Subject, now: float) -> float:
+    presence = subject.presence
+    found = salience_effective(
+        presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
     )
+    return float(found)
 
 
 def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
@@ -208,7 +243,7 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
     for name in THRESHOLDS.values():
         yield from _falls_below(subject, knobs, getattr(knobs, name), now)
     for rule in policy.rules.on("cron"):
-        for comparison, _negated in condition_comparisons(condition_parse(rule.condition)):
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
             value: Any = comparison.value
             match comparison.field:
                 case "age":
@@ -218,13 +253,7 @@ def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[fl
                 case "score":
                     yield from _falls_below(subject, knobs, value, now)
                 case "salience":
-                    yield from _crosses(
-                        value,
-                        now,
-                        lambda at: salience_effective(
-                            presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=at
-                        ),
-                    )
+                    yield from _crosses(value, now, lambda at: _salience(subject, at))
 
 
 def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> Iterable[float]:

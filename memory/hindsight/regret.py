@@ -13,9 +13,8 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.forgetting.by_hand import by_hand_sql, taken_back_sql
-from memory.forgetting.ground import scope_sql
-from memory.forgetting.judgement import Bound
 from memory.models import Rung
+from memory.predicates.binding import Bound, scope_sql
 
 SIGNALS = ("looked_up", "restored", "shadow")
 

@@ -4,29 +4,21 @@ A backtest makes hundreds of runs over each topic of a store, so the formulas ar
 ``tests/hindsight/test_backtest_agrees.py`` proves it equal to the runs of the engine. Moments are epochs in seconds.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memory.domain.conditions import (
-    RUNGS,
-    AllOf,
-    AnyOf,
-    Comparison,
-    Condition,
-    Not,
-    condition_comparisons,
-    condition_parse,
-    value_words,
-)
 from memory.domain.knobs import Knobs
 from memory.domain.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.domain.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
 from memory.domain.salience import decayed, reinforced
 from memory.domain.strategies import Presence, archive_gate, score
+from memory.hindsight.evaluation import predicate_holds, value_compare
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import Comparison, comparisons, value_words
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -37,19 +29,12 @@ REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
 
 # Beyond the last rung: a rule lets go of it altogether.
 _MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pinned")
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "is": np.equal,
-}
 
 
 def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
     """Return what the rules ask about a topic that no use changes: kind, scope, category, provenance, texts."""
     for rule in rules:
-        for comparison, _negated in condition_comparisons(condition_parse(rule.condition)):
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
             if comparison.field not in _MOVING_FIELDS:
                 yield comparison
 
@@ -185,7 +170,7 @@ class World:
         pin_seen = np.zeros(len(ids), dtype=np.bool_)
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
-            holds = self._holds(condition_parse(rule.condition), ids, scores, now)
+            holds = self._holds(rule, ids, scores, now)
             if rule.action in STANDING_ACTIONS:
                 standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
             elif rule.action in PIN_ACTIONS:
@@ -210,18 +195,11 @@ class World:
         acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
         return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
 
-    def _holds(self, condition: Condition, ids: Ints, scores: Floats, now: float) -> Bools:
-        match condition:
-            case AllOf(parts):
-                every: Bools = np.logical_and.reduce([self._holds(part, ids, scores, now) for part in parts])
-                return every
-            case AnyOf(parts):
-                some: Bools = np.logical_or.reduce([self._holds(part, ids, scores, now) for part in parts])
-                return some
-            case Not(part):
-                return ~self._holds(part, ids, scores, now)
-            case Comparison():
-                return self._compare(condition, ids, scores, now)
+    def _holds(self, rule: Rule, ids: Ints, scores: Floats, now: float) -> Bools:
+        held: Bools = predicate_holds(
+            condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, now)
+        )
+        return held
 
     def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, now: float) -> Bools:
         match comparison.field:
@@ -238,17 +216,19 @@ class World:
             case "pinned":
                 found = self.pinned[ids]
             case "rung":
-                named = np.isin(self.rung[ids], [RUNGS.index(word) for word in value_words(comparison)])
-                return named if comparison.op in ("is", "in") else ~named
+                found = self.rung[ids]
             case _:
-                holds = self.topics.fixed[comparison][ids]
-                if comparison.field == "category":
-                    for category in value_words(comparison):
-                        if category in self.added:
-                            holds = holds | self.added[category][ids]
-                return holds
-        compared: Bools = _ORDER[comparison.op](found, comparison.value)
+                return self._fixed(comparison, ids)
+        compared: Bools = value_compare(comparison, found)
         return compared
+
+    def _fixed(self, comparison: Comparison, ids: Ints) -> Bools:
+        holds = self.topics.fixed[comparison][ids]
+        if comparison.field == "category":
+            for category in value_words(comparison):
+                if category in self.added:
+                    holds = holds | self.added[category][ids]
+        return holds
 
 
 def _one_by_one(places: Ints, at: Floats) -> Iterator[Ints]:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from memory.domain.conditions import Comparison
 from memory.domain.scopes import scope_within
 from memory.domain.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS
-from memory.forgetting.conditions import condition_sql
-from memory.forgetting.ground import Ground, scope_sql
-from memory.forgetting.judgement import Bound
+from memory.forgetting.ground import Ground
 from memory.hindsight.replay import (
     LOOKED_UP,
     REINFORCED,
@@ -24,6 +21,9 @@ from memory.hindsight.replay import (
     Topics,
     comparisons_fixed,
 )
+from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import Comparison
 
 # Rows that are fetched at once; what is held of the log at any time.
 CHUNK = 20_000
@@ -103,7 +103,7 @@ def _spared_sql(ground: Ground, bound: Bound) -> str:
 
 
 def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
-    return condition_sql(comparison, now="now()", score_sql="0", bind=bound.bind).sql
+    return predicate_sql(comparison, now="now()", bind=bound.bind).sql
 
 
 class Events:

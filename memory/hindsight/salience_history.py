@@ -17,7 +17,7 @@ from memory.domain.salience import SECONDS_PER_DAY
 from memory.forgetting.standing import RESTORED_SALIENCE
 from memory.hindsight.outlook import BEYOND, THRESHOLDS, Subject, protections, score_of, steps_ahead
 from memory.hindsight.salience_replay import Replay, State, Turn, Use, What, curve_moments, salience_replay
-from memory.hindsight.subject import TopicRow, topic_row
+from memory.hindsight.subject import TopicRow, texts_ask, topic_row
 from memory.models import Rung
 from memory.policy.effective import policies_current
 
@@ -56,15 +56,16 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
 
     ``points`` and ``ahead`` are ``(moment, salience, score)``; the last of ``points`` is what is stored, at ``now``.
     ``score`` is what the strategy in force compares with the thresholds, the salience itself under ``half_life``.
-    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved; the one of the uses
-    passes over the access log from the last use backwards, until all are found. Raises ``NotVisible``.
+    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved, one more if rules ask
+    about texts; that of the uses passes over the access log from the last use backwards, until all are found. Raises
+    ``NotVisible``.
     """
     with connection.cursor() as cursor:
         row = topic_row(cursor, topic_id, principal)
         uses = _uses_load(cursor, topic_id, row)
         turns = _turns_load(cursor, topic_id)
     policy = policies_current().effective(row.scope)
-    knobs, subject = policy.knobs, row.subject()
+    knobs, subject = policy.knobs, row.subject(texts_ask(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
     turns = [_known(turn, knobs.archive_attenuation, unknown) for turn in turns]
     replay = _replay(row, turns, uses, knobs, now)

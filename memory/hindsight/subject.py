@@ -3,16 +3,21 @@
 import dataclasses
 import datetime as dt
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible
+from memory.domain.rules import Rule
 from memory.domain.strategies import Presence
-from memory.hindsight.outlook import Subject
+from memory.hindsight.outlook import Subject, comparisons_of_texts
+from memory.predicates.binding import Bound
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import Comparison
 
 _TOPIC = """
 SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
@@ -49,8 +54,8 @@ class TopicRow:
         """Whether it was released or merged, so that no run looks at it."""
         return self.released_at is not None or self.merged_into is not None
 
-    def subject(self) -> Subject:
-        """Return the topic as the outlook judges it."""
+    def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
+        """Return the topic as the outlook judges it; ``texts`` is what ``texts_ask`` says."""
         last = self.last_retrieved_at
         return Subject(
             presence=Presence(
@@ -67,8 +72,7 @@ class TopicRow:
             scope=self.scope,
             categories=frozenset(self.categories),
             provenance=self.provenance,
-            title=self.title,
-            summary=self.summary,
+            texts=texts,
         )
 
     def as_it_was(self, state: Mapping[str, Any]) -> "TopicRow":
@@ -90,3 +94,17 @@ def topic_row(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) 
     if found is None or not principal.sees(found[3]):
         raise NotVisible(f"There is no topic {topic_id}.")
     return TopicRow(*found)
+
+
+def texts_ask(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
+    """Return what holds of all that ``rules`` ask about the texts of a topic. One query, none if they ask nothing."""
+    asked = list(dict.fromkeys(comparisons_of_texts(rules)))
+    if not asked:
+        return {}
+    bound = Bound()
+    parts = [predicate_sql(comparison, now="now()", bind=bound.bind).sql for comparison in asked]
+    sql = f"SELECT {', '.join(parts)} FROM memory_topic t WHERE t.id = {bound.bind(topic_id)}::uuid"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, bound.values)
+        # A topic that was purged meanwhile has no texts.
+        return dict(zip(asked, cursor.fetchone() or [False] * len(asked), strict=True))

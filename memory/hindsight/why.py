@@ -23,7 +23,7 @@ from memory.hindsight.outlook import (
 )
 from memory.hindsight.past import policies_of_run
 from memory.hindsight.regret import regret_of_topic
-from memory.hindsight.subject import TopicRow, topic_row
+from memory.hindsight.subject import TopicRow, texts_ask, topic_row
 from memory.hindsight.why_words import sentences_make
 from memory.models import Rung
 from memory.policy.effective import policies_current
@@ -90,7 +90,7 @@ class _Action(NamedTuple):
 def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
     """Return everything there is to say about a topic's forgetting, as plain values, and the same in ``sentences``.
 
-    At most eight queries, whatever its history. Names and texts from outside the caller's scope (who ran over a larger
+    At most ten queries, whatever its history. Names and texts from outside the caller's scope (who ran over a larger
     scope, who asked from above, why a policy above was changed) are left out. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
             uses = cursor.fetchall()
     policies = policies_current()
     policy = policies.effective(row.scope)
-    subject = row.subject()
+    subject = row.subject(texts_ask(topic_id, policy.rules.rules))
     history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: dict[str, Any] = {
@@ -119,7 +119,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
         "reinforced": {"total": row.retrieval_count, "last": [_use_told(entry, principal) for entry in uses]},
-        "rescue": _rescue(row, actions, policies),
+        "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
     }
     card["sentences"] = sentences_make(card)
@@ -235,10 +235,10 @@ def _use_told(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
-def _rescue(row: TopicRow, actions: list[_Action], present: Policies) -> dict[str, Any] | None:
+def _rescue(topic_id: uuid.UUID, row: TopicRow, actions: list[_Action], present: Policies) -> dict[str, Any] | None:
     """Return what one more retrieval could have done against the run that archived the topic; None if none did.
 
-    One query: the policies are those that the run was planned under.
+    The policies are those that the run was planned under: one query, and one more if their rules ask about texts.
     """
     if row.rung != Rung.ARCHIVED or row.is_gone:
         return None
@@ -247,7 +247,7 @@ def _rescue(row: TopicRow, actions: list[_Action], present: Policies) -> dict[st
         return None
     policies = policies_of_run(json.loads(last.versions), environment=present.environment)
     policy = policies.effective(row.scope)
-    subject = row.as_it_was(json.loads(last.before)).subject()
+    subject = row.as_it_was(json.loads(last.before)).subject(texts_ask(topic_id, policy.rules.rules))
     since = rescue_since(
         subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
     )

@@ -8,10 +8,10 @@ from django.conf import settings
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
 from memory.domain.presets import PRESETS
-from memory.domain.rule_parsing import rules_ordered, rules_parse
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import scope_normalize
 from memory.policy.cron import cron_check
+from memory.policy.rule_parsing import rules_ordered, rules_parse
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # Shown among the effective values, but no policy's to set: the vectors of the store have this width.

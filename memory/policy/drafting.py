@@ -4,7 +4,7 @@ import dataclasses
 
 from memory.domain.errors import ValueRefused
 from memory.domain.presets import PRESETS
-from memory.domain.rule_presets import RULE_PRESETS
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.snapshot import Policies, SetPolicy
 
 

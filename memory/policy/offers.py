@@ -3,10 +3,10 @@
 from typing import Any
 
 from memory.domain.presets import PRESETS
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import scope_normalize
 from memory.policy.drafting import draft_start, draft_with_preset
 from memory.policy.effective import policies_current
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.shown import diff_told, effective_told, rule_told
 
 

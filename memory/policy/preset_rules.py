@@ -4,8 +4,8 @@ import dataclasses
 from functools import lru_cache
 
 from memory.domain.presets import PRESETS
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.rules import Rule
+from memory.policy.rule_presets import RULE_PRESETS
 
 
 @lru_cache(maxsize=1000)

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import ValueRefused
 from memory.models import PolicyVersion
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
 from memory.policy.save import policies_follow, policy_lock
 from memory.policy.snapshot import Policies
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import patterns_of
 
 Short = Annotated[str, StringConstraints(max_length=200)]
 
@@ -68,7 +69,7 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
     )
     if policy.as_stored() != {"preset": newest.preset, "values": newest.values, "rules": newest.rules}:
         raise ValueRefused(f"Version {newest.number} is not written as it is stored.")
-    patterns_try(pattern for rule in policy.rules for pattern in condition_patterns(condition_parse(rule.condition)))
+    patterns_try(pattern for rule in policy.rules for pattern in patterns_of(condition_parse(rule.condition)))
     return policies.with_policy(policy)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db import transaction
 
-from memory.domain.conditions import condition_parse, condition_patterns
 from memory.domain.errors import Conflict, ValueRefused
 from memory.domain.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
@@ -17,6 +16,8 @@ from memory.policy.draft import draft_check, draft_parse
 from memory.policy.effective import policies_current
 from memory.policy.schedules import cron_schedules_sync, cron_wanted
 from memory.policy.snapshot import Policies, SetPolicy
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import patterns_of
 
 MAX_REASON = 1000
 
@@ -124,7 +125,7 @@ def _write(
         return present
     for rule in policy.rules:
         # What the check of the text lets pass, the database tries once, for a moment.
-        patterns_try(condition_patterns(condition_parse(rule.condition)))
+        patterns_try(patterns_of(condition_parse(rule.condition)))
     version = PolicyVersion.objects.create(
         scope=policy.scope,
         number=policy.number,

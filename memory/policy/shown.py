@@ -7,7 +7,6 @@ from typing import Any
 
 from django.conf import settings
 
-from memory.domain.condition_words import rule_describe
 from memory.domain.errors import MemoryProblem
 from memory.domain.knobs import KNOBS, knobs_warnings
 from memory.domain.rules import Rule
@@ -18,6 +17,7 @@ from memory.policy.draft import DIMENSION
 from memory.policy.effective import policies_current, rules_stored
 from memory.policy.rekey import rekeying_progress
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
+from memory.predicates.words import rule_describe
 
 # What the width of the vectors is when nobody says otherwise.
 _DIMENSION_DEFAULT = 384

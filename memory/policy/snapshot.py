@@ -8,10 +8,10 @@ from typing import Any
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
 from memory.domain.presets import PRESETS
-from memory.domain.rule_parsing import rules_ordered
 from memory.domain.rules import Rule, RuleSet
 from memory.domain.scopes import ROOT, scope_within
 from memory.policy.preset_rules import preset_rules
+from memory.policy.rule_parsing import rules_ordered
 
 DEFAULT = "default"
 ENVIRONMENT = "environment"

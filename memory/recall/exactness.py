@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from memory.domain.lookup_tree import LIVE
 from memory.embedding import embedder_get
 from memory.ingest.bulk import vector_text
 from memory.models import Rung
 from memory.policy.effective import knobs_effective
+from memory.predicates.search_parts import LIVE
 from memory.recall.candidates import question_sql
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe

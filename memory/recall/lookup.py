@@ -14,7 +14,10 @@ from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.domain.errors import NotVisible, ValueRefused
 from memory.models import Rung
-from memory.models.expressions import salience_effective_sql, scope_within_sql
+from memory.models.expressions import salience_effective_sql
+from memory.predicates.binding import Bound
+from memory.predicates.fields import predicate_from_fields
+from memory.predicates.sql import predicate_sql
 from memory.recall.bundles import field_summary_sql
 
 RUNGS = {rung.label: int(rung) for rung in Rung}
@@ -206,22 +209,19 @@ def field_history(
 
 def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
-    parameters: dict[str, Any] = {"now": now}
-    if wanted.scope != "/":
-        conditions.append(scope_within_sql("t.scope_id"))
-        parameters |= {"scope": wanted.scope, "below": wanted.scope + "/"}
     if wanted.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
-    elif wanted.rung in RUNGS:
-        conditions.append("v.rung = %(rung)s")
-        parameters["rung"] = RUNGS[wanted.rung]
-    elif wanted.rung != "any":
+    elif wanted.rung not in (*RUNGS, "any"):
         raise ValueRefused(f"There is no rung {wanted.rung!r}; rungs are {', '.join(RUNGS)}, or any for all of them.")
-    if wanted.kind is not None:
-        conditions.append("t.kind = %(kind)s")
-        parameters["kind"] = wanted.kind
-    if wanted.pinned is not None:
-        conditions.append("v.pinned" if wanted.pinned else "NOT v.pinned")
+    predicate = predicate_from_fields(
+        scope=wanted.scope,
+        kinds=None if wanted.kind is None else [wanted.kind],
+        rung=None if wanted.rung == "any" else wanted.rung,
+        pinned=wanted.pinned,
+    )
+    bound = Bound()
+    conditions.append(predicate_sql(predicate, now="%(now)s::timestamptz", bind=bound.bind, narrow=False).sql)
+    parameters = {**bound.values, "now": now}
     if wanted.text:
         conditions.append(
             "EXISTS (SELECT 1 FROM memory_topicdocument d WHERE d.topic_id = t.id "

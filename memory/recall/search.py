@@ -18,29 +18,29 @@ from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import Knobs
-from memory.domain.lookup_language import lookup_parse
-from memory.domain.lookup_tree import (
+from memory.embedding import embedder_get
+from memory.embedding.base import Vectors
+from memory.models import Rung
+from memory.models.expressions import epoch_sql, salience_effective_sql
+from memory.policy.effective import knobs_effective
+from memory.predicates.binding import Bound
+from memory.predicates.search_parts import (
     ARCHIVED,
     LIVE,
     RELEASED,
     STANDINGS,
-    Tree,
-    Within,
-    tree_all,
-    tree_question,
-    tree_scope,
-    tree_standings,
-    tree_texts,
-    tree_wanted,
-    tree_without,
+    question_of,
+    scope_of,
+    standings_of,
+    texts_of,
+    without_words,
 )
-from memory.embedding import embedder_get
-from memory.embedding.base import Vectors
-from memory.models.expressions import epoch_sql, salience_effective_sql
-from memory.policy.effective import knobs_effective
+from memory.predicates.search_text import search_parse
+from memory.predicates.sql import WordSearch, predicate_sql
+from memory.predicates.tree import Comparison, Predicate, all_of
+from memory.predicates.words import predicate_describe
 from memory.recall.candidates import Ranked, candidates_rank
 from memory.recall.filters import CandidateFilter, Extra
-from memory.recall.lookup_sql import STANDING_SQL, lookup_sql
 from memory.recall.probe import question_probe
 from memory.recall.search_hits import hits_load
 
@@ -48,8 +48,15 @@ BEST, NEWEST = "best", "created"
 # How many the first page shows of each standing; a list of one standing goes on by cursor.
 SHOWN = {LIVE: 20, ARCHIVED: 10, RELEASED: 10}
 
+# Each topic that is not merged has exactly one standing.
+STANDING_SQL = {
+    LIVE: "lv.live",
+    ARCHIVED: f"(lv.rung = {int(Rung.ARCHIVED)} AND t.released_at IS NULL AND t.merged_into_id IS NULL)",
+    RELEASED: "(t.released_at IS NOT NULL AND t.merged_into_id IS NULL)",
+}
+
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
-_SALIENCE = salience_effective_sql("lv", "%(lk_now)s::timestamptz")
+_SALIENCE = salience_effective_sql("lv", "%(now)s::timestamptz")
 # By what a list is ordered: the expression, its type, the direction, and how a cursor's text becomes its value.
 SORTS: dict[str, tuple[str, str, str, Any]] = {
     "created": ("t.created_at", "timestamptz", "DESC", moment_read),
@@ -65,21 +72,21 @@ SORTS: dict[str, tuple[str, str, str, Any]] = {
 class Search:
     """What was asked, read. ``blank`` are words that text search passes over, such as "the"; they ask for nothing."""
 
-    tree: Tree | None
+    tree: Predicate | None
     blank: frozenset[str]
     question: str
     standings: tuple[str, ...]
 
     @property
-    def conditions(self) -> Tree | None:
+    def conditions(self) -> Predicate | None:
         """Everything as a condition, words included."""
-        return tree_without(self.tree, self.blank)
+        return without_words(self.tree, self.blank)
 
     @property
     def left_out(self) -> list[str]:
         """The words that ask for nothing, in the order in which they were typed."""
-        kept = tree_texts(self.conditions)
-        return [text for text in tree_texts(self.tree) if text not in kept]
+        kept = texts_of(self.conditions)
+        return [text for text in texts_of(self.tree) if text not in kept]
 
 
 @dataclass(slots=True)
@@ -101,22 +108,30 @@ class Found:
     ranked: bool
     sections: list[Section]
 
+    @property
+    def words(self) -> str:
+        """Which topics were looked for, as a clause of plain English; empty for all topics."""
+        conditions = self.search.conditions
+        if self.ranked:
+            _question, conditions = question_of(conditions)
+        return "" if conditions is None else predicate_describe(conditions)
+
 
 def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
     """Read what was typed; ``part`` keeps to one of ``STANDINGS``. One query where there are words, else none.
 
-    Raises ``LookupFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
+    Raises ``SearchFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
     """
-    tree = lookup_parse(text)
+    tree = search_parse(text)
     if principal.scope != "/":
-        tree = tree_all(tree, Within(principal.scope))
-    question, _conditions = tree_question(tree)
-    standings = tree_standings(tree)
+        tree = all_of(tree, Comparison("scope", "within", principal.scope))
+    question, _conditions = question_of(tree)
+    standings = standings_of(tree)
     if part:
         if part not in STANDINGS:
             raise ValueRefused(f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.")
         standings = tuple(standing for standing in standings if standing == part)
-    return Search(tree, _blank(tree_texts(tree)), question, standings)
+    return Search(tree, _blank(texts_of(tree)), question, standings)
 
 
 def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime) -> Found:
@@ -141,7 +156,7 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
     if ranked:
         vector = embedder_get().embed_query(search.question)
         with transaction.atomic():
-            knobs = knobs_effective(tree_scope(search.tree))
+            knobs = knobs_effective(scope_of(search.tree))
             for standing in search.standings:
                 if standing != RELEASED:
                     best = _rank(search, vector, standing, knobs, now)
@@ -156,7 +171,9 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
             )
             sections.append(Section(standing, False, ids, following))
     everything = [topic_id for section in sections for topic_id in section.ids]
-    hits = {hit["topic_id"]: hit for hit in hits_load(everything, marks=tree_wanted(search.conditions), now=now)}
+    hits = {
+        hit["topic_id"]: hit for hit in hits_load(everything, marks=texts_of(search.conditions, wanted=True), now=now)
+    }
     for section in sections:
         section.hits = [hits[str(topic_id)] for topic_id in section.ids if str(topic_id) in hits]
         for hit in section.hits:
@@ -179,14 +196,14 @@ def search_page(
             raise ValueRefused("This cursor belongs to another order; start again without one.")
         after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
         place = {"at": at, "last": last}
-    condition, parameters = _condition(search, standing, now)
+    condition, parameters = _sql(search.conditions, search, standing, now)
     sql = f"""
         SELECT t.id, {key} FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
         WHERE {STANDING_SQL[standing]} AND {condition} {after}
         ORDER BY {key} {direction}, t.id {direction} LIMIT %(limit)s
     """
     with connection.cursor() as database:
-        database.execute(sql, {**parameters, **place, "limit": limit + 1})
+        database.execute(sql, {**parameters, **place, "now": now, "limit": limit + 1})
         rows: list[tuple[uuid.UUID, Any]] = database.fetchall()
     following = cursor_make(sort, now, rows[limit - 1][1], rows[limit - 1][0]) if len(rows) > limit else None
     return [topic_id for topic_id, _key in rows[:limit]], following
@@ -197,7 +214,7 @@ def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
     query per standing."""
     found = 0
     for standing in search.standings:
-        condition, parameters = _condition(search, standing, now)
+        condition, parameters = _sql(search.conditions, search, standing, now)
         sql = f"""
             SELECT count(*) FROM (
                 SELECT 1 FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
@@ -235,15 +252,11 @@ def search_export(
 
 def question_filter(search: Search, standing: str, *, now: dt.datetime) -> CandidateFilter:
     """Return which topics of a standing may rank for a lookup: those that meet all but its bare words."""
-    scope = tree_scope(search.tree)
-    _question, conditions = tree_question(search.conditions)
+    scope = scope_of(search.tree)
+    _question, conditions = question_of(search.conditions)
     extra = None
-    if conditions not in (None, Within(scope)):
-        extra = Extra(
-            *lookup_sql(
-                conditions, standing=standing, now=now, config=settings.MEMSTATE_TEXT_SEARCH_CONFIG, blank=search.blank
-            )
-        )
+    if conditions not in (None, Comparison("scope", "within", scope)):
+        extra = Extra(*_sql(conditions, search, standing, now))
     return CandidateFilter(scope=scope, only_archived=standing == ARCHIVED, extra=extra)
 
 
@@ -257,9 +270,15 @@ def _rank(search: Search, vector: Vectors, standing: str, knobs: Knobs, now: dt.
     )
 
 
-def _condition(search: Search, standing: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
-    config = settings.MEMSTATE_TEXT_SEARCH_CONFIG
-    return lookup_sql(search.conditions, standing=standing, now=now, config=config, blank=search.blank)
+def _sql(predicate: Predicate | None, search: Search, standing: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
+    """Return the condition on ``t`` (Topic) and ``lv`` (Vitality), and its parameters."""
+    if predicate is None:
+        return "true", {}
+    bound = Bound()
+    words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=standing == LIVE, blank=search.blank)
+    moment = f"{bound.bind(now)}::timestamptz"
+    found = predicate_sql(predicate, now=moment, bind=bound.bind, vitality="lv", narrow=False, word_search=words)
+    return found.sql, bound.values
 
 
 def _blank(texts: Sequence[str]) -> frozenset[str]:

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.forgetting import ingest_rules
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_save
 from tests.cast import Caller
 
@@ -275,14 +275,14 @@ def test_a_pattern_that_takes_too_long_is_skipped_and_journaled_and_the_ingest_s
         rule("fast", matches("allergy")),
         categorize("mark", "marked", matches("allergy")),
     )
-    compile_it = ingest_rules.condition_sql
+    compile_it = ingest_rules.predicate_sql
 
     def hanging(condition: Any, **members: Any) -> Any:
         compiled = compile_it(condition, **members)
         slow = condition.value == "slow"
         return type(compiled)(f"(pg_sleep(5) IS NULL OR {compiled.sql})" if slow else compiled.sql, True)
 
-    monkeypatch.setattr(ingest_rules, "condition_sql", hanging)
+    monkeypatch.setattr(ingest_rules, "predicate_sql", hanging)
     monkeypatch.setattr(ingest_rules, "LIMIT_MS", 100)
     with connection.cursor() as cursor:
         cursor.execute("SHOW statement_timeout")

@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import io
 import json
+import operator
 import re
 import uuid
 from typing import Any
@@ -17,34 +18,15 @@ from hypothesis import strategies as st
 
 from memory.access.keys import key_create
 from memory.console.pages.lookup import CHEATS, COLUMNS
-from memory.domain.lookup_language import lookup_parse
-from memory.domain.lookup_tree import (
-    AllOf,
-    AnyOf,
-    Between,
-    Compare,
-    Elapsed,
-    Flag,
-    HasField,
-    IdBegins,
-    Named,
-    NeverUsed,
-    Not,
-    OnRung,
-    Phrase,
-    Tree,
-    Within,
-    Word,
-    tree_all,
-    tree_any,
-    tree_words,
-)
 from memory.domain.scopes import scope_within
 from memory.forgetting.standing import topics_release
 from memory.models import AccessLog, AuditEvent, Rung, Topic, TopicVector, Vitality
+from memory.predicates.search_text import search_parse
+from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 from memory.recall import exactness, search
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.console.people import body_of, statements_of, statements_told
+from tests.predicates.typed import typed
 from tests.properties.conftest import examples
 
 NOW = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
@@ -156,6 +138,14 @@ def test_words_that_text_search_passes_over_are_left_out_and_named(looker: Clien
     assert ids_in(page) == [topic]
     assert "left out: the" in page
     assert "left out" not in look(looker, "kettle")
+
+
+def test_the_page_says_in_words_which_topics_it_looks_for(looker: Client, agent: Caller):
+    agent.remember("Kettle", topic_kind="note")
+    assert "Topics whose kind is note." in look(looker, "kettle kind:note")
+    assert "Topics that mention kettle and whose kind is note." in look(looker, "kettle kind:note", sort="created")
+    assert "Topics " not in part_of(look(looker, ""), "live")
+    assert "lookup-note" not in look(looker, "kettle")
 
 
 def test_a_search_leaves_no_trace_and_reinforces_nothing(looker: Client, agent: Caller):
@@ -361,8 +351,14 @@ def stored(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def compared(names: tuple[str, ...], op: Any, values: Any) -> Any:
+    return st.builds(Comparison, st.sampled_from(names), st.just(op) if isinstance(op, str) else op, values)
+
+
 def between(name: str, values: Any) -> Any:
-    return st.tuples(values, values).map(lambda pair: Between(name, min(pair), max(pair)))
+    return st.tuples(values, values).map(
+        lambda pair: AllOf((Comparison(name, ">=", min(pair)), Comparison(name, "<=", max(pair))))
+    )
 
 
 _order = st.sampled_from(("<", "<=", ">", ">="))
@@ -370,36 +366,43 @@ _days = st.integers(0, 60).map(lambda days: NOW.date() - dt.timedelta(days=days)
 leaves: Any = st.one_of(
     st.sampled_from(WORDS).map(Word),
     st.sampled_from(("kavo zilu", "ZILU", "brom brom", "zilu brom")).map(Phrase),
-    st.sampled_from(("0", "019", "f")).map(IdBegins),
-    st.sampled_from(SCOPES).map(Within),
-    st.builds(Named, st.just("kind"), st.sampled_from(("", "note", "Note", "other"))),
-    st.builds(Named, st.just("category"), st.sampled_from(("x", "y", "z"))),
-    st.builds(Named, st.just("provenance"), st.sampled_from(("api", "import"))),
-    st.sampled_from(("active", "summarized", "detached", "archived")).map(OnRung),
-    st.builds(HasField, st.sampled_from(("f", "g")), st.none() | st.sampled_from(("kavo", "zilu BROM", ""))),
-    st.sampled_from((Flag("pinned"), Flag("pinned", False), Flag("live"), Flag("released"), NeverUsed())),
-    st.builds(Compare, st.just("salience"), _order, st.sampled_from((0.1, 0.5, 2.0))),
+    compared(("id",), "begins", st.sampled_from(("0", "019", "f"))),
+    compared(("scope",), "within", st.sampled_from(SCOPES)),
+    compared(("kind",), "is", st.sampled_from(("", "note", "Note", "other"))),
+    compared(("category",), "has", st.sampled_from(("x", "y", "z"))),
+    compared(("provenance",), "is", st.sampled_from(("api", "import"))),
+    compared(("title",), "contains", st.sampled_from(("avo", "ZILU", "o z"))),
+    compared(("rung",), "is", st.sampled_from(("active", "summarized", "detached", "archived"))),
+    compared(
+        ("field",),
+        "has",
+        st.tuples(st.sampled_from(("f", "g")))
+        | st.tuples(st.sampled_from(("f", "g")), st.sampled_from(("kavo", "zilu BROM", ""))),
+    ),
+    compared(("live", "released"), "is", st.just(True)),
+    compared(("pinned",), "is", st.booleans()),
+    compared(("used",), "is", st.none()),
+    compared(("salience",), _order, st.sampled_from((0.1, 0.5, 2.0))),
     between("salience", st.sampled_from((0.1, 0.5, 2.0))),
-    st.builds(Compare, st.just("retrievals"), _order | st.just("="), st.integers(0, 4)),
-    st.builds(Compare, st.sampled_from(("created", "used")), _order | st.just("="), _days),
+    compared(("retrievals",), _order | st.just("is"), st.integers(0, 4)),
+    compared(("created", "used"), _order | st.just("is"), _days),
     between("used", _days),
     between("created", _days),
-    st.builds(Elapsed, st.sampled_from(("created", "used")), _order, st.integers(0, 50).map(lambda n: n * 86_400.0)),
+    compared(("age", "idle"), _order, st.integers(0, 50).map(lambda n: n * 86_400.0)),
 )
 
 
 def _several(inner: Any) -> Any:
     parts = st.lists(inner, min_size=2, max_size=3)
-    return inner.map(Not) | parts.map(lambda some: tree_all(*some)) | parts.map(lambda some: tree_any(*some))
+    return inner.map(Not) | parts.map(lambda some: all_of(*some)) | parts.map(lambda some: any_of(*some))
 
 
 trees = st.recursive(leaves, _several, max_leaves=6)
 
 
-def holds(tree: Tree, row: dict[str, Any]) -> bool:
+def holds(tree: Predicate, row: dict[str, Any]) -> bool:
     """Evaluate a tree in Python, independently of the SQL."""
     texts = [row["title"].lower(), *([row["field"].lower()] if row["field"] is not None else [])]
-    used, created = row["used"], row["created"]
     match tree:
         case AllOf(parts):
             return all(holds(part, row) for part in parts)
@@ -411,55 +414,57 @@ def holds(tree: Tree, row: dict[str, Any]) -> bool:
             return any(text.lower() in said.split() for said in texts)
         case Phrase(text):
             return any(f" {text.lower()} " in f" {said} " for said in texts)
-        case IdBegins(digits):
-            return row["id"].hex.startswith(digits)
-        case Within(path):
-            return scope_within(row["scope"], path)
-        case Named("category", value):
-            return value in row["categories"]
-        case Named(name, value):
-            return bool(row[name] == value)
-        case OnRung(rung):
-            return Rung(row["rung"]).label == rung
-        case HasField(name, value):
-            return name == "f" and row["field"] is not None and (value is None or value.lower() == row["field"].lower())
-        case Flag("pinned", value):
-            return bool(row["pinned"] == value)
-        case Flag(name):
-            return bool(row["standing"] == name)
-        case NeverUsed():
-            return used is None
-        case Between(name, low, high):
-            return holds(Compare(name, ">=", low), row) and holds(Compare(name, "<=", high), row)
-        case Elapsed(name, op, seconds):
-            since = created if name == "created" else used or created
-            return compared((NOW - since).total_seconds(), op, seconds)
-        case Compare("salience", op, value):
-            return compared(row["salience"], op, value)
-        case Compare("retrievals", op, value):
-            return compared(row["retrievals"], op, value)
-        case Compare(name, op, value):
-            moment = row[name]
-            return moment is not None and compared(moment.date(), op, value)
+        case Comparison(field, op, value):
+            return _compare(field, op, value, row)
     raise AssertionError(tree)
 
 
-def compared(a: Any, op: str, b: Any) -> bool:
-    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "=": a == b}[op]
+def _compare(field: str, op: str, value: Any, row: dict[str, Any]) -> bool:
+    match field:
+        case "id":
+            return row["id"].hex.startswith(value)
+        case "scope":
+            return scope_within(row["scope"], value)
+        case "category":
+            return value in row["categories"]
+        case "title":
+            return value.lower() in row["title"].lower()
+        case "rung":
+            return Rung(row["rung"]).label == value
+        case "field":
+            name, *wanted = value
+            return (
+                name == "f" and row["field"] is not None and (not wanted or wanted[0].lower() == row["field"].lower())
+            )
+        case "live" | "released":
+            return bool(row["standing"] == field)
+        case "age":
+            return ordered((NOW - row["created"]).total_seconds(), op, value)
+        case "idle":
+            return ordered((NOW - (row["used"] or row["created"])).total_seconds(), op, value)
+        case "used" if value is None:
+            return row["used"] is None
+        case "created" | "used":
+            return row[field] is not None and ordered(row[field].date(), op, value)
+    return ordered(row[field], op, value)
+
+
+def ordered(a: Any, op: str, b: Any) -> bool:
+    return {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "is": operator.eq}[op](a, b)
 
 
 @examples(40)
 @given(st.lists(stored(), min_size=1, max_size=6), trees)
-def test_the_tree_and_the_sql_choose_the_same_topics(agent: Caller, rows: list[dict[str, Any]], tree: Tree):
+def test_the_tree_and_the_sql_choose_the_same_topics(agent: Caller, rows: list[dict[str, Any]], tree: Predicate):
     _store(agent, rows)
-    assert lookup_parse(tree_words(tree)) == tree
-    asked = search.search_read(tree_words(tree), principal=OPERATOR)
+    assert search_parse(typed(tree)) == tree
+    asked = search.search_read(typed(tree), principal=OPERATOR)
     for name in ("live", "archived", "released"):
         ids, following = search.search_page(asked, name, sort="created", cursor=None, limit=50, now=NOW)
         assert following is None
         expected = [row for row in rows if row["standing"] == name and holds(tree, row)]
         expected.sort(key=lambda row: (row["created"], row["id"]), reverse=True)
-        assert ids == [row["id"] for row in expected], (name, tree_words(tree))
+        assert ids == [row["id"] for row in expected], (name, typed(tree))
 
 
 def _store(agent: Caller, rows: list[dict[str, Any]]) -> None:

@@ -62,34 +62,9 @@ def test_what_python_and_the_database_do_not_share_is_refused(pattern: str, beca
         pattern_check(pattern)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(a+)+",
-        "(a*b?)*c",
-        "(a|aa)*",
-        "(ab|Ab)*c",
-        "(.*a){10}",
-        r"(\w+\s?)*",
-        "(é+|ü+x)+",
-        "([a-z]+|x)*!",
-        "((a+)b?)+",
-        "(a+){2,}",
-        "(aA|Aab)+",
-        r"(\s*,?\s*)+x",
-        "(x+x+)+y",
-        "(a?){50}",
-        "((.|.))+",
-        r"((\w|\w))*",
-        "((a?|b?)c)+",
-        "((a?)?c)*",
-        "((a|b|)c|d)*(|(|)x)+",
-        "(a|b|ab)*c",
-        r"(\w+|\d+)*",
-    ],
-)
-def test_what_could_be_matched_in_many_ways_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueRefused, match="must not repeat a part that can"):
+@pytest.mark.parametrize("pattern", ["(a*b?)*c", "(a?){50}", "(a?)*", "(|a)+", r"(\s*)*x", "((a|)(b|))+"])
+def test_what_repeats_a_part_that_can_be_empty_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueRefused, match="must not repeat a part that can be empty"):
         pattern_check(pattern)
 
 

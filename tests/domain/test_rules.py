@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from memory.domain.condition_words import rule_describe
-from memory.domain.conditions import TopicFacts, condition_matches, condition_parse
 from memory.domain.errors import ValueRefused
-from memory.domain.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered, rules_parse
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.rules import EVENTS, STANDING_ACTIONS, Rule
+from memory.policy.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered, rules_parse
+from memory.policy.rule_presets import RULE_PRESETS
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.words import rule_describe
+from tests.predicates.oracle import TopicFacts, condition_holds
 
 NOW = dt.datetime(2026, 6, 1, tzinfo=dt.UTC)
 
@@ -207,7 +208,7 @@ def holds(
         title=title,
         summary="",
     )
-    return condition_matches(condition_parse(one.condition), facts, now=NOW)
+    return condition_holds(condition_parse(one.condition), facts, now=NOW)
 
 
 def outcome(preset: str, **facts: Any) -> str:

@@ -53,7 +53,7 @@ PREVIEWS = [
         "a rule must not ask for rung",
     ),
     (
-        {"rules": [{"name": "a", "action": "pin", "condition": {"field": "text", "op": "matches", "value": "(a+)+$"}}]},
+        {"rules": [{"name": "a", "action": "pin", "condition": {"field": "text", "op": "matches", "value": "(a?)+$"}}]},
         "Rule 'a'",
     ),
     ({"values": {}, "rules": [{"name": "a"}] * 51}, "at most 50 rules"),

@@ -9,8 +9,10 @@ import pytest
 
 from memory.domain.strategies import Presence
 from memory.hindsight.outlook import Subject, verdict
+from memory.hindsight.subject import texts_ask
 from memory.models import Topic, Vitality
 from memory.policy.effective import policies_current
+from memory.policy.snapshot import EffectivePolicy
 from tests.cast import Cast, Clock
 from tests.forgetting.candidates import candidates_find
 from tests.hindsight.past import days_live, policy_set
@@ -19,7 +21,7 @@ from tests.hindsight.test_backtest_agrees import POLICIES
 pytestmark = pytest.mark.django_db
 
 
-def subject_of(topic: Topic, row: Vitality) -> Subject:
+def subject_of(topic: Topic, row: Vitality, policy: EffectivePolicy) -> Subject:
     last = row.last_retrieved_at
     return Subject(
         presence=Presence(
@@ -36,8 +38,7 @@ def subject_of(topic: Topic, row: Vitality) -> Subject:
         scope=topic.scope.path,
         categories=frozenset(topic.categories),
         provenance=topic.provenance,
-        title=topic.title,
-        summary=topic.summary,
+        texts=texts_ask(topic.pk, policy.rules.rules),
     )
 
 
@@ -58,9 +59,8 @@ def test_the_verdict_on_a_topic_is_that_of_the_candidate_query(cast: Cast, clock
         at = clock.now + dt.timedelta(days=days)
         due = {found.topic_id: found for found in candidates_find(policies, "/", event="cron", now=at)}
         for row in Vitality.objects.select_related("topic__scope"):
-            judged = verdict(
-                subject_of(row.topic, row), policies.effective(row.topic.scope.path), now=at.timestamp(), event="cron"
-            )
+            policy = policies.effective(row.topic.scope.path)
+            judged = verdict(subject_of(row.topic, row, policy), policy, now=at.timestamp(), event="cron")
             found = due.get(uuid.UUID(str(row.pk)))
             expected = row.rung if found is None else found.to_rung
             assert judged.rung == expected, (row.topic.title, days, judged, found)

@@ -1,4 +1,4 @@
-"""Conditions exist as Python and as SQL, patterns as Python's and as PostgreSQL's; here they are compared."""
+"""The SQL of a condition against what the condition says; patterns as Python's and as PostgreSQL's."""
 
 import datetime as dt
 import re
@@ -9,26 +9,17 @@ from django.db import connection
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.domain.condition_words import condition_describe
-from memory.domain.conditions import (
-    FIELDS,
-    LIST_OPERATORS,
-    OPERATORS,
-    ORDER_NAMES,
-    RUNGS,
-    Condition,
-    TopicFacts,
-    condition_json,
-    condition_matches,
-    condition_parse,
-)
 from memory.domain.errors import ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.patterns import pattern_to_postgres
 from memory.domain.salience import fade_key, salience_effective
-from memory.forgetting.conditions import condition_sql
 from memory.models import Scope, Topic, Vitality
 from memory.models import patterns as trial
+from memory.predicates.rule_json import FIELDS, LIST_OPERATORS, OPERATORS, ORDER_NAMES, condition_json, condition_parse
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import RUNGS, Predicate
+from memory.predicates.words import predicate_describe
+from tests.predicates.oracle import TopicFacts, condition_holds
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db
@@ -189,15 +180,15 @@ def facts_of(row: dict[str, Any], categories: frozenset[str] = frozenset()) -> T
     )
 
 
-def chosen(condition: Condition, added: dict[str, Condition] | None = None) -> list[bool]:
+def chosen(condition: Predicate, added: dict[str, Predicate] | None = None) -> list[bool]:
     """Return for every stored topic, in the order of storing, what the SQL says; null fails the test."""
     bound = Bound()
     now = f"{bound.bind(NOW)}::timestamptz"
     given_by = {
-        category: condition_sql(part, now=now, score_sql=SCORE, bind=bound.bind).sql
+        category: predicate_sql(part, now=now, score_sql=SCORE, bind=bound.bind).sql
         for category, part in (added or {}).items()
     }
-    compiled = condition_sql(condition, now=now, score_sql=SCORE, bind=bound.bind, categories_added=given_by)
+    compiled = predicate_sql(condition, now=now, score_sql=SCORE, bind=bound.bind, categories_added=given_by)
     join = "JOIN memory_topic t ON t.id = v.topic_id" if compiled.needs_topic or given_by else ""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {compiled.sql} FROM memory_vitality v {join} ORDER BY v.topic_id", bound)
@@ -210,7 +201,7 @@ def test_the_filter_chooses_what_the_condition_says(rows: list[dict[str, Any]], 
     store(rows)
     for tree in trees:
         condition = condition_parse(tree)
-        expected = [condition_matches(condition, facts_of(row), now=NOW) for row in rows]
+        expected = [condition_holds(condition, facts_of(row), now=NOW) for row in rows]
         assert chosen(condition) == expected, tree
         assert chosen(condition_parse({"not": tree})) == [not one for one in expected], tree
 
@@ -221,7 +212,7 @@ def test_the_canonical_form_says_the_same_and_is_a_fixed_point(tree: dict[str, A
     condition = condition_parse(tree)
     assert condition_parse(condition_json(condition)) == condition
     assert condition_json(condition_parse(condition_json(condition))) == condition_json(condition)
-    assert condition_describe(condition).startswith(("whose ", "that ", "("))
+    assert predicate_describe(condition).startswith(("whose ", "that ", "("))
 
 
 @examples(60)
@@ -234,8 +225,8 @@ def test_a_category_that_another_rule_gives_counts_as_there(
     asks = condition_parse({"all": [{"field": "category", "op": "has_any", "value": [category, "x"]}]})
     expected = []
     for row in rows:
-        added = frozenset({category}) if condition_matches(gives, facts_of(row), now=NOW) else frozenset[str]()
-        expected.append(condition_matches(asks, facts_of(row, added), now=NOW))
+        added = frozenset({category}) if condition_holds(gives, facts_of(row), now=NOW) else frozenset[str]()
+        expected.append(condition_holds(asks, facts_of(row, added), now=NOW))
     assert chosen(asks, {category: gives}) == expected
 
 
@@ -333,3 +324,27 @@ def test_the_database_reads_the_largest_patterns_that_pass_the_check(monkeypatch
         "(?:(?:a{1,10}b){1,10}c){1,10}",
     ):
         trial.pattern_try(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+$",
+        "(a|aa)*b",
+        "(ab|Ab)*c",
+        "(.*a){10}",
+        r"(\w+\s?)*x",
+        "([a-z]+|x)*!!",
+        "((a+)b?)+c",
+        "(a+){2,}b",
+        r"(\s*,?\s*x)+y",
+        "(x+x+)+y",
+        "((.|.))+z$",
+        r"((\w|\w))*-",
+        "((a?|b?)c)+d",
+        "(a|b|ab)*c",
+        r"(\w+|\d+)*;",
+    ],
+)
+def test_the_database_is_quick_where_a_matcher_that_goes_back_would_not_be(pattern: str) -> None:
+    trial.pattern_try(pattern)

@@ -29,11 +29,11 @@ from hypothesis.stateful import (
 
 from memory.domain.knobs import STRATEGIES
 from memory.domain.presets import PRESETS
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.salience import FADE_FLOOR_LAG, fade_key
 from memory.domain.scopes import scope_within
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.recall.fold import accesses_fold
 from tests.cast import Cast, cast_make, in_process, worker_turn
 from tests.properties.conftest import TIMES

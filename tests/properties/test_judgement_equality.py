@@ -13,11 +13,12 @@ from memory.domain.knobs import STRATEGIES
 from memory.domain.ladder import CLIMB_MARGIN, rung_target
 from memory.domain.salience import FADE_FLOOR_LAG, fade_key
 from memory.domain.strategies import Presence, archive_due, score
-from memory.forgetting.judgement import Bound, Judge
+from memory.forgetting.judgement import Judge
 from memory.forgetting.plan import run_is_due
 from memory.models import Scope, Topic, Vitality
 from memory.policy.draft import policies_drafted
 from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound
 from tests.forgetting.candidates import candidates_count, candidates_find
 from tests.properties.conftest import examples
 

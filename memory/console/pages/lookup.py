@@ -16,8 +16,8 @@ from memory.console.list_page import ListPage
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.domain.errors import MemoryProblem
-from memory.domain.lookup_language import MAX_LENGTH, LookupFlaw
 from memory.ingest.items import EARLIEST, LATEST
+from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
@@ -129,7 +129,7 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
     context = {"q": typed, "sort": sort, "sorts": SORT_WORDS, "cheats": CHEATS, "max_length": MAX_LENGTH}
     try:
         search = _search(request)
-    except LookupFlaw as flaw:
+    except SearchFlaw as flaw:
         wrong = {"before": typed[: flaw.start], "wrong": typed[flaw.start : flaw.end], "after": typed[flaw.end :]}
         return show(request, "lookup.html", {**context, "flaw": {**wrong, "sentence": flaw.sentence}}, status=422)
     found = search_found(
@@ -163,7 +163,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
 
 
 def _search(request: ConsoleRequest) -> Search:
-    """Return what an address looks for. Raises ``LookupFlaw`` for what cannot be read."""
+    """Return what an address looks for. Raises ``SearchFlaw`` for what cannot be read."""
     return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
 
 

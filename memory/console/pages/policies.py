@@ -18,13 +18,13 @@ from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
 from memory.domain.cursors import place_read
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.knobs import knobs_warnings
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.forgetting.effect import Effect, rollback_effect
 from memory.forgetting.effect import policy_effect as policy_effect_of
 from memory.policy.drafting import draft_start, preset_overridden
 from memory.policy.effective import policies_current
 from memory.policy.offers import presets_offered, rule_sets_offered
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback
 from memory.policy.sheet import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
 from memory.policy.tree import policies_emptied, policies_tree

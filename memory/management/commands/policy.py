@@ -9,13 +9,13 @@ from django.utils import timezone
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.knobs import KNOBS
 from memory.domain.presets import PRESETS
-from memory.domain.rule_presets import RULE_PRESETS
 from memory.domain.scopes import scope_normalize
 from memory.models import PolicyVersion
 from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
 from memory.policy.draft import knob_name
 from memory.policy.effective import policies_current
+from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback, policy_save, version_present
 from memory.policy.shown import policy_show, policy_versions, version_told
 

@@ -1,29 +1,21 @@
-"""Conditions: a small tree of comparisons on what is known of a topic. The grammar is in docs/rules.md.
+"""The conditions of rules as JSON: a tree of all, any, not and comparisons. The grammar is in docs/rules.md."""
 
-A condition exists as the JSON that people write, as the tree here, and as SQL (``memory/forgetting/conditions.py``).
-``tests/properties/test_condition_equality.py`` proves that ``condition_matches`` and the SQL choose the same topics.
-"""
-
-import datetime as dt
 import math
-import operator
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Literal
 
 from memory.domain.durations import duration_parse, duration_text, seconds_bounded
 from memory.domain.errors import ValueRefused
 from memory.domain.patterns import pattern_check
-from memory.domain.scopes import scope_normalize, scope_within
+from memory.domain.scopes import scope_normalize
+from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Predicate, Value
 
 MAX_DEPTH = 8
 MAX_COMPARISONS = 50
 MAX_LIST = 100
 MAX_TEXT = 200
 MAX_NUMBER = 1_000_000_000
-
-RUNGS = ("active", "summarized", "detached", "archived")
 
 FieldType = Literal["word", "scope", "category", "duration", "count", "number", "rung", "switch", "text"]
 FIELDS: dict[str, FieldType] = {
@@ -43,12 +35,7 @@ FIELDS: dict[str, FieldType] = {
     "text": "text",
 }
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_ORDER = ("<", "<=", ">", ">=")
 ORDER_NAMES = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _WORD_OPERATORS = ("is", "is_not", "in", "not_in")
 OPERATORS: dict[FieldType, tuple[str, ...]] = {
@@ -56,70 +43,16 @@ OPERATORS: dict[FieldType, tuple[str, ...]] = {
     "rung": _WORD_OPERATORS,
     "scope": ("within", "is"),
     "category": ("has", "has_any"),
-    "duration": tuple(_ORDER),
+    "duration": _ORDER,
     "count": ("is", *_ORDER),
-    "number": tuple(_ORDER),
+    "number": _ORDER,
     "switch": ("is",),
     "text": ("matches", "contains"),
 }
 LIST_OPERATORS = ("in", "not_in", "has_any")
 
-Value = str | float | int | bool | tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One comparison. ``age`` and ``idle`` are compared in seconds; lists are tuples."""
-
-    field: str
-    op: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    """Every part holds; there is at least one."""
-
-    parts: tuple["Condition", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    """At least one part holds."""
-
-    parts: tuple["Condition", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    """The part does not hold."""
-
-    part: "Condition"
-
-
-Condition = Comparison | AllOf | AnyOf | Not
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """What a condition may ask about one topic. ``score`` and ``salience`` are those of the moment of asking."""
-
-    kind: str
-    scope: str
-    categories: frozenset[str]
-    created_at: dt.datetime
-    last_retrieved_at: dt.datetime | None
-    retrievals: int
-    score: float
-    salience: float
-    provenance: str
-    rung: str
-    pinned: bool
-    title: str
-    summary: str
-
-
-def condition_parse(data: object) -> Condition:
+def condition_parse(data: object) -> Predicate:
     """Return the condition that a JSON tree says.
 
     Raises ``ValueRefused`` with a sentence that names the place in the tree and what would be possible there.
@@ -128,8 +61,11 @@ def condition_parse(data: object) -> Condition:
     return _parse(data, "condition", 1, left)
 
 
-def condition_json(condition: Condition) -> dict[str, Any]:
-    """Return the canonical JSON tree, which parses to an equal condition: operators as signs, durations as ``7d``."""
+def condition_json(condition: Predicate) -> dict[str, Any]:
+    """Return the canonical JSON tree, which parses to an equal condition: operators as signs, durations as ``7d``.
+
+    Raises ``TypeError`` for words of a search, which rules do not have.
+    """
     match condition:
         case AllOf(parts):
             return {"all": [condition_json(part) for part in parts]}
@@ -138,64 +74,14 @@ def condition_json(condition: Condition) -> dict[str, Any]:
         case Not(part):
             return {"not": condition_json(part)}
         case Comparison(field, op, value):
-            told: object = value
-            if isinstance(value, tuple):
-                told = list(value)
-            elif FIELDS[field] == "duration":
-                told = duration_text(float(value))
-            return {"field": field, "op": op, "value": told}
+            stored: object = list(value) if isinstance(value, tuple) else value
+            if FIELDS[field] == "duration" and isinstance(value, float):
+                stored = duration_text(value)
+            return {"field": field, "op": op, "value": stored}
+    raise TypeError(f"Rules have no {condition!r}.")
 
 
-def condition_matches(condition: Condition, facts: TopicFacts, *, now: dt.datetime) -> bool:
-    """Tell whether a topic fulfils a condition at ``now``: the twin of the SQL, for tests and for one topic at a time.
-
-    PostgreSQL matches patterns without going back; Python does go back, and takes its time over long texts.
-    """
-    match condition:
-        case AllOf(parts):
-            return all(condition_matches(part, facts, now=now) for part in parts)
-        case AnyOf(parts):
-            return any(condition_matches(part, facts, now=now) for part in parts)
-        case Not(part):
-            return not condition_matches(part, facts, now=now)
-        case Comparison():
-            return _compare(condition, facts, now)
-
-
-def condition_comparisons(condition: Condition, *, negated: bool = False) -> Iterator[tuple[Comparison, bool]]:
-    """Return every comparison, each with whether an odd number of ``not`` stands above it."""
-    match condition:
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                yield from condition_comparisons(part, negated=negated)
-        case Not(part):
-            yield from condition_comparisons(part, negated=not negated)
-        case Comparison():
-            yield condition, negated
-
-
-def condition_categories(condition: Condition) -> frozenset[str]:
-    """Return the categories that a condition asks for, negated or not."""
-    return frozenset(
-        category
-        for comparison, _negated in condition_comparisons(condition)
-        if comparison.field == "category"
-        for category in value_words(comparison)
-    )
-
-
-def condition_patterns(condition: Condition) -> tuple[str, ...]:
-    """Return the patterns that a condition matches with, each once, in their order."""
-    found = (str(part.value) for part, _negated in condition_comparisons(condition) if part.op == "matches")
-    return tuple(dict.fromkeys(found))
-
-
-def value_words(comparison: Comparison) -> tuple[str, ...]:
-    """Return the value of a comparison of words as a tuple, whether it is one or a list."""
-    return comparison.value if isinstance(comparison.value, tuple) else (str(comparison.value),)
-
-
-def _parse(data: object, place: str, depth: int, left: list[int]) -> Condition:
+def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
     if depth > MAX_DEPTH:
         raise ValueRefused(f"{place}: a condition nests at most {MAX_DEPTH} levels deep.")
     if not isinstance(data, dict):
@@ -288,7 +174,7 @@ def _duration(value: object) -> float:
         return duration_parse(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueRefused(f"{_shown(value)} is no duration such as 30d, nor a number of seconds.")
-    return seconds_bounded(value)
+    return float(seconds_bounded(value))
 
 
 def _number(value: object) -> float:
@@ -327,34 +213,3 @@ def _text(value: object) -> str:
 def _shown(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
-
-
-def _compare(comparison: Comparison, facts: TopicFacts, now: dt.datetime) -> bool:
-    op, value = comparison.op, comparison.value
-    match comparison.field:
-        case "scope":
-            return scope_within(facts.scope, str(value)) if op == "within" else facts.scope == value
-        case "category":
-            return not facts.categories.isdisjoint(value_words(comparison))
-        case "age":
-            return _ORDER[op](now - facts.created_at, dt.timedelta(seconds=float(value)))  # type: ignore[arg-type]
-        case "idle":
-            used = facts.last_retrieved_at or facts.created_at
-            return _ORDER[op](now - used, dt.timedelta(seconds=float(value)))  # type: ignore[arg-type]
-        case "retrievals" | "score" | "salience":
-            found = getattr(facts, comparison.field)
-            return bool(found == value) if op == "is" else _ORDER[op](found, value)
-        case "pinned":
-            return facts.pinned is value
-        case "title" | "summary" | "text":
-            texts = (facts.title, facts.summary) if comparison.field == "text" else (getattr(facts, comparison.field),)
-            return any(_text_compare(op, str(value), text) for text in texts)
-        case _:
-            found = getattr(facts, comparison.field) in value_words(comparison)
-            return found if op in ("is", "in") else not found
-
-
-def _text_compare(op: str, value: str, text: str) -> bool:
-    if op == "contains":
-        return value.lower() in text.lower()
-    return re.search(value, text, re.IGNORECASE) is not None

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from memory.domain.conditions import condition_categories, condition_comparisons, condition_json, condition_parse
 from memory.domain.errors import ValueRefused
 from memory.domain.rules import ACTIONS, EVENTS, Rule
 from memory.domain.scopes import scope_normalize
+from memory.predicates.rule_json import condition_json, condition_parse
+from memory.predicates.tree import categories_of, comparisons, value_words
 
 MAX_RULES = 50
 MAX_NAME = 100
@@ -58,7 +59,7 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
     if "condition" not in data:
         raise ValueRefused("a condition is missing.")
     condition = condition_parse(data["condition"])
-    for comparison, _negated in condition_comparisons(condition):
+    for comparison, _negated in comparisons(condition):
         # The ladder and other rules move rungs and pins in the very run that asks, so the next run would go on.
         if comparison.field in ("rung", "pinned"):
             raise ValueRefused(
@@ -67,8 +68,8 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
             )
     category = _category(data, action)
     if any(
-        comparison.field == "category" and not negated and category in _words(comparison.value)
-        for comparison, negated in condition_comparisons(condition)
+        comparison.field == "category" and not negated and category in value_words(comparison)
+        for comparison, negated in comparisons(condition)
         if category
     ):
         raise ValueRefused(f"it gives the category {category!r} to topics that have it already.")
@@ -103,10 +104,6 @@ def _category(data: dict[object, object], action: str) -> str:
     if not category.isprintable():
         raise ValueRefused("a category has printable characters only.")
     return category.strip()
-
-
-def _words(value: object) -> tuple[object, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _order_check(rules: Sequence[Rule]) -> None:
@@ -147,4 +144,4 @@ def _depends(rule: Rule, other: Rule) -> bool:
     # Whether one rule or another has given the category that both give makes no difference to either.
     if not other.category or other.category == rule.category:
         return False
-    return other.category in condition_categories(condition_parse(rule.condition))
+    return other.category in categories_of(condition_parse(rule.condition))

@@ -2,16 +2,10 @@ from typing import Any
 
 import pytest
 
-from memory.domain.condition_words import condition_describe
-from memory.domain.conditions import (
-    FIELDS,
-    OPERATORS,
-    condition_categories,
-    condition_json,
-    condition_parse,
-    condition_patterns,
-)
 from memory.domain.errors import ValueRefused
+from memory.predicates.rule_json import FIELDS, OPERATORS, condition_json, condition_parse
+from memory.predicates.tree import categories_of, patterns_of
+from memory.predicates.words import predicate_describe
 
 
 def compare(field: Any, op: Any, value: Any) -> dict[str, Any]:
@@ -80,7 +74,7 @@ def nested(depth: int) -> Any:
         (compare("scope", "within", "/a/../b"), "condition.value: The scope segment '..'"),
         (compare("category", "has", ""), "a category has a name."),
         (compare("title", "contains", ""), "an empty text is contained in every text."),
-        (compare("title", "matches", "(a+)+"), "condition.value: A pattern must not repeat"),
+        (compare("title", "matches", "(a?)+"), "condition.value: A pattern must not repeat"),
         (compare("text", "matches", ""), "An empty pattern matches every text."),
         ({"any": [KIND] * 51}, "condition.any[50]: a condition holds at most 50 comparisons."),
         ({"any": [{"all": [KIND]}] * 101}, "condition.any takes at most 100 conditions; 101 were given."),
@@ -134,8 +128,8 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
             ]
         }
     )
-    assert condition_categories(condition) == {"work", "home"}
-    assert condition_patterns(condition) == (r"\bnuts?\b",)
+    assert categories_of(condition) == {"work", "home"}
+    assert patterns_of(condition) == (r"\bnuts?\b",)
 
 
 @pytest.mark.parametrize(
@@ -166,4 +160,4 @@ def test_what_a_condition_asks_for_can_be_listed() -> None:
     ],
 )
 def test_a_condition_is_told_in_plain_english(data: Any, words: str) -> None:
-    assert condition_describe(condition_parse(data)) == words
+    assert predicate_describe(condition_parse(data)) == words

@@ -1,27 +1,14 @@
-"""What qualifiers of the lookup language take: the value of each, read into a part of the tree."""
+"""What qualifiers of the search language take: the value of each, read into a comparison."""
 
 import datetime as dt
 import difflib
 import re
 from collections.abc import Callable
 
-from memory.domain.conditions import RUNGS
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
-from memory.domain.lookup_tree import (
-    Between,
-    Compare,
-    Elapsed,
-    Flag,
-    HasField,
-    IdBegins,
-    Leaf,
-    Named,
-    NeverUsed,
-    OnRung,
-    Within,
-)
 from memory.domain.scopes import scope_normalize
+from memory.predicates.tree import RUNGS, AllOf, Comparison, Predicate
 
 FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)
 
@@ -32,10 +19,14 @@ EXAMPLES = {
     "kind": "kind:note",
     "rung": "rung:archived",
     "category": "category:work",
+    "title": "title:tap",
+    "summary": "summary:tap",
     "field": "field:city=Berlin",
     "salience": "salience:<0.1",
     "created": "created:<2026-05-01",
+    "age": "age:>30d",
     "used": "used:>30d",
+    "idle": "idle:>30d",
     "retrievals": "retrievals:>3",
     "pinned": "pinned:yes",
     "provenance": "provenance:api",
@@ -43,14 +34,14 @@ EXAMPLES = {
 }
 IS = (*RUNGS, "live", "pinned", "released")
 _ORDER = re.compile(r"(<=|>=|<|>|=|≤|≥)?(.*)", re.DOTALL)
-_SIGNS = {"≤": "<=", "≥": ">=", None: "="}
+_SIGNS = {"≤": "<=", "≥": ">=", "=": "is", None: "is"}
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{0,12})?|\.[0-9]{1,12}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIELD = re.compile(r'("[^"]*"|[^"=]*)(?:(=)("[^"]*"|[^"]*))?')
 
 
-def qualifier_read(name: str, value: str) -> Leaf:
+def qualifier_read(name: str, value: str) -> Predicate:
     """Return what the qualifier ``name``, one of ``EXAMPLES``, asks with ``value``, which may stand in quotes.
 
     Raises ``ValueRefused`` with a sentence that says what would be right.
@@ -67,28 +58,35 @@ def _plain(name: str, value: str) -> str:
     return text
 
 
-def _id(name: str, value: str) -> Leaf:
+def _id(name: str, value: str) -> Predicate:
     digits = _plain(name, value).replace("-", "").lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits, re.ASCII):
         raise ValueRefused("An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.")
-    return IdBegins(digits)
+    return Comparison("id", "begins", digits)
 
 
-def _scope(name: str, value: str) -> Leaf:
-    return Within(scope_normalize(_plain(name, value)))
+def _scope(name: str, value: str) -> Predicate:
+    return Comparison("scope", "within", scope_normalize(_plain(name, value)))
 
 
-def _named(name: str, value: str) -> Leaf:
-    return Named(name, _plain(name, value))
+def _named(name: str, value: str) -> Predicate:
+    return Comparison(name, "has" if name == "category" else "is", _plain(name, value))
 
 
-def _rung(name: str, value: str) -> Leaf:
-    return OnRung(_one_of(_plain(name, value), RUNGS, "rung"))
+def _contains(name: str, value: str) -> Predicate:
+    text = _plain(name, value)
+    if not text:
+        raise ValueRefused("An empty text is contained in every text.")
+    return Comparison(name, "contains", text)
 
 
-def _is(name: str, value: str) -> Leaf:
+def _rung(name: str, value: str) -> Predicate:
+    return Comparison("rung", "is", _one_of(_plain(name, value), RUNGS, "rung"))
+
+
+def _is(name: str, value: str) -> Predicate:
     word = _one_of(_plain(name, value), IS, "state")
-    return OnRung(word) if word in RUNGS else Flag(word)
+    return Comparison("rung", "is", word) if word in RUNGS else Comparison(word, "is", True)
 
 
 def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
@@ -100,14 +98,14 @@ def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
     return word
 
 
-def _pinned(name: str, value: str) -> Leaf:
+def _pinned(name: str, value: str) -> Predicate:
     word = _plain(name, value).lower()
     if word not in ("yes", "no"):
         raise ValueRefused("pinned: is yes or no.")
-    return Flag("pinned", word == "yes")
+    return Comparison("pinned", "is", word == "yes")
 
 
-def _field(_name: str, value: str) -> Leaf:
+def _field(_name: str, value: str) -> Predicate:
     match = _FIELD.fullmatch(value)
     if match is None or not match[1].strip('"'):
         raise ValueRefused(
@@ -116,27 +114,27 @@ def _field(_name: str, value: str) -> Leaf:
         )
     name = match[1].strip('"')
     if match[2] is None:
-        return HasField(name)
+        return Comparison("field", "has", (name,))
     if not match[3]:
         raise ValueRefused(
             f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
             f'empty one field:{name}="".'
         )
-    return HasField(name, match[3].strip('"'))
+    return Comparison("field", "has", (name, match[3].strip('"')))
 
 
-def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date], example: str) -> Leaf:
+def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date], example: str) -> Predicate:
     text = _plain(name, value)
     low, dots, high = text.partition("..")
     if dots and low and high:
         bounds = read(low), read(high)
         if bounds[0] > bounds[1]:  # type: ignore[operator]
             raise ValueRefused(f"This range runs backwards; write {name}:{high}..{low}.")
-        return Between(name, *bounds)
+        return AllOf((Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1])))
     op, said = _ordered(text)
     if not said:
         raise ValueRefused(f"{name}: needs something to compare with, such as {example}.")
-    return Compare(name, op, read(said))
+    return Comparison(name, op, read(said))
 
 
 def _ordered(text: str) -> tuple[str, str]:
@@ -145,9 +143,9 @@ def _ordered(text: str) -> tuple[str, str]:
     return _SIGNS.get(match[1], match[1]), match[2]
 
 
-def _salience(name: str, value: str) -> Leaf:
+def _salience(name: str, value: str) -> Predicate:
     found = _compared(name, value, _decimal, EXAMPLES[name])
-    if isinstance(found, Compare) and found.op == "=":
+    if isinstance(found, Comparison) and found.op == "is":
         raise ValueRefused(
             "Salience fades all the time and is never exactly a number: write salience:<0.5, "
             "salience:>=0.5 or salience:0.4..0.6."
@@ -161,7 +159,7 @@ def _decimal(text: str) -> float:
     return float(text)
 
 
-def _retrievals(name: str, value: str) -> Leaf:
+def _retrievals(name: str, value: str) -> Predicate:
     return _compared(name, value, _whole, EXAMPLES[name])
 
 
@@ -171,10 +169,10 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _moment(name: str, value: str) -> Leaf:
+def _moment(name: str, value: str) -> Predicate:
     text = _plain(name, value)
     if name == "used" and text.lower() == "never":
-        return NeverUsed()
+        return Comparison("used", "is", None)
     op, said = _ordered(text)
     if ".." not in text and said and not _DAY.fullmatch(said):
         try:
@@ -183,10 +181,21 @@ def _moment(name: str, value: str) -> Leaf:
             raise ValueRefused(
                 f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h."
             ) from problem
-        if op == "=":
-            raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
-        return Elapsed(name, op, seconds)
+        return _since(name, "age" if name == "created" else "idle", op, said, seconds)
     return _compared(name, value, _day, f"{name}:>=2026-05-01")
+
+
+def _elapsed(name: str, value: str) -> Predicate:
+    op, said = _ordered(_plain(name, value))
+    if not said:
+        raise ValueRefused(f"{name}: needs something to compare with, such as {EXAMPLES[name]}.")
+    return _since(name, name, op, said, duration_parse(said))
+
+
+def _since(name: str, field: str, op: str, said: str, seconds: float) -> Predicate:
+    if op == "is":
+        raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
+    return Comparison(field, op, seconds)
 
 
 def _day(text: str) -> dt.date:
@@ -199,11 +208,13 @@ def _day(text: str) -> dt.date:
     return day
 
 
-_READERS: dict[str, Callable[[str, str], Leaf]] = {
+_READERS: dict[str, Callable[[str, str], Predicate]] = {
     "id": _id,
     "scope": _scope,
     "kind": _named,
     "category": _named,
+    "title": _contains,
+    "summary": _contains,
     "provenance": _named,
     "rung": _rung,
     "is": _is,
@@ -212,5 +223,7 @@ _READERS: dict[str, Callable[[str, str], Leaf]] = {
     "salience": _salience,
     "retrievals": _retrievals,
     "created": _moment,
+    "age": _elapsed,
     "used": _moment,
+    "idle": _elapsed,
 }

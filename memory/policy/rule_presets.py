@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory.domain.rule_parsing import rules_parse
 from memory.domain.rules import Rule
+from memory.policy.rule_parsing import rules_parse
 
 
 def _rules(*rules: Mapping[str, Any]) -> tuple[Rule, ...]:

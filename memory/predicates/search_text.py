@@ -1,6 +1,6 @@
-"""The language of the lookup box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR and parentheses.
+"""The language of the search box: words, "phrases", qualifiers such as ``rung:archived``, ``-``, OR and parentheses.
 
-``lookup_parse`` turns what people type into a tree or says which part of it is wrong, and what would be right.
+``search_parse`` turns what people type into a predicate or says which part of it is wrong, and what would be right.
 docs/lookup.md has the language for people.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.domain.errors import ValueRefused
-from memory.domain.lookup_qualifiers import EXAMPLES, qualifier_read
-from memory.domain.lookup_tree import IdBegins, Leaf, Not, Phrase, Tree, Word, tree_all, tree_any
+from memory.predicates.search_qualifiers import EXAMPLES, qualifier_read
+from memory.predicates.tree import Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 
 MAX_LENGTH = 1_000
 MAX_PARTS = 60
@@ -22,7 +22,7 @@ _SMALL = dict.fromkeys(("AND", "OR", "NOT"), " For the word itself use small let
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
-class LookupFlaw(ValueRefused):
+class SearchFlaw(ValueRefused):
     """What was typed cannot be read. ``start`` and ``end`` bound the part that is wrong; it is never empty."""
 
     def __init__(self, sentence: str, start: int, end: int) -> None:
@@ -37,21 +37,21 @@ class _Token:
     kind: str
     start: int
     end: int
-    leaf: Leaf | None = None
+    leaf: Predicate | None = None
 
 
-def lookup_parse(text: str) -> Tree | None:
-    """Return the tree of what was typed, None if that is nothing but white space.
+def search_parse(text: str) -> Predicate | None:
+    """Return the predicate of what was typed, None if that is nothing but white space.
 
-    Parts that stand side by side all have to hold; OR binds less. Raises ``LookupFlaw``.
+    Parts that stand side by side all have to hold; OR binds less. Raises ``SearchFlaw``.
     """
     if len(text) > MAX_LENGTH:
-        raise LookupFlaw(
+        raise SearchFlaw(
             f"A lookup has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.", MAX_LENGTH, len(text)
         )
     for place, letter in enumerate(text):
         if letter == "\x00" or "\ud800" <= letter <= "\udfff":
-            raise LookupFlaw("This character cannot be looked up.", place, place + 1)
+            raise SearchFlaw("This character cannot be looked up.", place, place + 1)
     tokens = _Tokens(text).all()
     return _Reader(tokens).read() if tokens else None
 
@@ -72,7 +72,7 @@ class _Tokens:
                 return found
             found.append(self._next())
             if sum(token.leaf is not None for token in found) > MAX_PARTS:
-                raise LookupFlaw(f"A lookup has at most {MAX_PARTS} parts.", found[-1].start, len(self.text))
+                raise SearchFlaw(f"A lookup has at most {MAX_PARTS} parts.", found[-1].start, len(self.text))
 
     def _next(self) -> _Token:
         start, letter = self.at, self.text[self.at]
@@ -91,10 +91,10 @@ class _Tokens:
         if word in ("AND", "OR", "NOT"):
             return self._token(word, start, end)
         if _WHOLE_ID.fullmatch(word):
-            return self._token("leaf", start, end, IdBegins(word.replace("-", "").lower()))
+            return self._token("leaf", start, end, Comparison("id", "begins", word.replace("-", "").lower()))
         return self._token("leaf", start, end, Word(word))
 
-    def _token(self, kind: str, start: int, end: int, leaf: Leaf | None = None) -> _Token:
+    def _token(self, kind: str, start: int, end: int, leaf: Predicate | None = None) -> _Token:
         self.at = end
         return _Token(kind, start, end, leaf)
 
@@ -102,13 +102,13 @@ class _Tokens:
         end = self._closing(start)
         inside = self.text[start + 1 : end]
         if not inside.strip():
-            raise LookupFlaw("Nothing stands between these quotes.", start, end + 1)
+            raise SearchFlaw("Nothing stands between these quotes.", start, end + 1)
         return self._token("leaf", start, end + 1, Phrase(inside))
 
     def _closing(self, start: int) -> int:
         end = self.text.find('"', start + 1)
         if end < 0:
-            raise LookupFlaw("This quote is never closed.", start, len(self.text))
+            raise SearchFlaw("This quote is never closed.", start, len(self.text))
         return end
 
     def _stretch(self, start: int) -> int:
@@ -124,19 +124,19 @@ class _Tokens:
         return self._token("leaf", start, end, _qualifier(name, self.text[colon:end], start, colon, end))
 
 
-def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Leaf:
+def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predicate:
     name = said.lower()
     if name not in EXAMPLES:
         near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}:?" if near else f"There are {', '.join(f'{each}:' for each in EXAMPLES)}."
         sentence = f"There is no qualifier {said}:. {hint} To look for the text itself, put it in quotes."
-        raise LookupFlaw(sentence, start, colon)
+        raise SearchFlaw(sentence, start, colon)
     if not value:
-        raise LookupFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
+        raise SearchFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
     try:
         return qualifier_read(name, value)
     except ValueRefused as problem:
-        raise LookupFlaw(problem.sentence, colon, end) from problem
+        raise SearchFlaw(problem.sentence, colon, end) from problem
 
 
 # --- The tree --------------------------------------------------------------------------------------------------------
@@ -148,41 +148,41 @@ class _Reader:
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens, self.at, self.depth = tokens, 0, 0
 
-    def read(self) -> Tree:
+    def read(self) -> Predicate:
         tree = self._any()
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
-            raise LookupFlaw("This parenthesis closes nothing.", token.start, token.end)
+            raise SearchFlaw("This parenthesis closes nothing.", token.start, token.end)
         return tree
 
     def _peek(self) -> str:
         return self.tokens[self.at].kind if self.at < len(self.tokens) else ""
 
-    def _any(self) -> Tree:
+    def _any(self) -> Predicate:
         parts = [self._all()]
         while self._peek() == "OR":
             parts.append(self._after(self._all))
-        tree = tree_any(*parts)
+        tree = any_of(*parts)
         assert tree is not None
         return tree
 
-    def _all(self) -> Tree:
+    def _all(self) -> Predicate:
         parts = [self._not()]
         while self._peek() not in ("", "OR", ")"):
             parts.append(self._after(self._not) if self._peek() == "AND" else self._not())
-        tree = tree_all(*parts)
+        tree = all_of(*parts)
         assert tree is not None
         return tree
 
-    def _after(self, read: Callable[[], Tree]) -> Tree:
+    def _after(self, read: Callable[[], Predicate]) -> Predicate:
         """Read what follows OR, AND, NOT or a minus; without anything there, that word is what is wrong."""
         sign = self.tokens[self.at]
         self.at += 1
         if self._peek() in ("", "OR", "AND", ")"):
-            raise LookupFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
+            raise SearchFlaw(f"Something has to follow {sign.kind}." + _SMALL.get(sign.kind, ""), sign.start, sign.end)
         return read()
 
-    def _not(self) -> Tree:
+    def _not(self) -> Predicate:
         if self._peek() not in ("-", "NOT"):
             return self._one()
         sign = self.tokens[self.at]
@@ -191,7 +191,7 @@ class _Reader:
         self.depth -= 1
         return tree
 
-    def _one(self) -> Tree:
+    def _one(self) -> Predicate:
         token = self.tokens[self.at]
         if token.leaf is not None:
             self.at += 1
@@ -199,16 +199,16 @@ class _Reader:
         if token.kind != "(":
             closes = token.kind == ")"
             said = "This parenthesis closes nothing." if closes else f"Something has to stand before {token.kind}."
-            raise LookupFlaw(said, token.start, token.end)
+            raise SearchFlaw(said, token.start, token.end)
         self._deeper(token)
         self.at += 1
         if self._peek() == ")":
-            raise LookupFlaw("Nothing stands between these parentheses.", token.start, self.tokens[self.at].end)
+            raise SearchFlaw("Nothing stands between these parentheses.", token.start, self.tokens[self.at].end)
         if not self._peek():
-            raise LookupFlaw("This parenthesis is never closed.", token.start, token.end)
+            raise SearchFlaw("This parenthesis is never closed.", token.start, token.end)
         tree = self._any()
         if self._peek() != ")":
-            raise LookupFlaw("This parenthesis is never closed.", token.start, token.end)
+            raise SearchFlaw("This parenthesis is never closed.", token.start, token.end)
         self.at += 1
         self.depth -= 1
         return tree
@@ -216,4 +216,4 @@ class _Reader:
     def _deeper(self, token: _Token) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise LookupFlaw(f"Parentheses and NOT go {MAX_DEPTH} deep at most.", token.start, token.end)
+            raise SearchFlaw(f"Parentheses and NOT go {MAX_DEPTH} deep at most.", token.start, token.end)

@@ -1,0 +1,40 @@
+"""The parameters of one statement, and conditions on scopes that are made of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from memory.domain.scopes import ROOT
+from memory.models.expressions import path_within_sql
+
+Bind = Callable[[object], str]
+
+
+class Bound:
+    """The parameters of one statement, named as they are bound; what is bound twice has one name."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._names: dict[tuple[type, str], str] = {}
+
+    def bind(self, value: object) -> str:
+        """Keep ``value`` and return its placeholder."""
+        name = self._names.setdefault((type(value), repr(value)), f"p{len(self.values)}")
+        self.values[name] = value
+        return f"%({name})s"
+
+
+def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = ()) -> str:
+    """Return the condition that ``column``, a scope's id, is ``path`` or below it, and not at or below ``without``."""
+    if path == ROOT and not without:
+        return "true"
+    conditions = [path_sql("path", path, bind)]
+    conditions += [f"NOT {path_sql('path', other, bind)}" for other in without]
+    return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
+
+
+def path_sql(column: str, path: str, bind: Bind) -> str:
+    """Return the condition that ``column``, a scope's path, is ``path`` or below it."""
+    if path == ROOT:
+        return "true"
+    path_text, below, beyond = (f"{bind(text)}::text" for text in (path, path + "/", path + "0"))
+    return path_within_sql(column, path=path_text, below=below, beyond=beyond)

@@ -1,0 +1,35 @@
+"""The fields of a form or a request as a predicate."""
+
+from collections.abc import Iterable
+
+from memory.predicates.tree import AllOf, Comparison, Value
+
+
+def predicate_from_fields(
+    *,
+    scope: str = "/",
+    ids: Iterable[object] | None = None,
+    kinds: Iterable[str] | None = None,
+    categories: Iterable[str] | None = None,
+    older_than: float | None = None,
+    rung: str | None = None,
+    pinned: bool | None = None,
+) -> AllOf:
+    """Return the predicate that all fields hold; None asks nothing. ``scope`` is canonical, ``older_than`` in seconds.
+
+    Of a list one entry is enough. Lists are not empty.
+    """
+    fields: tuple[tuple[str, str, Value], ...] = (
+        ("scope", "within", scope),
+        ("id", "in", _words(ids)),
+        ("kind", "in", _words(kinds)),
+        ("category", "has_any", _words(categories)),
+        ("age", ">", older_than),
+        ("rung", "is", rung),
+        ("pinned", "is", pinned),
+    )
+    return AllOf(tuple(Comparison(*each) for each in fields if each[2] is not None))
+
+
+def _words(values: Iterable[object] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(map(str, values))

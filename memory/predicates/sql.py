@@ -1,0 +1,236 @@
+"""Predicates as SQL: one condition on the rows of a topic, with bound parameters."""
+
+import datetime as dt
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memory.domain.patterns import pattern_to_postgres
+from memory.models.expressions import salience_effective_sql
+from memory.predicates.binding import Bind, path_sql
+from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
+
+# Longer ago is earlier.
+_EARLIER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+# The current values of a topic's fields.
+_VALUES = (
+    "SELECT 1 FROM memory_field pf JOIN memory_revision pr ON pr.field_id = pf.id AND pr.seq = pf.last_seq "
+    "WHERE pf.topic_id ="
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateSql:
+    """A boolean expression, and whether it refers to the topic's own row."""
+
+    sql: str
+    needs_topic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WordSearch:
+    """How words are searched: the configuration of text search, and the texts of which it leaves nothing to search by.
+
+    With ``live`` documents are found by the index of words, which holds those of live topics only; without it the
+    documents of all other topics are read.
+    """
+
+    config: str
+    live: bool
+    blank: Container[str] = ()
+
+
+def predicate_sql(
+    predicate: Predicate,
+    *,
+    now: str,
+    bind: Bind,
+    vitality: str = "v",
+    topic: str = "t",
+    narrow: bool = True,
+    score_sql: str = "",
+    categories_added: Mapping[str, str] | None = None,
+    word_search: WordSearch | None = None,
+) -> PredicateSql:
+    """Return ``predicate`` as SQL over aliases of Vitality and Topic. No queries.
+
+    ``now`` is an expression of type timestamptz. ``bind`` registers a value and returns its placeholder, such as
+    ``%(p3)s``. Columns that both rows have are read from Vitality, so that a scan of the narrow rows is enough; without
+    ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
+
+    ``score_sql`` is the score of the topic, ``word_search`` says how words are searched; a predicate that asks for
+    either needs it. ``categories_added`` says, by category, on which topics other rules of the same run put it: they
+    count as having it. It may refer to the topic's row as well.
+
+    The expression is true or false, never null, beneath every ``Not``.
+    """
+    compiler = _Compiler(vitality, topic, narrow, now, score_sql, bind, categories_added or {}, word_search)
+    return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
+
+
+@dataclass(slots=True)
+class _Compiler:
+    v: str
+    t: str
+    narrow: bool
+    now: str
+    score_sql: str
+    bind: Bind
+    categories_added: Mapping[str, str]
+    word_search: WordSearch | None
+    needs_topic: bool = False
+
+    def compile(self, predicate: Predicate) -> str:
+        match predicate:
+            case AllOf(parts):
+                return f"({' AND '.join(self.compile(part) for part in parts)})"
+            case AnyOf(parts):
+                return f"({' OR '.join(self.compile(part) for part in parts)})"
+            case Not(part):
+                # Not NOT: where something unknown is false, the opposite of it is true.
+                return f"({self.compile(part)} IS NOT TRUE)"
+            case Word(text):
+                return self._word(text)
+            case Phrase(text):
+                return self._phrase(text)
+            case Comparison(field, op, value):
+                return self._comparison(predicate, field, op, value)
+
+    def _comparison(self, comparison: Comparison, field: str, op: str, value: Any) -> str:
+        match field:
+            case "id" if op == "in":
+                return f"({self._of('id', 'topic_id')} = ANY({self.bind(list(value))}::uuid[]))"
+            case "id":
+                low, high = (f"{self.bind(value.ljust(32, digit))}::uuid" for digit in "0f")
+                return f"({self._of('id', 'topic_id')} BETWEEN {low} AND {high})"
+            case "scope":
+                return self._scope(op, value)
+            case "category":
+                return self._categories(value_words(comparison))
+            case "kind":
+                return self._words(self._of("kind"), comparison)
+            case "provenance":
+                return self._words(self._topic("provenance"), comparison)
+            case "rung":
+                return self._rungs(op, value_words(comparison))
+            case "pinned":
+                return f"({self.v}.pinned)" if value else f"(NOT {self.v}.pinned)"
+            case "live":
+                return f"({self.v}.live)"
+            case "released":
+                return f"({self._topic('released_at')} IS NOT NULL)"
+            case "age":
+                return self._elapsed(self._of("created_at"), op, value)
+            case "idle":
+                return self._elapsed(f"coalesce({self.v}.last_retrieved_at, {self.v}.created_at)", op, value)
+            case "created":
+                return self._day(self._of("created_at"), op, value)
+            case "used":
+                return self._day(f"{self.v}.last_retrieved_at", op, value)
+            case "retrievals":
+                return self._number(f"{self.v}.retrieval_count", op, f"{self.bind(value)}::bigint")
+            case "score":
+                return self._number(f"({self.score_sql})", op, f"{self.bind(value)}::float8")
+            case "salience":
+                effective = salience_effective_sql(self.v, self.now)
+                return self._number(effective, op, f"{self.bind(value)}::float8")
+            case "field":
+                return self._field(*value)
+            case "text":
+                parts = (self._text(column, op, value) for column in ("title", "summary"))
+                return f"({' OR '.join(parts)})"
+            case column:
+                return self._text(column, op, value)
+
+    def _topic(self, column: str) -> str:
+        self.needs_topic = True
+        return f"{self.t}.{column}"
+
+    def _of(self, column: str, narrow_column: str = "") -> str:
+        """Return a column that both rows have."""
+        return f"{self.v}.{narrow_column or column}" if self.narrow else self._topic(column)
+
+    def _scope(self, op: str, path: str) -> str:
+        if op == "within" and path == "/":
+            return "(true)"
+        wanted = f"path = {self.bind(path)}::text" if op == "is" else path_sql("path", path, self.bind)
+        return f"({self._of('scope_id')} = ANY(ARRAY(SELECT id FROM memory_scope WHERE {wanted})))"
+
+    def _categories(self, categories: tuple[str, ...]) -> str:
+        stored = f"{self._topic('categories')} && {self.bind(list(categories))}::varchar[]"
+        added = (self.categories_added[word] for word in categories if word in self.categories_added)
+        return f"({' OR '.join([stored, *added])})"
+
+    def _words(self, column: str, comparison: Comparison) -> str:
+        words = value_words(comparison)
+        if len(words) == 1:
+            return f"({column} {'=' if comparison.op in ('is', 'in') else '<>'} {self.bind(words[0])}::text)"
+        found = f"{column} = ANY({self.bind(list(words))}::text[])"
+        return f"({found})" if comparison.op == "in" else f"(NOT {found})"
+
+    def _rungs(self, op: str, rungs: tuple[str, ...]) -> str:
+        places = [RUNGS.index(word) for word in rungs]
+        found = f"= {places[0]:d}" if len(places) == 1 else f"= ANY({self.bind(places)}::smallint[])"
+        return f"({'' if op in ('is', 'in') else 'NOT '}{self.v}.rung {found})"
+
+    def _elapsed(self, moment: str, op: str, seconds: float) -> str:
+        # The moment stands alone on its side, so that an index can serve it and the other is computed once.
+        ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
+        return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
+
+    def _day(self, moment: str, op: str, day: dt.date | None) -> str:
+        if day is None:
+            return f"({moment} IS NULL)"
+        start = dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC)
+        first, after = (f"{self.bind(at)}::timestamptz" for at in (start, start + dt.timedelta(days=1)))
+        match op:
+            case "<" | ">=":
+                return f"({moment} {op} {first})"
+            case "<=":
+                return f"({moment} < {after})"
+            case ">":
+                return f"({moment} >= {after})"
+            case _:
+                return f"({moment} >= {first} AND {moment} < {after})"
+
+    def _number(self, number: str, op: str, bound: str) -> str:
+        return f"({number} {'=' if op == 'is' else op} {bound})"
+
+    def _field(self, name: str, value: str | None = None) -> str:
+        wanted = f"{self._of('id', 'topic_id')} AND pf.name = {self.bind(name)}::text"
+        if value is None:
+            return f"(EXISTS (SELECT 1 FROM memory_field pf WHERE pf.topic_id = {wanted}))"
+        return f"(EXISTS ({_VALUES} {wanted} AND lower(pr.value) = lower({self.bind(value)}::text)))"
+
+    def _text(self, column: str, op: str, value: str) -> str:
+        text = self._topic(column)
+        if op == "matches":
+            return f"({text} ~* {self.bind(pattern_to_postgres(value))}::text)"
+        return f"(strpos(lower({text}), lower({self.bind(value)}::text)) > 0)"
+
+    def _word(self, text: str) -> str:
+        return "true" if text in self._searching.blank else self._document("plainto_tsquery", text)
+
+    def _phrase(self, text: str) -> str:
+        # The words by index, where there are any; then letter by letter.
+        by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
+        texts = [self._text(column, "contains", text) for column in ("title", "summary")]
+        part = f"lower({self.bind(text)}::text)"
+        texts.append(f"EXISTS ({_VALUES} {self._of('id', 'topic_id')} AND strpos(lower(pr.value), {part}) > 0)")
+        verbatim = f"({' OR '.join(texts)})"
+        return f"({' AND '.join([*by_word, verbatim])})"
+
+    @property
+    def _searching(self) -> WordSearch:
+        assert self.word_search is not None, "Rules have no words."
+        return self.word_search
+
+    def _document(self, function: str, text: str) -> str:
+        search = self._searching
+        asked = f"{function}({self.bind(search.config)}::text::regconfig, {self.bind(text)}::text)"
+        documents = "pd.live" if search.live else "NOT pd.live"
+        return (
+            f"({self._of('id', 'topic_id')} IN (SELECT pd.topic_id FROM memory_topicdocument pd WHERE {documents} "
+            f"AND pd.document @@ {asked}))"
+        )
