@@ -4,13 +4,16 @@
 are agents bound to ``/user/alice`` and ``/user/bob``, ``auditor`` is a reader bound to ``/user``.
 """
 
+import contextlib
 import datetime as dt
 import http.client
 import json as json_module
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.db import connection
 from django.test import Client
@@ -19,6 +22,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.access.keys import PREFIX_LENGTH, key_id_new, secret_hash
 from memory.access.principal import SYSTEM, Principal
+from memory.domain.problem_codes import URN_PREFIX, ProblemCode
 from memory.models import ApiKey, AuditEvent
 
 PARTS = {
@@ -31,6 +35,8 @@ PARTS = {
 }
 
 _NOTHING: Any = object()
+# The place of a member before what is wrong with it.
+_MEMBER = re.compile(r"(?:^|(?<=\. ))([A-Za-z_][\w.-]*): ")
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,23 @@ class Answer:
     @property
     def detail(self) -> str:
         """The sentence of a refusal; that it is a problem document is checked on the way."""
-        assert self.content_type == "application/problem+json", (self.status, self.content_type, self.body[:500])
-        assert self.json["status"] == self.status
+        assert self.code
         sentence = self.json["detail"]
         assert isinstance(sentence, str)
         assert sentence
         return sentence
+
+    @property
+    def code(self) -> str:
+        """The code of a refusal; that it is a problem document is checked on the way."""
+        assert self.content_type == "application/problem+json", (self.status, self.content_type, self.body[:500])
+        assert self.json["status"] == self.status
+        return code_of(self.json)
+
+    @property
+    def about(self) -> set[str]:
+        """The code of a refusal, and the members of the request that its sentence names."""
+        return {self.code, *_MEMBER.findall(self.detail)}
 
     def ok(self) -> Any:
         """Return the JSON of a success; fail with what the server said otherwise."""
@@ -70,7 +87,24 @@ class Answer:
         return self.json
 
 
+def code_of(problem: Mapping[str, Any]) -> str:
+    """Return the code of a problem document, or of an item of a batch that was refused."""
+    begin, code = problem["type"][: len(URN_PREFIX)], problem["type"][len(URN_PREFIX) :]
+    assert begin == URN_PREFIX
+    assert code in set(ProblemCode)
+    return str(code)
+
+
 Send = Callable[[str, str, bytes | None, Mapping[str, str]], Answer]
+
+
+@contextlib.contextmanager
+def raises_code(kind: type[BaseException], code: str) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """Expect an exception of a kind with the code of a problem."""
+    assert code in set(ProblemCode)
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert getattr(caught.value, "code", None) == code, caught.value
 
 
 def in_process(method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:

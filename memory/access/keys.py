@@ -15,6 +15,7 @@ from memory.access.accounts import people_named, person_identities
 from memory.access.principal import ROLES, Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
 from memory.models.newest import newest_page
@@ -30,6 +31,8 @@ LAST_USED_EVERY = dt.timedelta(minutes=1)
 
 class KeyRefused(MemoryProblem):
     """The request carries no key, or one that does not open anything (401)."""
+
+    code = ProblemCode.KEY_REFUSED
 
 
 def secret_generate() -> str:
@@ -59,9 +62,12 @@ def key_create(
     ``ValueRefused`` for an unknown role, a malformed scope, and a name that is empty or too long.
     """
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
-        raise ValueRefused(f"The name of a key has 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.")
+        raise ValueRefused(
+            f"The name of a key has 1 to {MAX_NAME_LENGTH} characters; this one has {len(name)}.",
+            code=ProblemCode.INVALID_KEY_NAME,
+        )
     if role not in ROLES:
-        raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.")
+        raise ValueRefused(f"There is no role {role!r}; roles are {', '.join(ROLES)}.", code=ProblemCode.UNKNOWN_CHOICE)
     now = timezone.now()
     with transaction.atomic():
         key = ApiKey(
@@ -79,9 +85,10 @@ def key_create(
         except IntegrityError as problem:
             if key_id is None:
                 raise
-            raise Conflict("This key was made already, and its secret was shown then. It cannot be shown again.") from (
-                problem
-            )
+            raise Conflict(
+                "This key was made already, and its secret was shown then. It cannot be shown again.",
+                code=ProblemCode.KEY_ALREADY_MADE,
+            ) from (problem)
         AuditEvent.objects.create(
             at=now,
             actor=actor,
@@ -108,15 +115,17 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     Raises ``KeyRefused`` with a sentence for an unknown, revoked or expired key.
     """
     if not secret:
-        raise KeyRefused("This needs a key: send it as X-API-Key or as Authorization: Bearer.")
+        raise KeyRefused(
+            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
+        )
     # Written out, because this runs before every request and composing it takes longer than the database needs.
     key = next(iter(ApiKey.objects.raw(_FIND, [secret_hash(secret)])), None)
     if key is None:
-        raise KeyRefused("This key is not known here.")
+        raise KeyRefused("This key is not known here.", code=ProblemCode.KEY_UNKNOWN)
     if key.revoked_at is not None:
-        raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.")
+        raise KeyRefused(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_REVOKED)
     if key.expires_at is not None and key.is_expired(now):
-        raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.")
+        raise KeyRefused(f"This key expired on {key.expires_at:%Y-%m-%d %H:%M} UTC.", code=ProblemCode.KEY_EXPIRED)
     if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
     return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)
@@ -160,7 +169,7 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
     """Return one key. One query. Raises ``NotVisible``."""
     key = ApiKey.objects.filter(pk=key_id).first()
     if key is None:
-        raise NotVisible("There is no such key.")
+        raise NotVisible("There is no such key.", code=ProblemCode.KEY_NOT_FOUND)
     return key
 
 
@@ -199,9 +208,12 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
         if key is None:
-            raise NotVisible("There is no such key.")
+            raise NotVisible("There is no such key.", code=ProblemCode.KEY_NOT_FOUND)
         if key.revoked_at is not None:
-            raise Conflict(f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC already.")
+            raise Conflict(
+                f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC already.",
+                code=ProblemCode.KEY_ALREADY_REVOKED,
+            )
         return _revoke(key, actor=actor, reason=reason, now=now)
 
 
@@ -213,9 +225,12 @@ def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> Api
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])
         if not keys:
-            raise NotVisible(f"No key that is valid begins with {prefix!r}.")
+            raise NotVisible(f"No key that is valid begins with {prefix!r}.", code=ProblemCode.KEY_NOT_FOUND)
         if len(keys) > 1:
-            raise RequestRefused(f"More than one key begins with {prefix!r}; revoke it in the console.")
+            raise RequestRefused(
+                f"More than one key begins with {prefix!r}; revoke it in the console.",
+                code=ProblemCode.KEY_PREFIX_AMBIGUOUS,
+            )
         return _revoke(keys[0], actor=actor, reason=reason, now=now)
 
 

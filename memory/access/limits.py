@@ -7,10 +7,13 @@ from django.core.cache import cache
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 
 
 class TooManyRequests(MemoryProblem):
     """The key has used up its minute (429); ``retry_after`` is in seconds."""
+
+    code = ProblemCode.TOO_MANY_REQUESTS
 
     def __init__(self, sentence: str, retry_after: int) -> None:
         super().__init__(sentence)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memory.domain.errors import NotAllowed, NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_normalize, scope_within
 
 ROLES = ("reader", "agent", "operator")
@@ -24,7 +25,10 @@ class Principal:
     def require(self, role: str) -> None:
         """Raise ``NotAllowed`` unless the caller's role covers ``role``."""
         if not self.covers(role):
-            raise NotAllowed(f"This needs {_with_article(role)} key; the key in use is {_with_article(self.role)} key.")
+            raise NotAllowed(
+                f"This needs {_with_article(role)} key; the key in use is {_with_article(self.role)} key.",
+                code=ProblemCode.ROLE_TOO_LOW,
+            )
 
     def scope_chosen(self, path: str | None) -> str:
         """Return the canonical scope to work in: the given one, or the caller's own.
@@ -35,7 +39,7 @@ class Principal:
             return self.scope
         chosen = scope_normalize(path)
         if not scope_within(chosen, self.scope):
-            raise NotVisible(f"There is no scope {chosen}.")
+            raise NotVisible(f"There is no scope {chosen}.", code=ProblemCode.SCOPE_NOT_FOUND)
         return chosen
 
     def sees(self, scope: str) -> bool:

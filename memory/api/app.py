@@ -34,6 +34,7 @@ from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
 from memory.api.responses import REFUSALS
+from memory.domain.problem_codes import ProblemCode
 
 DESCRIPTION = """A memory store for language-model agents that forgets on purpose.
 
@@ -82,13 +83,13 @@ def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
             return response
         allowed = ", ".join(sorted(response["Allow"].split(", ")))
         sentence = f"{request.method} is not possible at this address; possible is {allowed}."
-        return problem_response(405, sentence, {"Allow": allowed})
+        return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": allowed})
 
     return answer
 
 
 def _nothing_here(_request: HttpRequest, **_parts: str) -> HttpResponseBase:
-    return problem_response(404, "There is nothing at this address.")
+    return problem_response(404, "There is nothing at this address.", ProblemCode.ADDRESS_NOT_FOUND)
 
 
 class MemoryAPI(NinjaAPI):

@@ -9,6 +9,7 @@ from ninja.security import APIKeyHeader, HttpBearer
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
+from memory.domain.problem_codes import ProblemCode
 
 
 def _principal(secret: str) -> Principal:
@@ -58,6 +59,8 @@ def principal_of(request: HttpRequest, role: str) -> Principal:
     """Return the caller of ``request``. Raises ``NotAllowed`` unless its role covers ``role``."""
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
-        raise KeyRefused("This needs a key: send it as X-API-Key or as Authorization: Bearer.")
+        raise KeyRefused(
+            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
+        )
     principal.require(role)
     return principal

@@ -17,6 +17,7 @@ from memory.command.listed import Listing, Match
 from memory.command.listing import forget_execute, forget_list
 from memory.command.supersede import Ambiguous, supersede
 from memory.domain.errors import RequestRefused
+from memory.domain.problem_codes import ProblemCode
 
 router = Router(tags=["command"])
 
@@ -35,7 +36,9 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     now = timezone.now()
     if payload.token is not None:
         if payload.query is not None or payload.filter is not None:
-            raise RequestRefused("A token stands for its list; leave query and filter out.")
+            raise RequestRefused(
+                "A token stands for its list; leave query and filter out.", code=ProblemCode.CONTRADICTORY_REQUEST
+            )
         done = forget_execute(
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
         )
@@ -81,7 +84,7 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
         )
     except Ambiguous as problem:
         candidates = [asdict(one) | {"topic_id": str(one.topic_id)} for one in problem.candidates]
-        return problem_response(409, problem.sentence, members={"candidates": candidates})
+        return problem_response(409, problem.sentence, problem.code, members={"candidates": candidates})
     return json_reply(
         {
             "topic_id": str(done.topic_id),

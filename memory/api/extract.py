@@ -17,6 +17,7 @@ from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import ScopeText
 from memory.domain.errors import RequestRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_told
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
@@ -105,7 +106,10 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
     now = timezone.now()
     if background:
         if not payload.store:
-            raise RequestRefused("In the background facts are stored; send store: true, or leave background out.")
+            raise RequestRefused(
+                "In the background facts are stored; send store: true, or leave background out.",
+                code=ProblemCode.CONTRADICTORY_REQUEST,
+            )
         job = extraction_start(
             payload.content,
             scope=payload.scope,

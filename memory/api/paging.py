@@ -7,6 +7,7 @@ from ninja import Query
 
 from memory.api.parsing import AddressText
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
 Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
@@ -15,5 +16,8 @@ Limit = Annotated[int, Query(ge=1, description="Rows per page.")]
 def limit_checked(limit: int) -> int:
     """Return ``limit``. Raises ``ValueRefused`` if it is more than a page may hold."""
     if limit > settings.MEMSTATE_MAX_PAGE_SIZE:
-        raise ValueRefused(f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.")
+        raise ValueRefused(
+            f"limit is at most {settings.MEMSTATE_MAX_PAGE_SIZE}; {limit} was asked for.",
+            code=ProblemCode.LIMIT_TOO_LARGE,
+        )
     return limit

@@ -11,6 +11,7 @@ from pydantic import AfterValidator
 
 from memory.domain.errors import MemoryProblem, RequestRefused
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.idempotency import MAX_KEY_LENGTH
 
 JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
@@ -38,9 +39,13 @@ IdempotencyKey = Annotated[
 class BodyTooLarge(MemoryProblem):
     """The body is larger than the limit of the route (413)."""
 
+    code = ProblemCode.BODY_TOO_LARGE
+
 
 class BodyInChunks(RequestRefused):
     """The body came in chunks, which Django does not read: to it, there is none (400)."""
+
+    code = ProblemCode.BODY_IN_CHUNKS
 
     def __init__(self) -> None:
         super().__init__("The body was sent in chunks; send it in one piece, with a Content-Length.")
@@ -83,7 +88,9 @@ def batch_parse(request: HttpRequest) -> list[Any]:
         return [_line_parse(line, depth) for line in raw.splitlines() if line.strip()]
     body = json_guarded(raw, max_depth=depth)
     if not isinstance(body, list):
-        raise RequestRefused("A batch is a JSON list of items, or JSON Lines with one item per line.")
+        raise RequestRefused(
+            "A batch is a JSON list of items, or JSON Lines with one item per line.", code=ProblemCode.NOT_A_BATCH
+        )
     return body
 
 

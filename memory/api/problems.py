@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import NamedTuple
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
@@ -19,9 +20,9 @@ from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.assistant.once import MessageAtWork
 from memory.assistant.running import TooManyConversations
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import EmbeddingFailed
-from memory.ingest.batch import validation_sentence
-from memory.ingest.idempotency import StillInProgress
+from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
 
@@ -42,10 +43,6 @@ STATUSES: dict[type[MemoryProblem], int] = {
     ModelProblem: 503,
 }
 
-# What programs are to tell apart within a status, by a name that no sentence changes.
-ABOUT_BLANK = "about:blank"
-TYPES: dict[type[MemoryProblem], str] = {StillInProgress: "urn:memstate:problem:still-in-progress"}
-
 # Of a model that is rate-limiting requests without saying for how long.
 UNTOLD_SECONDS = 30
 
@@ -61,14 +58,14 @@ def problem_status(problem: MemoryProblem) -> int:
 def problem_response(
     status: int,
     sentence: str,
+    code: ProblemCode,
     headers: Mapping[str, str] | None = None,
     *,
-    kind: str = ABOUT_BLANK,
     members: Mapping[str, object] | None = None,
 ) -> HttpResponse:
-    """Return a problem document with ``sentence`` as its detail, ``kind`` as its type, and ``members`` beside it."""
+    """Return a problem document with ``sentence`` as its detail, ``code`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
-    body = {"type": kind, "title": title, "status": status, "detail": sentence, **(members or {})}
+    body = {"type": code.urn, "title": title, "status": status, "detail": sentence, **(members or {})}
     return HttpResponse(
         json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
         status=status,
@@ -85,8 +82,7 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
     wait = _wait(problem)
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait))
-    kind = next((name for each, name in TYPES.items() if isinstance(problem, each)), ABOUT_BLANK)
-    return problem_response(problem_status(problem), problem.sentence, headers, kind=kind)
+    return problem_response(problem_status(problem), problem.sentence, problem.code, headers)
 
 
 def _wait(problem: MemoryProblem) -> float | None:
@@ -98,36 +94,48 @@ def _wait(problem: MemoryProblem) -> float | None:
     return problem.wait if isinstance(problem, ModelProblem) else None
 
 
-# What the database says no to, by the cause: the status, the word for the log, the sentence.
+class Failure(NamedTuple):
+    """What a caller is told of what is no refusal."""
+
+    status: int
+    sentence: str
+    code: ProblemCode
+
+
+# What the database says no to, by the cause. The word for the log is the code.
 _DATABASE_TOLD = {
-    (LockNotAvailable, DeadlockDetected): (
-        503,
-        "database_busy",
-        "Others are writing to the same topics; try again in a moment.",
+    (LockNotAvailable, DeadlockDetected): Failure(
+        503, "Others are writing to the same topics; try again in a moment.", ProblemCode.DATABASE_BUSY
     ),
-    (ProgramLimitExceeded,): (422, "text_too_large", "A text is too large for the database to index."),
-    (QueryCanceled,): (503, "database_slow", "The database took longer than a request may take."),
+    (ProgramLimitExceeded,): Failure(
+        422, "A text is too large for the database to index.", ProblemCode.TEXT_NOT_INDEXABLE
+    ),
+    (QueryCanceled,): Failure(503, "The database took longer than a request may take.", ProblemCode.DATABASE_SLOW),
 }
+_DATABASE_AWAY = Failure(
+    503, "The database cannot be reached; try again in a moment.", ProblemCode.DATABASE_UNAVAILABLE
+)
+_PURGED_MEANWHILE = Failure(
+    503, "What this refers to was purged at the same moment; nothing was written.", ProblemCode.ERASED_MEANWHILE
+)
+_MISTAKE = Failure(500, "Something went wrong here; the log of the server says what.", ProblemCode.INTERNAL_ERROR)
 
 
-def failure_told(problem: Exception) -> tuple[int, str]:
-    """Return the status and the sentence for what is no refusal: the database was of no help, or we made a mistake.
+def failure_told(problem: Exception) -> Failure:
+    """Return what is said of what is no refusal: the database was of no help, or we made a mistake.
 
     The sentence says nothing of the inside; the log says the rest.
     """
     cause = problem.__cause__
     if isinstance(problem, OperationalError):
-        status, event, sentence = next(
-            (told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)),
-            (503, "database_unavailable", "The database cannot be reached; try again in a moment."),
-        )
-        logger.warning(event, problem=str(problem))
-        return status, sentence
+        told = next((told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)), _DATABASE_AWAY)
+        logger.warning(told.code.replace("-", "_"), problem=str(problem))
+        return told
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
         # Nothing but a purge takes a row away.
-        return 503, "What this refers to was purged at the same moment; nothing was written."
+        return _PURGED_MEANWHILE
     logger.error("request_failed", exc_info=problem)
-    return 500, "Something went wrong here; the log of the server says what."
+    return _MISTAKE
 
 
 def problems_register(api: NinjaAPI) -> None:
@@ -140,8 +148,8 @@ def problems_register(api: NinjaAPI) -> None:
         if any(error["type"] == "missing" and error["loc"] == ("body", "payload") for error in problem.errors):
             if body_in_chunks(request):
                 return on_problem(request, BodyInChunks())
-            return problem_response(422, "The request has no body.")
-        return problem_response(422, validation_sentence(problem.errors))
+            return problem_response(422, "The request has no body.", ProblemCode.MISSING_BODY)
+        return on_problem(request, validation_problem(problem.errors))
 
     def on_http(request: HttpRequest, problem: HttpError) -> HttpResponse:
         # Ninja wraps what the body parser raises; the sentence is in what it wrapped.
@@ -149,13 +157,13 @@ def problems_register(api: NinjaAPI) -> None:
             return on_problem(request, problem.__cause__)
         if isinstance(problem.__cause__, RequestDataTooBig):
             return on_too_big(request, problem.__cause__)
-        return problem_response(problem.status_code, str(problem))
+        return problem_response(problem.status_code, str(problem), ProblemCode.INVALID_JSON)
 
     def on_missing(_request: HttpRequest, _problem: Http404) -> HttpResponse:
-        return problem_response(404, "There is nothing at this address.")
+        return problem_response(404, "There is nothing at this address.", ProblemCode.ADDRESS_NOT_FOUND)
 
     def on_too_big(_request: HttpRequest, _problem: RequestDataTooBig) -> HttpResponse:
-        return problem_response(413, "The body is larger than any request may be.")
+        return problem_response(413, "The body is larger than any request may be.", ProblemCode.BODY_TOO_LARGE)
 
     def on_failure(_request: HttpRequest, problem: Exception) -> HttpResponse:
         return problem_response(*failure_told(problem))

@@ -13,12 +13,12 @@ RungName = Literal["active", "summarized", "detached", "archived"]
 
 
 class Problem(Schema):
-    """An error, after RFC 9457. ``detail`` is the sentence to show."""
+    """An error, after RFC 9457. ``type`` says what is wrong to a program, ``detail`` is the sentence to show."""
 
     type: str = Field(
-        default="about:blank",
-        description="urn:memstate:problem:still-in-progress where a request with the same Idempotency-Key is at work: "
-        "sent again later, it gets the reply of the first.",
+        description="urn:memstate:problem: and a code that no release changes, such as still-in-progress where a "
+        "request with the same Idempotency-Key is at work: sent again later, it gets the reply of the first. "
+        "docs/errors.md lists them all."
     )
     title: str
     status: int
@@ -43,6 +43,7 @@ class BatchItemReply(Schema):
     applied: list[str] = []
     version_ids: dict[str, str] = {}
     similar_topic_ids: list[str] = []
+    type: str | None = Field(default=None, description="What is wrong, as in a problem document; of a refused item.")
     detail: str | None = None
 
 

@@ -24,6 +24,7 @@ from memory.assistant.turns import Ended, Notes, turn_begin, turn_check, turn_in
 from memory.assistant.wording import instructions_of, long_message, reply_of, study_sentence
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.llm.chat_request import mark_make, model_configured
 from memory.llm.dialogue import dialogue_begin, model_named
 from memory.llm.wire import ModelProblem, ModelUnavailable
@@ -93,7 +94,10 @@ def chat_begin(
     if request.conversation_id is not None:
         conversation = conversation_led(request.conversation_id, principal=principal)
         if request.scope is not None and scope != conversation.scope:
-            raise RequestRefused(f"This conversation is about {conversation.scope}; begin another one for {scope}.")
+            raise RequestRefused(
+                f"This conversation is about {conversation.scope}; begin another one for {scope}.",
+                code=ProblemCode.ANOTHER_SCOPE,
+            )
     if not model_configured():
         raise ModelUnavailable(_NO_MODEL, kind="not_configured")
     message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
@@ -263,7 +267,7 @@ def _talk(
         go_on=go_on,
     )
     if end.problem is not None and end.problem.kind == "absent" and request.model and not end.log:
-        raise ValueRefused(end.problem.sentence)
+        raise ValueRefused(end.problem.sentence, code=end.problem.code)
     if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _SAID_NOTHING:
         raise end.problem
     if end.ended == "done" and not end.reply:

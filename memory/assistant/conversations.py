@@ -12,6 +12,7 @@ from memory.assistant.turns import turn_ended
 from memory.domain.cursors import place_read
 from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.ground import path_q
 from memory.models import Conversation, ConversationTurn, ConversationWrite
 from memory.models.newest import newest_page
@@ -42,7 +43,7 @@ def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Con
     """
     found = _named(_visible(principal)).filter(pk=conversation_id).first()
     if found is None:
-        raise NotVisible(f"There is no conversation {conversation_id}.")
+        raise NotVisible(f"There is no conversation {conversation_id}.", code=ProblemCode.CONVERSATION_NOT_FOUND)
     return found
 
 
@@ -51,7 +52,8 @@ def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Con
     found = conversation_get(conversation_id, principal=principal)
     if found.identity != principal.identity:
         raise NotVisible(
-            f"There is no conversation {conversation_id} of this caller; whoever began it goes on with it."
+            f"There is no conversation {conversation_id} of this caller; whoever began it goes on with it.",
+            code=ProblemCode.CONVERSATION_NOT_FOUND,
         )
     return found
 

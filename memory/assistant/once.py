@@ -15,6 +15,7 @@ from memory.access.principal import Principal
 from memory.assistant.request import ChatRequest
 from memory.assistant.turns import turn_ended, turns_lost_close
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.idempotency import PURGED, StillInProgress, idempotency_claim, idempotency_replay, request_hash
 from memory.models import ConversationTurn, ConversationWrite, IdempotencyRecord, StudyJob
 
@@ -94,12 +95,14 @@ def _came_to_nothing(turn: ConversationTurn, *, now: dt.datetime) -> None:
     if turn.erased:
         raise Conflict(
             "Something that the message with this Idempotency-Key had to do with has been erased since; to say it "
-            "again, send it with another key."
+            "again, send it with another key.",
+            code=ProblemCode.ERASED_MEANWHILE,
         )
     if _wrote(turn):
         raise Conflict(
             "The message with this Idempotency-Key was broken off after something was written, so it is not answered "
-            f"again. Conversation {turn.conversation_id} tells what; to go on, send it with another key."
+            f"again. Conversation {turn.conversation_id} tells what; to go on, send it with another key.",
+            code=ProblemCode.MESSAGE_BROKEN_OFF,
         )
 
 

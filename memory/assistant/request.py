@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from memory.access.principal import Principal
 from memory.assistant.intent import IntentName
 from memory.domain.errors import RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import MAX_SCOPE_LENGTH
 
 MOST_MESSAGES = 1_000
@@ -95,9 +96,12 @@ def request_check(request: ChatRequest, *, principal: Principal) -> None:
     studied, ``NotAllowed`` if it is to be remembered and the key may not write.
     """
     if request.messages[-1].role != "user":
-        raise RequestRefused("The last message must be the user's: it is the one that is answered.")
+        raise RequestRefused(
+            "The last message must be the user's: it is the one that is answered.",
+            code=ProblemCode.LAST_MESSAGE_NOT_OF_USER,
+        )
     if not request.last.strip():
-        raise ValueRefused("The last message is empty.")
+        raise ValueRefused("The last message is empty.", code=ProblemCode.EMPTY_TEXT)
     if request.intent_override not in (None, "query"):
         principal.require("agent")
     read_only = principal.role == "reader" or request.intent_override == "query"
@@ -110,7 +114,8 @@ def length_check(request: ChatRequest) -> None:
     if len(request.last) > MOST_ANSWERED:
         raise ValueRefused(
             f"The last message has {len(request.last):,} characters; what is answered at once has {MOST_ANSWERED:,} at "
-            "most. To have a longer text remembered, send it with study: true and intent_override: ingest."
+            "most. To have a longer text remembered, send it with study: true and intent_override: ingest.",
+            code=ProblemCode.TEXT_TOO_LONG,
         )
 
 

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection, connections
 
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 
 # A connection that nobody writes to seems dead to whatever stands between; and whether somebody still listens is found
 # out by writing.
@@ -27,6 +28,7 @@ _at_work = 0
 class TooManyConversations(MemoryProblem):
     """All places for conversations are taken (503); ``retry_after`` is in seconds."""
 
+    code = ProblemCode.TOO_MANY_CONVERSATIONS
     retry_after = BUSY_SECONDS
 
 

@@ -19,6 +19,7 @@ from django.db.models import Case, F, Q, Value, When
 
 from memory.assistant.telling import call_noted
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.models import Conversation, ConversationTurn
 from memory.models.locks import lock_missed
 from memory.toolbox.tool import ToolCalled
@@ -80,7 +81,7 @@ def turns_hold(conversation_id: uuid.UUID, *, now: dt.datetime) -> Conversation:
     held = Conversation.objects.select_for_update(no_key=True).get(pk=conversation_id)
     turns_lost_close(now=now, conversation=held)
     if turn_at_work(held, now=now):
-        raise Conflict(AT_WORK)
+        raise Conflict(AT_WORK, code=ProblemCode.ASSISTANT_AT_WORK)
     return held
 
 
@@ -125,9 +126,15 @@ def turn_check(turn: ConversationTurn) -> None:
         cursor.execute(_STANDS, {"id": turn.pk})
         ended, erased = cursor.fetchone()
     if erased:
-        raise Conflict("Something that was read in this conversation has been erased; nothing is written.")
+        raise Conflict(
+            "Something that was read in this conversation has been erased; nothing is written.",
+            code=ProblemCode.ERASED_MEANWHILE,
+        )
     if ended != Ended.WORKING:
-        raise Conflict("This message was given up, because it took too long; nothing is written.")
+        raise Conflict(
+            "This message was given up, because it took too long; nothing is written.",
+            code=ProblemCode.MESSAGE_GIVEN_UP,
+        )
 
 
 class Notes:

@@ -21,6 +21,7 @@ from memory.assistant.conversations import conversation_get
 from memory.assistant.turns import turn_at_work, turns_hold
 from memory.assistant.undoable import AGAIN, Part, Step, Undoable, Write, merges_of, rest_judge, writes_read
 from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.runs import run_take_back
 from memory.forgetting.standing import topics_release
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
@@ -101,6 +102,8 @@ class ConversationUndone:
 
 class LookDrifted(Conflict):
     """What would be taken back is not what was looked at (409)."""
+
+    code = ProblemCode.PREVIEW_OUTDATED
 
 
 def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ConversationUndone:

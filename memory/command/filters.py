@@ -9,6 +9,7 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.standing import MOST_AT_ONCE
 from memory.predicates.binding import Bound
 from memory.predicates.fields import predicate_from_fields
@@ -74,9 +75,14 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
     conditions = [] if gone else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
         if values is not None and not values:
-            raise ValueRefused(f"The list of {name} is empty. Leave it out to ask for all.")
+            raise ValueRefused(
+                f"The list of {name} is empty. Leave it out to ask for all.", code=ProblemCode.NOTHING_NAMED
+            )
     if wanted.ids is not None and len(wanted.ids) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.")
+        raise ValueRefused(
+            f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.",
+            code=ProblemCode.TOO_MANY_TOPICS,
+        )
     predicate = predicate_from_fields(
         scope=scope,
         ids=wanted.ids,
@@ -96,5 +102,7 @@ def scope_of(wanted: ForgetFilter, scope: str | None, principal: Principal) -> s
     """
     chosen = principal.scope_chosen(wanted.scope if wanted.scope is not None else scope)
     if wanted.scope is not None and scope is not None and principal.scope_chosen(scope) != chosen:
-        raise ValueRefused("The request names two scopes, one of them in its filter. Name one.")
+        raise ValueRefused(
+            "The request names two scopes, one of them in its filter. Name one.", code=ProblemCode.CONTRADICTORY_REQUEST
+        )
     return chosen

@@ -12,6 +12,7 @@ from memory.access.principal import Principal
 from memory.command.rest import rest_words
 from memory.domain.cursors import place_read
 from memory.domain.errors import NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.ground import path_q
 from memory.models import ForgetListing, Rung
 from memory.models.newest import newest_page
@@ -193,5 +194,5 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
 def _row(listing_id: uuid.UUID, principal: Principal) -> ForgetListing:
     row = ForgetListing.objects.filter(pk=listing_id).first()
     if row is None or not principal.sees(row.scope):
-        raise NotVisible(f"There is no list {listing_id}.")
+        raise NotVisible(f"There is no list {listing_id}.", code=ProblemCode.LIST_NOT_FOUND)
     return row

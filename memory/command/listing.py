@@ -21,6 +21,7 @@ from memory.command.receipts import purges_wait
 from memory.command.rest import rest_items, rests_keep
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.finding.facts import ids_read
 from memory.finding.find import facts_meant
 from memory.forgetting.standing import MOST_AT_ONCE, topics_release
@@ -81,17 +82,23 @@ def forget_list(
     """
     principal.require("operator")
     if verb not in VERBS:
-        raise ValueRefused(f"The verb is release or purge, not {verb[:50]!r}.")
+        raise ValueRefused(f"The verb is release or purge, not {verb[:50]!r}.", code=ProblemCode.UNKNOWN_CHOICE)
     query = (query or "").strip()
     if not query and (wanted is None or not wanted.told()):
-        raise ValueRefused("Say what to forget: by a query, or by a filter.")
+        raise ValueRefused("Say what to forget: by a query, or by a filter.", code=ProblemCode.NOTHING_NAMED)
     if len(query) > MAX_QUERY:
-        raise ValueRefused(f"A query has at most {MAX_QUERY:,} characters; this one has {len(query):,}.")
+        raise ValueRefused(
+            f"A query has at most {MAX_QUERY:,} characters; this one has {len(query):,}.",
+            code=ProblemCode.TEXT_TOO_LONG,
+        )
     wanted = wanted or ForgetFilter()
     place = scope_of(wanted, scope, principal)
     found, ambiguous, question = _found(verb, query, wanted, place, now=now)
     if len(found) > MOST_AT_ONCE:
-        raise ValueRefused(f"More than {MOST_AT_ONCE:,} topics match; that is the most at once. Narrow it.")
+        raise ValueRefused(
+            f"More than {MOST_AT_ONCE:,} topics match; that is the most at once. Narrow it.",
+            code=ProblemCode.TOO_MANY_TOPICS,
+        )
     row = ForgetListing(
         id=uuid7(now_ms=int(now.timestamp() * 1000)),
         verb=verb,
@@ -146,7 +153,7 @@ def forget_execute(
     with transaction.atomic():
         row = _list_of(token, principal, lock=True)
         if verb is not None and verb != row.verb:
-            raise Conflict(f"This list is for a {row.verb}, not for a {verb}.")
+            raise Conflict(f"This list is for a {row.verb}, not for a {verb}.", code=ProblemCode.LIST_FOR_ANOTHER_VERB)
         _check(row, now)
         ids = [uuid.UUID(entry["id"]) for entry in row.entries]
         purges = row.verb == ForgetListing.Verb.PURGE
@@ -221,20 +228,24 @@ def _list_of(token: str, principal: Principal, *, lock: bool = False) -> ForgetL
     except ValueError:
         row = None
     if row is None or row.identity != principal.identity:
-        raise NotVisible("There is no list with this token.")
+        raise NotVisible("There is no list with this token.", code=ProblemCode.LIST_NOT_FOUND)
     return row
 
 
 def _check(row: ForgetListing, now: dt.datetime) -> None:
     state = listing_state(row, now)
     if state == "executed":
-        raise Conflict("This list was executed before. Make a new one.")
+        raise Conflict("This list was executed before. Make a new one.", code=ProblemCode.LIST_EXECUTED)
     if state == "ambiguous":
-        raise Conflict("This request matches several things equally well. Choose by ids.")
+        raise Conflict(
+            "This request matches several things equally well. Choose by ids.", code=ProblemCode.LIST_AMBIGUOUS
+        )
     if state == "empty":
-        raise Conflict("This list is empty: nothing matched.")
+        raise Conflict("This list is empty: nothing matched.", code=ProblemCode.LIST_EMPTY)
     if state == "expired":
-        raise Conflict(f"This list expired at {row.expires_at.isoformat()}. Make a new one.")
+        raise Conflict(
+            f"This list expired at {row.expires_at.isoformat()}. Make a new one.", code=ProblemCode.LIST_EXPIRED
+        )
 
 
 def _drift_check(row: ForgetListing, ids: Sequence[uuid.UUID]) -> None:
@@ -243,5 +254,6 @@ def _drift_check(row: ForgetListing, ids: Sequence[uuid.UUID]) -> None:
     if changed:
         raise Conflict(
             f"{len(changed)} of {row.count} topics changed after they were listed, the first of them {changed[0]}. "
-            "Nothing was done; make the list again."
+            "Nothing was done; make the list again.",
+            code=ProblemCode.LIST_OUTDATED,
         )

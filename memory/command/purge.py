@@ -19,6 +19,7 @@ from memory.command.receipts import PURGED, anchor_of, purges_wait, reasons_mask
 from memory.command.redact import logs_redact, statistics_renew, turns_unnoted
 from memory.command.sources import sources_of
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.forgetting.standing import MOST_AT_ONCE
 from memory.ingest.mentions import mentions_complete
@@ -74,9 +75,12 @@ def topics_purge(
     """
     principal.require("operator")
     if not ids:
-        raise ValueRefused("No topic was named.")
+        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
     if len(set(ids)) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.")
+        raise ValueRefused(
+            f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.",
+            code=ProblemCode.TOO_MANY_TOPICS,
+        )
     # What the others name is asked of the index.
     mentions_complete()
     with transaction.atomic(), connection.cursor() as cursor:
@@ -158,16 +162,20 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
         merged = {topic_id: into for topic_id, _path, into in found if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
-        raise NotVisible(f"There is no topic {missing[0]}.")
+        raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
     # A merge stays within a scope; if ever one did not, what lies outside is not the caller's to erase.
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
-        raise NotVisible("A topic that was merged into one of these lies outside the scope of the key.")
+        raise NotVisible(
+            "A topic that was merged into one of these lies outside the scope of the key.",
+            code=ProblemCode.TOPIC_NOT_FOUND,
+        )
     for topic_id, into in merged.items():
         if into not in scopes:
             raise Conflict(
                 f"Topic {topic_id} was merged into {into}, which holds what it said. Purge that one, and this goes "
-                "with it; or undo the merge first."
+                "with it; or undo the merge first.",
+                code=ProblemCode.TOPIC_MERGED,
             )
     cursor.execute(_FIELDS, {"ids": family})
     return scopes

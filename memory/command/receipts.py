@@ -22,6 +22,7 @@ from memory.command.redaction import Passage, passage_of
 from memory.domain.cursors import cursor_make, cursor_parse, number_read
 from memory.domain.errors import NotVisible
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.ground import path_q
 from memory.models import ErasureReceipt
 from memory.models.locks import Lock, lock_wait
@@ -177,7 +178,7 @@ def receipt_get(receipt_id: uuid.UUID, *, principal: Principal) -> ErasureReceip
     """Return one receipt. One query. Raises ``NotVisible`` for one outside the caller's scope."""
     receipt = ErasureReceipt.objects.filter(pk=receipt_id).first()
     if receipt is None or not principal.sees(receipt.scope):
-        raise NotVisible(f"There is no receipt {receipt_id}.")
+        raise NotVisible(f"There is no receipt {receipt_id}.", code=ProblemCode.RECEIPT_NOT_FOUND)
     return receipt
 
 

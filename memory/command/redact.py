@@ -21,6 +21,7 @@ from memory.command.erased import MOST_ANCHORS
 from memory.command.receipts import is_anchor
 from memory.command.redaction import Eraser, anchors_of, anchors_pattern
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_within
 
 ROWS = 2_000
@@ -231,7 +232,10 @@ def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Mask
         if written == len(changes):
             return touched
         # Somebody wrote to one of these rows in between; what stands there now is read again.
-    raise Conflict(f"Others keep writing to {columns[0].table}; nothing was purged. Try again in a moment.")
+    raise Conflict(
+        f"Others keep writing to {columns[0].table}; nothing was purged. Try again in a moment.",
+        code=ProblemCode.STORE_BUSY,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from memory.access.principal import Principal
 from memory.command.rest import rest_of
 from memory.command.values import value_given
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.text import UNTITLED, TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -97,6 +98,8 @@ class AskedBack:
 class Ambiguous(Conflict):
     """Facts about different subjects are equally near (409)."""
 
+    code = ProblemCode.AMBIGUOUS_REQUEST
+
     def __init__(self, sentence: str, candidates: Sequence[AskedBack]) -> None:
         super().__init__(sentence)
         self.candidates = list(candidates)
@@ -125,9 +128,12 @@ def supersede(
     old_query, new_text = old_query.strip(), new_text.strip()
     for name, text in (("old_query", old_query), ("new_text", new_text)):
         if not text:
-            raise ValueRefused(f"{name} is empty.")
+            raise ValueRefused(f"{name} is empty.", code=ProblemCode.EMPTY_TEXT)
         if len(text) > MAX_TEXT:
-            raise ValueRefused(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.")
+            raise ValueRefused(
+                f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.",
+                code=ProblemCode.TEXT_TOO_LONG,
+            )
     place = principal.scope_chosen(scope)
     # As a topic of its own says it: where that is written in the end, it is not embedded again.
     said = TopicText(new_text[:200], "", [new_text]).embedded()
@@ -140,7 +146,10 @@ def supersede(
         # Locked and read again: what somebody changed in between is not overwritten.
         locked = topics_said(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
-            raise Conflict("What was to be superseded changed a moment ago. Nothing was done; send the request again.")
+            raise Conflict(
+                "What was to be superseded changed a moment ago. Nothing was done; send the request again.",
+                code=ProblemCode.CHANGED_MEANWHILE,
+            )
         writer = _Writer(new_text, place, reason, principal, now, {text_hash(said): vector})
         return writer.replace(choice.candidates)
 
@@ -164,9 +173,11 @@ def _of_token(token: str, scope: str) -> Choice:
     try:
         topic_id, digest = signing.loads(token, salt=_SALT, max_age=TOKEN_SECONDS)
     except signing.SignatureExpired:
-        raise ValueRefused("This token has expired. Send the request again without it.") from None
+        raise ValueRefused(
+            "This token has expired. Send the request again without it.", code=ProblemCode.TOKEN_EXPIRED
+        ) from None
     except signing.BadSignature:
-        raise ValueRefused("This is no token of a candidate.") from None
+        raise ValueRefused("This is no token of a candidate.", code=ProblemCode.UNKNOWN_TOKEN) from None
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
     there = f"t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND t.merged_into_id IS NULL"
@@ -178,7 +189,10 @@ def _of_token(token: str, scope: str) -> Choice:
         if topic.live and _digest(fact) == digest
     ]
     if not facts:
-        raise Conflict("The fact that this token names is not there any more. Send the request again without it.")
+        raise Conflict(
+            "The fact that this token names is not there any more. Send the request again without it.",
+            code=ProblemCode.CHANGED_MEANWHILE,
+        )
     return Choice([Candidate(facts[0], facts[0].said(), frozenset(), {"exact": 1.0}, 1.0)])
 
 

@@ -11,6 +11,7 @@ from typing import IO, Any
 from django.http import FileResponse, HttpRequest
 
 from memory.domain.errors import Conflict, RequestRefused
+from memory.domain.problem_codes import ProblemCode
 
 # Each holds a thread of the server until the browser has it all.
 AT_ONCE = 2
@@ -29,7 +30,10 @@ def download(
     Raises ``Conflict`` while ``AT_ONCE`` others are given out, ``RequestRefused`` if there is no room for it.
     """
     if not _slots.acquire(blocking=False):
-        raise Conflict(f"{AT_ONCE} files are being downloaded already; wait until one of them is done.")
+        raise Conflict(
+            f"{AT_ONCE} files are being downloaded already; wait until one of them is done.",
+            code=ProblemCode.TOO_MANY_DOWNLOADS,
+        )
     try:
         file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the reply
         try:
@@ -40,7 +44,9 @@ def download(
             raise
     except OSError as problem:
         _slots.release()
-        raise RequestRefused(f"There is no place for the file: {problem.strerror}.") from problem
+        raise RequestRefused(
+            f"There is no place for the file: {problem.strerror}.", code=ProblemCode.FILE_NOT_WRITABLE
+        ) from problem
     except BaseException:
         _slots.release()
         raise

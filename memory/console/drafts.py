@@ -12,6 +12,7 @@ from django.urls import reverse
 from memory.console.fields import MOST_ADDRESS, DayField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.forgetting.ground import Only
 from memory.models import Rung
@@ -95,7 +96,8 @@ class BacktestForm(forms.Form):
         said: dict[str, Any] = self.cleaned_data
         since, until, step = said.get("since"), said.get("until"), said.get("step")
         if since and until and step and (until - since).days / step > MOST_RUNS:
-            self.add_error("step", f"That would be more than {MOST_RUNS} runs; choose fewer days or a longer step.")
+            sentence = f"That would be more than {MOST_RUNS} runs; choose fewer days or a longer step."
+            self.add_error("step", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return said
 
     @property
@@ -210,5 +212,7 @@ def draft_sent(scope: str, draft: str, *, policies: Policies) -> Draft:
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
-        raise ValueRefused("The draft cannot be read; open the page again.") from problem
+        raise ValueRefused(
+            "The draft cannot be read; open the page again.", code=ProblemCode.DRAFT_UNREADABLE
+        ) from problem
     return Draft({**members, "scope": scope}, policies=policies)

@@ -11,6 +11,7 @@ from memory.access.principal import Principal
 from memory.console.fields import ReasonField, ScopeField
 from memory.console.list_page import FilterForm
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.duplicates.merge import MOST_AT_ONCE
 from memory.duplicates.pairs import PairFilter, pairs_list
@@ -80,7 +81,9 @@ class ConfirmForm(forms.Form):
         try:
             return [uuid.UUID(text) for text in self.cleaned_data["pairs"].split(",")]
         except ValueError as problem:
-            raise forms.ValidationError("These pairs cannot be read; pick them anew.") from problem
+            raise forms.ValidationError(
+                "These pairs cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+            ) from problem
 
 
 def pairs_pack(ids: Sequence[uuid.UUID]) -> str:
@@ -100,12 +103,15 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
             return []
         rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
         if following is not None:
-            raise ValueRefused(f"More than {MOST_AT_ONCE} pairs match; narrow the filter, or pick some of them.")
+            raise ValueRefused(
+                f"More than {MOST_AT_ONCE} pairs match; narrow the filter, or pick some of them.",
+                code=ProblemCode.TOO_MANY_PAIRS,
+            )
         return [row["id"] for row in rows]
     try:
         found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
     except ValueError as problem:
-        raise ValueRefused("One of these is no id of a pair.") from problem
+        raise ValueRefused("One of these is no id of a pair.", code=ProblemCode.INVALID_ID) from problem
     if len(found) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs are merged at once.")
+        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs are merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
     return found

@@ -7,13 +7,19 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.urls import register_converter
 
-from memory.domain.errors import ValueRefused
+from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
 # How long an address may be: what every browser and server takes.
 MOST_ADDRESS = 6000
 # Days that filters take.
 FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1), dt.date(2200, 12, 31)
+
+
+def form_error(problem: MemoryProblem) -> ValidationError:
+    """Return a problem as a form tells it, with its code."""
+    return ValidationError(problem.sentence, code=problem.code)
 
 
 class ScopeField(forms.CharField):
@@ -30,7 +36,7 @@ class ScopeField(forms.CharField):
         try:
             return scope_normalize(text) if text else ""
         except ValueRefused as problem:
-            raise ValidationError(problem.sentence) from problem
+            raise form_error(problem) from problem
 
 
 class DayField(forms.DateField):
@@ -44,7 +50,7 @@ class DayField(forms.DateField):
         """Return the day, None for none. Raises ``ValidationError``."""
         day: dt.date | None = super().clean(value)
         if day is not None and not FIRST_DAY <= day <= LAST_DAY:
-            raise ValidationError(f"A day lies between {FIRST_DAY} and {LAST_DAY}.")
+            raise ValidationError(f"A day lies between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
         return day
 
 

@@ -11,9 +11,10 @@ from django import forms
 from django.http import QueryDict
 
 from memory.command.filters import ForgetFilter
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.models import ForgetListing
 
 # As the API takes them.
@@ -50,7 +51,7 @@ class AgeField(forms.CharField):
             try:
                 duration_parse(text)
             except ValueRefused as problem:
-                raise forms.ValidationError(problem.sentence) from problem
+                raise form_error(problem) from problem
         return text
 
 
@@ -76,9 +77,9 @@ class ForgetForm(forms.Form):
         """Return what was asked. Raises ``ValidationError`` for nothing, and for a purge without a reason."""
         said: dict[str, Any] = super().clean() or {}
         if not self.errors and not any(said.get(name) for name in ("query", *FILTERS)):
-            self.add_error(None, NOTHING_ASKED)
+            self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.NOTHING_NAMED))
         if said.get("verb") == PURGE and "reason" in said and not said["reason"]:
-            self.add_error("reason", WHY_PURGED)
+            self.add_error("reason", forms.ValidationError(WHY_PURGED, code=ProblemCode.REASON_MISSING))
         return said
 
     def wanted(self) -> ForgetFilter:
@@ -118,7 +119,9 @@ class ConfirmForm(forms.Form):
         """Return what was typed. Raises ``ValidationError`` if it is none of the phrases."""
         typed: str = self.cleaned_data["typed"]
         if self.phrases and _plain(typed) not in map(_plain, self.phrases):
-            raise forms.ValidationError("Nothing was purged: this is not what is asked for.")
+            raise forms.ValidationError(
+                "Nothing was purged: this is not what is asked for.", code=ProblemCode.WRONG_CONFIRMATION
+            )
         return typed
 
 
@@ -135,9 +138,11 @@ class PickForm(forms.Form):
         try:
             self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
-            raise forms.ValidationError("One of these is no id of a topic.") from problem
+            raise forms.ValidationError("One of these is no id of a topic.", code=ProblemCode.INVALID_ID) from problem
         if not self.ids:
-            raise forms.ValidationError("No topic was picked. Tick some in the list, and come back.")
+            raise forms.ValidationError(
+                "No topic was picked. Tick some in the list, and come back.", code=ProblemCode.NOTHING_NAMED
+            )
         return super().clean() or {}
 
 
@@ -154,7 +159,9 @@ class IdsForm(forms.Form):
             packed = base64.b64decode(self.cleaned_data["topics"], validate=True)
             return [uuid.UUID(bytes=packed[place : place + _ID]) for place in range(0, len(packed), _ID)]
         except (binascii.Error, ValueError) as problem:
-            raise forms.ValidationError("These topics cannot be read; pick them anew.") from problem
+            raise forms.ValidationError(
+                "These topics cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+            ) from problem
 
 
 def ids_pack(ids: Iterable[uuid.UUID]) -> str:

@@ -149,7 +149,7 @@ class ListPage(Generic[Wanted, Item]):
         try:
             asked = self._asked(request, arguments)
         except SearchFlaw as flaw:
-            return refusal(request, 422, "Nothing exported", flaw.sentence)
+            return refusal(request, 422, "Nothing exported", flaw.sentence, flaw.code)
         if asked.form is not None and asked.form.errors:
             return filter_refused(request, asked.form)
 

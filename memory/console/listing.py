@@ -14,6 +14,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from memory.console.page import refusal, show
+from memory.domain.problem_codes import ProblemCode
 
 ROWS = 50
 # A count stops here: the exact number beyond it is worth less than the time it takes.
@@ -51,7 +52,9 @@ def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
         for name, errors in form.errors.items()
         for error in errors
     ]
-    return refusal(request, 422, "Nothing exported", " ".join(["The filter cannot be read.", *wrong]))
+    return refusal(
+        request, 422, "Nothing exported", " ".join(["The filter cannot be read.", *wrong]), ProblemCode.INVALID_MEMBER
+    )
 
 
 def export(name: str, *, form: str, columns: Sequence[str], fetch: Fetch) -> StreamingHttpResponse:

@@ -26,6 +26,7 @@ from memory.access.accounts import role_of
 from memory.access.principal import Principal
 from memory.console.people import may, principal_of
 from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
+from memory.domain.problem_codes import ProblemCode
 
 P = ParamSpec("P")
 ANYBODY = "anybody"
@@ -70,7 +71,13 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                 return _to_sign_in(request)
             role = role_of(request.user)
             if role is None:
-                return refusal(request, 403, "Not allowed", "This account has no access to the console.")
+                return refusal(
+                    request,
+                    403,
+                    "Not allowed",
+                    "This account has no access to the console.",
+                    ProblemCode.NO_CONSOLE_ACCESS,
+                )
             request.role = role  # type: ignore[attr-defined]
             request.principal = principal_of(request.user, role)  # type: ignore[attr-defined]
             if request.method not in needed:
@@ -82,14 +89,15 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                     403,
                     "Not allowed",
                     f"This needs {_role_words(least)}; you are signed in as {_role_words(role)}.",
+                    ProblemCode.ROLE_TOO_LOW,
                 )
             try:
                 return view(request, *args, **kwargs)  # type: ignore[arg-type]
             except MemoryProblem as problem:
                 status, title = next(
-                    ((code, said) for kind, code, said in _STATUS if isinstance(problem, kind)), (400, "Not done")
+                    ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Not done")
                 )
-                return refusal(request, status, title, problem.sentence)
+                return refusal(request, status, title, problem.sentence, problem.code)
 
         declared = never_cache(guarded)
         declared.console_roles = needed  # type: ignore[attr-defined]
@@ -118,15 +126,17 @@ def show(
     return reply
 
 
-def refusal(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
-    """Return the page, or for a partial update the notice, that says why something was not done."""
+def refusal(request: HttpRequest, status: int, title: str, sentence: str, code: str) -> HttpResponse:
+    """Return the page, or for a partial update the notice, that says why something was not done. Both have the code
+    of the problem beside its sentence, as ``data-code``."""
+    context = {"title": title, "sentence": sentence, "code": code}
     if getattr(request, "htmx", False):
-        reply = show(request, "parts/notice.html", {"title": title, "sentence": sentence}, status=status)
+        reply = show(request, "parts/notice.html", context, status=status)
         # The page stays as it is; the sentence appears among its notices.
         reply.headers["HX-Retarget"] = "#notices"
         reply.headers["HX-Reswap"] = "beforeend"
         return reply
-    return show(request, "refusal.html", {"title": title, "sentence": sentence, "status": status}, status=status)
+    return show(request, "refusal.html", {**context, "status": status}, status=status)
 
 
 def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -137,7 +147,11 @@ def go(request: HttpRequest, to: str, *args: Any, **kwargs: Any) -> HttpResponse
 
 def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
     reply = refusal(
-        request, 405, "Not this way", "This address takes forms only. Go back to the page that it belongs to."
+        request,
+        405,
+        "Not this way",
+        "This address takes forms only. Go back to the page that it belongs to.",
+        ProblemCode.METHOD_NOT_POSSIBLE,
     )
     reply.headers["Allow"] = ", ".join(needed)
     return reply

@@ -13,10 +13,12 @@ from typing import Any
 from django import forms
 from django.forms.boundfield import BoundField
 
+from memory.console.fields import form_error
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.jsonguard import json_guarded
 from memory.domain.knobs import KNOBS, Knob, KnobValue
 from memory.domain.presets import PRESETS
+from memory.domain.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.drafting import draft_start
 from memory.policy.sheet import GROUPS
@@ -28,6 +30,20 @@ MEMBERS = ("preset", "rules", "base_version")
 MOST_RULES_TEXT = 100_000
 MOST_DEPTH = 32
 _FIRST_WORD = re.compile(r"\w+")
+_CODES_OF_RULES = frozenset(
+    {
+        ProblemCode.INVALID_RULE,
+        ProblemCode.TOO_MANY_RULES,
+        ProblemCode.RULE_NOT_STABLE,
+        ProblemCode.UNKNOWN_RULE_PRESET,
+        ProblemCode.INVALID_CONDITION,
+        ProblemCode.INVALID_CONDITION_VALUE,
+        ProblemCode.UNKNOWN_CONDITION_FIELD,
+        ProblemCode.UNKNOWN_OPERATOR,
+        ProblemCode.INVALID_PATTERN,
+        ProblemCode.PATTERN_TOO_SLOW,
+    }
+)
 
 Draft = tuple[str, dict[str, Any], list[Any] | None]
 
@@ -87,23 +103,23 @@ class DraftForm(forms.Form):
         return told
 
     def clean(self) -> dict[str, Any]:
-        """Read the draft as a save would; each refusal stands at the field that its sentence names."""
+        """Read the draft as a save would; each refusal stands at the field that it is about."""
         said: dict[str, Any] = self.cleaned_data
         for name in KNOBS:
             try:
                 values_parse({name: _typed(name, said.get(name, ""))})
             except MemoryProblem as problem:
-                self.add_error(name, problem.sentence)
+                self.add_error(name, form_error(problem))
         try:
             said["rules"] = rules_read(said.get("rules", ""))
         except ValueRefused as problem:
-            self.add_error("rules", problem.sentence)
+            self.add_error("rules", form_error(problem))
         if not self.errors:
             try:
                 preset, values, rules = draft_of(self)
                 self.drafted = policies_drafted(self.policies, self.scope, preset=preset, values=values, rules=rules)
             except MemoryProblem as problem:
-                self.add_error(field_named(problem.sentence), problem.sentence)
+                self.add_error(field_named(problem), form_error(problem))
         return said
 
     @property
@@ -167,21 +183,24 @@ def rules_read(text: str) -> list[Any] | None:
     try:
         found = json_guarded(text.encode(errors="replace"), max_depth=MOST_DEPTH)
     except MemoryProblem as problem:
-        raise ValueRefused(problem.sentence.replace("The body", "What is written here")) from problem
+        raise ValueRefused(problem.sentence.replace("The body", "What is written here"), code=problem.code) from problem
     if not isinstance(found, list):
-        raise ValueRefused("Rules must be a list.")
+        raise ValueRefused("Rules must be a list.", code=ProblemCode.INVALID_RULE)
     return found
 
 
-def field_named(sentence: str) -> str | None:
-    """Return the field that a sentence of refusal begins with, None if it speaks of the whole."""
-    first = _FIRST_WORD.match(sentence)
+def field_named(problem: MemoryProblem) -> str | None:
+    """Return the field that a refusal is about, None if it speaks of the whole.
+
+    A refusal that is about a value of a policy begins with the name of the value.
+    """
+    first = _FIRST_WORD.match(problem.sentence)
     word = first[0] if first else ""
     if word in KNOBS:
         return word
-    if sentence.startswith(("Rule", "A rule", "Two rules", "There is no set", "A policy holds")):
+    if problem.code in _CODES_OF_RULES:
         return "rules"
-    return "preset" if sentence.startswith("There is no preset") else None
+    return "preset" if problem.code == ProblemCode.UNKNOWN_PRESET else None
 
 
 def value_text(value: KnobValue) -> str:

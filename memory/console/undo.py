@@ -15,6 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.by_hand import BY_HAND
 from memory.forgetting.runs import run_get, run_take_back
 from memory.models import ForgetRun
@@ -61,7 +62,10 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     form = UndoForm(request.POST)
     form.is_valid()
     if run_get(run_id, principal=request.principal).event != BY_HAND:
-        raise Conflict("This is a run of forgetting; its own page says what taking it back would touch.")
+        raise Conflict(
+            "This is a run of forgetting; its own page says what taking it back would touch.",
+            code=ProblemCode.RUN_NOT_UNDOABLE,
+        )
     undone = run_take_back(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
     topics = "1 topic is as it was" if undone.restored == 1 else f"{undone.restored:,} topics are as they were"
     if not undone.conflict_count:

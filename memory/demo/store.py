@@ -17,6 +17,7 @@ from memory.demo.records import Story, StoryChange, StoryRetrieval, StoryRevisio
 from memory.demo.study import study_load
 from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.knobs import Knobs
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.duplicates.detect import duplicates_find
 from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
@@ -43,7 +44,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
     Raises ``Conflict`` if the store already holds a topic of the story.
     """
     if Topic.objects.filter(pk__in=[topic_id(topic.key) for topic in story.topics[:50]]).exists():
-        raise Conflict("The demo is in this store already.")
+        raise Conflict("The demo is in this store already.", code=ProblemCode.DEMO_LOADED)
     # All or nothing: a half of a demo could not be told from a store that somebody uses.
     with transaction.atomic():
         # Until the end, nobody else folds: an operator's change has to come after the retrievals before it.

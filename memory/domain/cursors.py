@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 # No cursor is longer: the longest hold a title and an id.
 MOST_CURSOR = 8000
@@ -24,14 +25,14 @@ def cursor_make(*parts: object) -> str:
 def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
     """Return the parts of a cursor, each read by its reader. Raises ``ValueRefused`` for one from elsewhere."""
     if len(cursor) > MOST_CURSOR:
-        raise ValueRefused(_FOREIGN)
+        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     try:
         parts = json.loads(base64.urlsafe_b64decode(cursor.encode()))
         if not isinstance(parts, list) or not all(_storable(part) for part in parts):
-            raise ValueRefused(_FOREIGN)
+            raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
         return [reader(part) for reader, part in zip(readers, parts, strict=True)]
     except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, binascii.Error) as problem:
-        raise ValueRefused(_FOREIGN) from problem
+        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR) from problem
 
 
 def _storable(part: object) -> bool:
@@ -57,5 +58,5 @@ def number_read(text: str) -> int:
 def place_read(cursor: str) -> int:
     """Return a cursor that is a plain number. Raises ``ValueRefused`` for any other."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
-        raise ValueRefused(_FOREIGN)
+        raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     return int(cursor)

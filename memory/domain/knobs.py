@@ -9,6 +9,7 @@ import math
 from typing import Literal
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 
 # What a knob may be set to. Lists are tuples, so that a set of knobs can be kept and compared.
@@ -236,7 +237,7 @@ def knob_parse(name: str, value: object) -> KnobValue:
     Raises ``ValueRefused`` with a sentence for an unknown knob, a value of another type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"There is no policy value named {_quoted(name)}.")
+        raise ValueRefused(f"There is no policy value named {_quoted(name)}.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -245,11 +246,17 @@ def knob_parse(name: str, value: object) -> KnobValue:
             return _switch_parse(name, value)
         case "choice":
             if value not in knob.choices:
-                raise ValueRefused(f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.")
+                raise ValueRefused(
+                    f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.",
+                    code=ProblemCode.INVALID_POLICY_VALUE,
+                )
             return str(value)
         case "text":
             if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
-                raise ValueRefused(f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.")
+                raise ValueRefused(
+                    f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.",
+                    code=ProblemCode.INVALID_POLICY_VALUE,
+                )
             return value.strip()
         case "words" | "scopes":
             return _words_parse(name, knob, value)
@@ -267,9 +274,15 @@ def _number_parse(name: str, knob: Knob, value: object) -> float | int:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and number != int(number)):
-        raise ValueRefused(f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.")
+        raise ValueRefused(
+            f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
     if not knob.low <= number <= knob.high:
-        raise ValueRefused(f"{name} must lie between {knob.low:g} and {knob.high:g}; {number:g} does not.")
+        raise ValueRefused(
+            f"{name} must lie between {knob.low:g} and {knob.high:g}; {number:g} does not.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
     return int(number) if whole else number
 
 
@@ -277,15 +290,22 @@ def _switch_parse(name: str, value: object) -> bool:
     said = {True: True, False: False, "true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     given = value.strip().lower() if isinstance(value, str) else value
     if not isinstance(given, (bool, str)) or given not in said:
-        raise ValueRefused(f"{name} must be true or false; {_quoted(value)} is neither.")
+        raise ValueRefused(
+            f"{name} must be true or false; {_quoted(value)} is neither.", code=ProblemCode.INVALID_POLICY_VALUE
+        )
     return said[given]
 
 
 def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:
     given = value.split(",") if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(word, str) for word in given):
-        raise ValueRefused(f"{name} must be a list of texts; {_quoted(value)} is not.")
+        raise ValueRefused(
+            f"{name} must be a list of texts; {_quoted(value)} is not.", code=ProblemCode.INVALID_POLICY_VALUE
+        )
     words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
     if len(words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH or "\x00" in word for word in words):
-        raise ValueRefused(f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.")
+        raise ValueRefused(
+            f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
     return tuple(scope_normalize(word) for word in words) if knob.type == "scopes" else words

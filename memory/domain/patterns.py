@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 MAX_PATTERN = 200
 MAX_REPEATS = 100
@@ -64,9 +65,12 @@ def pattern_to_postgres(pattern: str) -> str:
 
 def _tree(pattern: str) -> Any:
     if len(pattern) > MAX_PATTERN:
-        raise ValueRefused(f"A pattern has at most {MAX_PATTERN} characters; this one has {len(pattern)}.")
+        raise ValueRefused(
+            f"A pattern has at most {MAX_PATTERN} characters; this one has {len(pattern)}.",
+            code=ProblemCode.INVALID_PATTERN,
+        )
     if not pattern:
-        raise ValueRefused("An empty pattern matches every text.")
+        raise ValueRefused("An empty pattern matches every text.", code=ProblemCode.INVALID_PATTERN)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -74,19 +78,24 @@ def _tree(pattern: str) -> Any:
             # What the parser lets pass and the compiler does not.
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
-        raise ValueRefused(f"The pattern {pattern!r} cannot be read: {problem}.") from None
+        raise ValueRefused(
+            f"The pattern {pattern!r} cannot be read: {problem}.", code=ProblemCode.INVALID_PATTERN
+        ) from None
     if tree.state.groupdict:
         raise _refused("named groups")
     if tree.state.flags != re.UNICODE:
         raise _refused("flags such as (?i); case is always ignored")
     opened = _walk(tree, 1)
     if opened > MAX_OPEN_REPEATS:
-        raise ValueRefused(f"A pattern takes at most {MAX_OPEN_REPEATS} repeats without an end; this one has {opened}.")
+        raise ValueRefused(
+            f"A pattern takes at most {MAX_OPEN_REPEATS} repeats without an end; this one has {opened}.",
+            code=ProblemCode.INVALID_PATTERN,
+        )
     return tree
 
 
 def _refused(what: str) -> ValueRefused:
-    return ValueRefused(f"A pattern must not use {what}.")
+    return ValueRefused(f"A pattern must not use {what}.", code=ProblemCode.INVALID_PATTERN)
 
 
 def _walk(tree: Any, times: int) -> int:
@@ -117,14 +126,22 @@ def _repeat_check(least: int, most: int, body: Any, times: int) -> int:
     endless = most == _UNBOUNDED
     count = least if endless else most
     if count > MAX_REPEATS:
-        raise ValueRefused(f"A repeat in a pattern counts to {MAX_REPEATS} at most; this one counts to {count}.")
+        raise ValueRefused(
+            f"A repeat in a pattern counts to {MAX_REPEATS} at most; this one counts to {count}.",
+            code=ProblemCode.INVALID_PATTERN,
+        )
     if times * max(1, count) > MAX_NESTED_REPEATS:
-        raise ValueRefused(f"Repeats within repeats multiply to {MAX_NESTED_REPEATS} at most in a pattern.")
+        raise ValueRefused(
+            f"Repeats within repeats multiply to {MAX_NESTED_REPEATS} at most in a pattern.",
+            code=ProblemCode.INVALID_PATTERN,
+        )
     if endless or most > 1:
         if body.getwidth()[0] == 0:
-            raise ValueRefused("A pattern must not repeat a part that can be empty, such as (a?)*.")
+            raise ValueRefused(
+                "A pattern must not repeat a part that can be empty, such as (a?)*.", code=ProblemCode.INVALID_PATTERN
+            )
     elif body.getwidth()[1] == 0:
-        raise ValueRefused("A pattern must not repeat a part that is always empty.")
+        raise ValueRefused("A pattern must not repeat a part that is always empty.", code=ProblemCode.INVALID_PATTERN)
     return int(endless) + _walk(body, times * max(1, count))
 
 

@@ -3,6 +3,7 @@
 import re
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 ROOT = "/"
 MAX_SCOPE_LENGTH = 500
@@ -18,10 +19,15 @@ def scope_normalize(path: str) -> str:
     segments = [segment for segment in path.split("/") if segment]
     length = len(ROOT + "/".join(segments))
     if length > MAX_SCOPE_LENGTH:
-        raise ValueRefused(f"A scope has at most {MAX_SCOPE_LENGTH} characters; this one has {length}.")
+        raise ValueRefused(
+            f"A scope has at most {MAX_SCOPE_LENGTH} characters; this one has {length}.", code=ProblemCode.INVALID_SCOPE
+        )
     for segment in segments:
         if segment in (".", "..") or not _SEGMENT.fullmatch(segment):
-            raise ValueRefused(f"The scope segment {segment!r} must not be '.', '..' or hold white space.")
+            raise ValueRefused(
+                f"The scope segment {segment!r} must not be '.', '..' or hold white space.",
+                code=ProblemCode.INVALID_SCOPE,
+            )
     return ROOT + "/".join(segments)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 MAX_VALUE_LENGTH = 100_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
@@ -88,16 +89,27 @@ def value_as_text(value: object, *, field_type: str, name: str) -> str:
     field for an unknown type, a value that does not parse as its type, or one longer than ``MAX_VALUE_LENGTH``.
     """
     if field_type not in FIELD_TYPES:
-        raise ValueRefused(f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.")
+        raise ValueRefused(
+            f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.",
+            code=ProblemCode.UNKNOWN_FIELD_TYPE,
+        )
     fits, example = FIELD_TYPES[field_type]
     if isinstance(value, str):
         text = value
     elif field_type == "string":
-        raise ValueRefused(f"Field {name!r} is of type string, so its value must be text.")
+        raise ValueRefused(
+            f"Field {name!r} is of type string, so its value must be text.", code=ProblemCode.INVALID_FIELD_VALUE
+        )
     else:
         text = json.dumps(value, ensure_ascii=False)
     if len(text) > MAX_VALUE_LENGTH:
-        raise ValueRefused(f"The value of field {name!r} has {len(text)} characters; the limit is {MAX_VALUE_LENGTH}.")
+        raise ValueRefused(
+            f"The value of field {name!r} has {len(text)} characters; the limit is {MAX_VALUE_LENGTH}.",
+            code=ProblemCode.TEXT_TOO_LONG,
+        )
     if not fits(text):
-        raise ValueRefused(f"The value of field {name!r} is not of type {field_type}: it must be {example}.")
+        raise ValueRefused(
+            f"The value of field {name!r} is not of type {field_type}: it must be {example}.",
+            code=ProblemCode.INVALID_FIELD_VALUE,
+        )
     return text

@@ -7,6 +7,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.duplicates.holding import pairs_lapse, topics_hold
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.plan import MergePlan, merge_plan, sides_read
@@ -52,10 +53,16 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
     for side_id in (topic_id, into):
         side = sides.get(side_id)
         if side is None or side.gone:
-            raise Conflict(f"Topic {side_id} {side.gone if side else 'is not there'}, so it cannot be merged.")
+            raise Conflict(
+                f"Topic {side_id} {side.gone if side else 'is not there'}, so it cannot be merged.",
+                code=ProblemCode.TOPICS_NOT_MERGEABLE,
+            )
     survivor, loser = sides[into], sides[topic_id]
     if topic_id == into:
-        raise Conflict("A topic cannot be merged into itself.")
+        raise Conflict("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
     if survivor.scope != loser.scope:
-        raise Conflict(f"The two live in different scopes, {loser.scope} and {survivor.scope}.")
+        raise Conflict(
+            f"The two live in different scopes, {loser.scope} and {survivor.scope}.",
+            code=ProblemCode.TOPICS_NOT_MERGEABLE,
+        )
     return merge_plan(survivor, loser, most_warm=policies_current().knobs(survivor.scope).max_field_history)

@@ -11,6 +11,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.duplicates.holding import pairs_lapse, topics_hold
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
@@ -80,7 +81,10 @@ def pairs_merge(
     """
     principal.require("operator")
     if len(pair_ids) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs can be merged at once; these are {len(pair_ids):,}.")
+        raise ValueRefused(
+            f"At most {MOST_AT_ONCE} pairs can be merged at once; these are {len(pair_ids):,}.",
+            code=ProblemCode.TOO_MANY_PAIRS,
+        )
     done = PairsMerged([], [])
     for pair_id in dict.fromkeys(pair_ids):
         try:
@@ -171,7 +175,7 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
                 _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
         return PairUndone(restored=True)
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
-        raise Conflict("Nothing was decided about this pair that could be taken back.")
+        raise Conflict("Nothing was decided about this pair that could be taken back.", code=ProblemCode.WRONG_STATUS)
     undone = run_take_back(pair.run_id, principal=principal, reason=reason, now=now)
     return PairUndone(restored=not undone.conflict_count, conflicts=undone.conflicts)
 
@@ -189,13 +193,13 @@ def _merge(
     with transaction.atomic(), connection.cursor() as cursor:
         found = _lock(cursor, pair_id, principal=principal, now=now)
         if unheld and found.pair.held:
-            raise Conflict("Something that matters differs; look at the pair itself.")
+            raise Conflict("Something that matters differs; look at the pair itself.", code=ProblemCode.PAIR_DIFFERS)
         if unheld and found.pair.state != State.OPEN:
-            raise Conflict("It is decided already.")
+            raise Conflict("It is decided already.", code=ProblemCode.PAIR_DECIDED)
         if seen_at is not None and max(found.newer.updated_at, found.older.updated_at) > seen_at:
-            raise Conflict("One of the two was changed while you looked.")
+            raise Conflict("One of the two was changed while you looked.", code=ProblemCode.PAIR_OUTDATED)
         if (unheld or seen_at is not None) and _texts_changed(found):
-            raise Conflict("One of the two says something else by now.")
+            raise Conflict("One of the two says something else by now.", code=ProblemCode.PAIR_OUTDATED)
         warm = policies_current().knobs(found.newer.scope).max_field_history
         plan = merge_plan(found.newer, found.older, most_warm=warm)
         run = topics_join(
@@ -227,9 +231,11 @@ def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, no
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))
     for side in (newer, older):
         if side.gone:
-            raise Conflict(f"Topic {side.id} {side.gone}, so there is nothing left to decide.")
+            raise Conflict(
+                f"Topic {side.id} {side.gone}, so there is nothing left to decide.", code=ProblemCode.PAIR_OUTDATED
+            )
     if (newer.scope, newer.kind) != (older.scope, older.kind):
-        raise Conflict("The two are of another kind by now, so they are no duplicates.")
+        raise Conflict("The two are of another kind by now, so they are no duplicates.", code=ProblemCode.PAIR_OUTDATED)
     return _Locked(pair, newer, older, states)
 
 
@@ -241,7 +247,7 @@ def _texts_changed(found: _Locked) -> bool:
 def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"There is no pair {pair_id}.")
+        raise NotVisible(f"There is no pair {pair_id}.", code=ProblemCode.PAIR_NOT_FOUND)
     return pair
 
 
@@ -252,9 +258,14 @@ def _pair_lock(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
 
 def _undecided(pair: DuplicatePair) -> None:
     if pair.state == State.LAPSED:
-        raise Conflict("One of the two has changed since, or left; the pair waits to be compared anew.")
+        raise Conflict(
+            "One of the two has changed since, or left; the pair waits to be compared anew.",
+            code=ProblemCode.PAIR_OUTDATED,
+        )
     if pair.state not in _UNDECIDED:
-        raise Conflict(f"This pair {_DECIDED_WORDS.get(State(pair.state), 'is decided')} already.")
+        raise Conflict(
+            f"This pair {_DECIDED_WORDS.get(State(pair.state), 'is decided')} already.", code=ProblemCode.PAIR_DECIDED
+        )
 
 
 def _decide(

@@ -13,6 +13,7 @@ from memory.access.principal import Principal
 from memory.domain.differences import Piece, words_differ
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.knobs import knobs_warnings
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
 from memory.duplicates.plan import survivor_first as _survivor_first
@@ -98,7 +99,7 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     """Return one pair with its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"There is no pair {pair_id}.")
+        raise NotVisible(f"There is no pair {pair_id}.", code=ProblemCode.PAIR_NOT_FOUND)
     return pair
 
 
@@ -195,11 +196,17 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
         pairs = pairs.filter(Q(scope__path=scope) | Q(scope__path__startswith=f"{scope}/"))
     if wanted.state is not None:
         if wanted.state not in State.values:
-            raise ValueRefused(f"There is no state {wanted.state[:30]!r}; states are {', '.join(State.values)}.")
+            raise ValueRefused(
+                f"There is no state {wanted.state[:30]!r}; states are {', '.join(State.values)}.",
+                code=ProblemCode.UNKNOWN_CHOICE,
+            )
         pairs = pairs.filter(state=wanted.state)
     if wanted.verdict is not None:
         if wanted.verdict not in _VERDICTS.values:
-            raise ValueRefused(f"There is no verdict {wanted.verdict[:30]!r}; they are {', '.join(_VERDICTS.values)}.")
+            raise ValueRefused(
+                f"There is no verdict {wanted.verdict[:30]!r}; they are {', '.join(_VERDICTS.values)}.",
+                code=ProblemCode.UNKNOWN_CHOICE,
+            )
         pairs = pairs.filter(verdict=wanted.verdict)
     return pairs if wanted.held is None else pairs.filter(held=wanted.held)
 

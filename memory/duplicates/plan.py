@@ -13,6 +13,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.text import MAX_CATEGORIES, UNTITLED, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung
@@ -187,7 +188,10 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
     moved = [each for each in fields[loser.id] if each.name not in own]
     both = [(own[each.name], each) for each in fields[loser.id] if each.name in own]
     if len(own) + len(moved) > MAX_FIELDS:
-        raise Conflict(f"Together they have more than {MAX_FIELDS} fields, which is more than a topic can hold.")
+        raise Conflict(
+            f"Together they have more than {MAX_FIELDS} fields, which is more than a topic can hold.",
+            code=ProblemCode.TOO_MANY_FIELDS,
+        )
     with connection.cursor() as cursor:
         histories: dict[uuid.UUID, list[RevisionRow]] = {}
         if both:

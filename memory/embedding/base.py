@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 
 Vectors = npt.NDArray[np.float32]
 
@@ -15,9 +16,13 @@ Vectors = npt.NDArray[np.float32]
 class EmbeddingFailed(MemoryProblem):
     """The embedder could not be reached or gave an unusable answer (503). Nothing has been written."""
 
+    code = ProblemCode.EMBEDDER_UNAVAILABLE
+
 
 class WrongDimension(EmbeddingFailed):
     """The embedder works, and makes vectors of another length than the store is set to hold."""
+
+    code = ProblemCode.WRONG_DIMENSION
 
 
 class Embedder(Protocol):

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.known import Duplicate, duplicates_look
 from memory.extraction.segments import Gathered, note_of, segments_gather
 from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of
@@ -73,10 +74,11 @@ def content_checked(content: str) -> str:
     if len(content) > most:
         raise ValueRefused(
             f"The text has {len(content):,} characters; facts are extracted from at most {most:,} at once. "
-            "Send it in parts."
+            "Send it in parts.",
+            code=ProblemCode.TEXT_TOO_LONG,
         )
     if not content.strip():
-        raise ValueRefused("There is no text to extract from.")
+        raise ValueRefused("There is no text to extract from.", code=ProblemCode.EMPTY_TEXT)
     return content
 
 
@@ -84,7 +86,8 @@ def kind_checked(kind: str | None) -> str:
     """Return the kind of the topics that facts become. Raises ``ValueRefused`` for that of sources."""
     if kind == SOURCE_KIND:
         raise ValueRefused(
-            f"{SOURCE_KIND!r} is the kind of the texts that facts come from; choose another for the facts."
+            f"{SOURCE_KIND!r} is the kind of the texts that facts come from; choose another for the facts.",
+            code=ProblemCode.RESERVED_KIND,
         )
     return kind or FACT_KIND
 

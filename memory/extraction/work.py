@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.domain.callables import Clock, HandOver
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
@@ -96,7 +97,10 @@ def extraction_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.dateti
     with transaction.atomic():
         job = ExtractionJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WORKING:
-            raise Conflict(f"This extraction is {job.get_status_display().lower()}, so it cannot be cancelled.")
+            raise Conflict(
+                f"This extraction is {job.get_status_display().lower()}, so it cannot be cancelled.",
+                code=ProblemCode.WRONG_STATUS,
+            )
         return _finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
 
 
@@ -104,7 +108,7 @@ def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
     """Return one job. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
     job = ExtractionJob.objects.filter(pk=job_id).first()
     if job is None or not principal.sees(job.scope):
-        raise NotVisible(f"There is no extraction {job_id}.")
+        raise NotVisible(f"There is no extraction {job_id}.", code=ProblemCode.EXTRACTION_NOT_FOUND)
     return job
 
 

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
@@ -211,14 +212,14 @@ def _scaled(cosine: float) -> float:
 
 def _identifiers_count(text: str) -> None:
     if sum(one.kind in STRONG for one in identifiers_find(text)) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
 
 
 def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
     """Return the names in ``text``, which ``topics`` help to tell from common words."""
     names = names_find(text, [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)])
     if len(names) > MOST_NAMED:
-        raise ValueRefused(TOO_MANY)
+        raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
     return names
 
 

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from memory.domain.errors import Conflict
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.rules import GATED_EVENTS
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import (
@@ -222,4 +223,6 @@ def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> None:
     """Raise ``Conflict`` if a run is at work at, above or below ``scope``. One query; needs the planner's lock."""
     for other_id, other in ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).values_list("id", "scope"):
         if other_id != but and (scope_within(other, scope) or scope_within(scope, other)):
-            raise Conflict(f"Run {other_id} is at work in {other}; wait until it is done.")
+            raise Conflict(
+                f"Run {other_id} is at work in {other}; wait until it is done.", code=ProblemCode.RUN_AT_WORK
+            )

@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection, transaction
 
 from memory.access.principal import SYSTEM
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.forgetting.plan import run_is_due, run_plan
 from memory.forgetting.runs import run_work, runs_open
@@ -57,7 +58,10 @@ def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
     Raises ``ValueRefused`` for an event that nobody may raise by hand.
     """
     if event != "memory_pressure":
-        raise ValueRefused(f"The only event that can be raised is memory_pressure; {event!r} is not it.")
+        raise ValueRefused(
+            f"The only event that can be raised is memory_pressure; {event!r} is not it.",
+            code=ProblemCode.UNKNOWN_EVENT,
+        )
     place, _made = Scope.objects.get_or_create(path=scope_normalize(scope))
     with connection.cursor() as cursor:
         cursor.execute(_RAISE, {"scope": place.pk, "event": event, "now": now})

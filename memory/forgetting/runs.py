@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from memory.access.principal import Principal
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.rules import EVENTS
 from memory.forgetting.apply import run_step
 from memory.forgetting.parting import MERGED, TOOK_IN
@@ -51,9 +52,14 @@ def run_start(
     """
     principal.require("operator")
     if event not in EVENTS:
-        raise ValueRefused(f"There is no event {event!r}; events are {', '.join(EVENTS)}.")
+        raise ValueRefused(
+            f"There is no event {event!r}; events are {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_EVENT
+        )
     if judged_at is not None and not dry_run:
-        raise ValueRefused("now can only be given for a dry run: nothing can be forgotten at another moment.")
+        raise ValueRefused(
+            "now can only be given for a dry run: nothing can be forgotten at another moment.",
+            code=ProblemCode.CONTRADICTORY_REQUEST,
+        )
     run = run_plan(
         scope,
         event=event,
@@ -171,7 +177,7 @@ def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
     """Return one run. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
     run = ForgetRun.objects.filter(pk=run_id).first()
     if run is None or not principal.sees(run.scope):
-        raise NotVisible(f"There is no run {run_id}.")
+        raise NotVisible(f"There is no run {run_id}.", code=ProblemCode.RUN_NOT_FOUND)
     return run
 
 
@@ -206,12 +212,19 @@ def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None
     at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
     plan is not asked here. It holds for as long as the planner's lock is held."""
     if run.status != status:
-        raise Conflict(f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.")
+        raise Conflict(
+            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
+        )
     if run.judged_at != run.created_at:
-        raise Conflict(f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.")
+        raise Conflict(
+            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
+            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
+        )
     overlap_refuse(run.scope, but=run.id)
     if run.policy_versions != policies_current().versions_touching(run.scope):
-        raise Conflict(f"The policy has changed since run {run.id} was planned; plan it anew.")
+        raise Conflict(
+            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.RUN_OUTDATED
+        )
 
 
 def _drift_refuse(run: ForgetRun) -> None:
@@ -222,7 +235,10 @@ def _drift_refuse(run: ForgetRun) -> None:
         topic_id, before, state, count = row
         what = drift_words(json.loads(before), json.loads(state))
         others = f" So did {count - 1:,} more." if count > 1 else ""
-        raise Conflict(f"Topic {topic_id} changed since run {run.id} was planned: {what}{others} Plan it anew.")
+        raise Conflict(
+            f"Topic {topic_id} changed since run {run.id} was planned: {what}{others} Plan it anew.",
+            code=ProblemCode.RUN_OUTDATED,
+        )
 
 
 def _audit(

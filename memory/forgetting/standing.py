@@ -17,6 +17,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting import moves
 from memory.forgetting.by_hand import HandAction, fields_read, hand_run_id, hand_run_write
 from memory.forgetting.state import STATE
@@ -195,16 +196,18 @@ def _all_move(
     verb: str, ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, strict: bool = True
 ) -> ForgetRun:
     if not ids:
-        raise ValueRefused("No topic was named.")
+        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, [list(ids)])
         rows = [row for row in itertools.starmap(Standing, cursor.fetchall()) if principal.sees(row.scope)]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
-            raise NotVisible(f"There is no topic {missing[0]}.")
+            raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
         for row in rows:
             if strict and (why := VERBS[verb].in_vain(row)):
-                raise Conflict(f"Topic {row.id} {why}, so it cannot be {VERBS[verb].action}.")
+                raise Conflict(
+                    f"Topic {row.id} {why}, so it cannot be {VERBS[verb].action}.", code=ProblemCode.WRONG_STANDING
+                )
         return _move(cursor, verb, rows, principal=principal, reason=reason, now=now)
 
 
@@ -225,7 +228,8 @@ def _sort(verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]],
 def _bound(ids: Sequence[uuid.UUID]) -> None:
     if len(ids) > MOST_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE:,} topics can be changed at once; these are {len(ids):,}. Narrow the filter."
+            f"At most {MOST_AT_ONCE:,} topics can be changed at once; these are {len(ids):,}. Narrow the filter.",
+            code=ProblemCode.TOO_MANY_TOPICS,
         )
 
 

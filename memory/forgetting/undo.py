@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting import moves
 from memory.forgetting.apply import BATCH
 from memory.forgetting.by_hand import BY_HAND, undone_journal
@@ -135,9 +136,13 @@ def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetim
     """
     run = ForgetRun.objects.get(pk=run_id)
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.UNDONE, ForgetRun.Status.FAILED):
-        raise Conflict(f"Run {run_id} is {run.status}; only a run that is done can be undone.")
+        raise Conflict(
+            f"Run {run_id} is {run.status}; only a run that is done can be undone.", code=ProblemCode.RUN_NOT_UNDOABLE
+        )
     if not run.applied:
-        raise Conflict(f"Run {run_id} has changed nothing, so there is nothing to undo.")
+        raise Conflict(
+            f"Run {run_id} has changed nothing, so there is nothing to undo.", code=ProblemCode.RUN_NOT_UNDOABLE
+        )
     after = 0
     told: dict[str, Any] = {"actor": actor, "reason": reason, "now": now}
     if run.counts.get(MERGED) and (conflicts := _merge_undo(run_id, **told)):

@@ -17,6 +17,7 @@ from django.db import connection
 
 from memory.domain.cursors import cursor_make, cursor_parse
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.census import Class, Part, View, census_take
@@ -94,7 +95,7 @@ def edges_make(*, scale: str, highest: float) -> list[float]:
     if scale == "log":
         step = math.log(highest / LEAST_SHOWN) / (BINS - 1)
         return [0.0] + [LEAST_SHOWN * math.exp(step * place) for place in range(BINS)]
-    raise ValueRefused(f"There is no scale {scale!r}; scales are linear and log.")
+    raise ValueRefused(f"There is no scale {scale!r}; scales are linear and log.", code=ProblemCode.UNKNOWN_CHOICE)
 
 
 def whatif(
@@ -120,7 +121,10 @@ def whatif(
     """
     moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
     if len(moments) > MOST_PROJECTIONS:
-        raise ValueRefused(f"at holds {len(moments)} moments; at most {MOST_PROJECTIONS} are projected at once.")
+        raise ValueRefused(
+            f"at holds {len(moments)} moments; at most {MOST_PROJECTIONS} are projected at once.",
+            code=ProblemCode.TOO_MANY_MOMENTS,
+        )
     knobs = draft.knobs(scope)
     # The other two strategies score on a scale that ends at 1.
     possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0

@@ -14,6 +14,7 @@ import numpy as np
 from django.db import transaction
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.ground import grounds_of
 from memory.hindsight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.hindsight.replay_load import Events, topics_load
@@ -109,12 +110,17 @@ def backtest(
     and not with the log. An ``end`` in the future is now. Raises ``ValueRefused`` for dates that make no sense.
     """
     if start >= now:
-        raise ValueRefused("start lies in the future: a backtest replays what has happened.")
+        raise ValueRefused(
+            "start lies in the future: a backtest replays what has happened.", code=ProblemCode.INVALID_PERIOD
+        )
     if end <= start:
-        raise ValueRefused("end must be later than start.")
+        raise ValueRefused("end must be later than start.", code=ProblemCode.INVALID_PERIOD)
     end = min(end, now)
     if step <= dt.timedelta(0) or (end - start) / step > MOST_RUNS:
-        raise ValueRefused(f"That would take more than {MOST_RUNS:,} runs; choose a shorter time or a longer step.")
+        raise ValueRefused(
+            f"That would take more than {MOST_RUNS:,} runs; choose a shorter time or a longer step.",
+            code=ProblemCode.INVALID_PERIOD,
+        )
     found = Backtest(scope, start, end)
     grounds = grounds_of(policies, scope, forgetting=False)
     rulings = [Ruling(ground.policy.knobs, ground.policy.rules.on("cron")) for ground in grounds]

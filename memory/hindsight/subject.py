@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.rules import Rule
 from memory.domain.strategies import Presence
 from memory.hindsight.outlook import Subject, comparisons_of_texts
@@ -92,7 +93,7 @@ def topic_row(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) 
     cursor.execute(_TOPIC, {"id": topic_id})
     found = cursor.fetchone()
     if found is None or not principal.sees(found[3]):
-        raise NotVisible(f"There is no topic {topic_id}.")
+        raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
     return TopicRow(*found)
 
 

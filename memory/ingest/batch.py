@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode, validation_code
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Outcome
 from memory.ingest.request import ingest_request
@@ -22,7 +23,7 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
     try:
         return IngestItem.model_validate(raw)
     except ValidationError as problem:
-        return ValueRefused(validation_sentence(problem.errors()))
+        return validation_problem(problem.errors())
     except MemoryProblem as problem:
         # A value that does not fit its type speaks for itself and is no error of pydantic's.
         return problem
@@ -38,8 +39,12 @@ _SENTENCES = {
 }
 
 
-def validation_sentence(errors: Sequence[Any]) -> str:
-    """Return pydantic's findings as one sentence each, naming the member first; at most five."""
+def validation_problem(errors: Sequence[Any]) -> ValueRefused:
+    """Return pydantic's findings as a problem: a sentence for each that names the member first, at most five."""
+    return ValueRefused(_validation_sentence(errors), code=validation_code(errors))
+
+
+def _validation_sentence(errors: Sequence[Any]) -> str:
     sentences = []
     for error in errors[:5]:
         place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
@@ -66,7 +71,9 @@ def batch_ingest(
     one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and what ``ingest_request`` raises.
     """
     if len(raw) > MAX_BATCH:
-        raise ValueRefused(f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.")
+        raise ValueRefused(
+            f"A batch has at most {MAX_BATCH} items; this one has {len(raw)}.", code=ProblemCode.BATCH_TOO_LARGE
+        )
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
 
@@ -76,7 +83,8 @@ def batch_ingest(
         for index, item in enumerate(parsed):
             outcome = next(following) if isinstance(item, IngestItem) else item
             if isinstance(outcome, MemoryProblem):
-                results.append({"index": index, "status": status_of(outcome), "detail": outcome.sentence})
+                told = {"type": outcome.code.urn, "detail": outcome.sentence}
+                results.append({"index": index, "status": status_of(outcome), **told})
             else:
                 results.append({"index": index, "status": 200, **outcome.as_json()})
         refused = sum("detail" in result for result in results)

@@ -10,6 +10,7 @@ from django.db.models import Max
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, RequestRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.salience import fade_key
 from memory.domain.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
@@ -61,12 +62,18 @@ def topic_edit(
         known = known_load(changed=[topic_id], read=[], lock=True)
         stored = known.topics.get(topic_id)
         if stored is None or not principal.sees(stored.scope):
-            raise NotVisible(f"There is no topic {topic_id}.")
+            raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
         if stored.released or stored.merged:
-            raise RequestRefused(f"Topic {topic_id} has been released or merged; restore it before changing it.")
+            raise RequestRefused(
+                f"Topic {topic_id} has been released or merged; restore it before changing it.",
+                code=ProblemCode.TOPIC_GONE,
+            )
         row = Topic.objects.get(pk=topic_id)
         if seen_at is not None and row.updated_at > seen_at:
-            raise Conflict("This topic was changed while you were editing it. Nothing of yours was saved.")
+            raise Conflict(
+                "This topic was changed while you were editing it. Nothing of yours was saved.",
+                code=ProblemCode.CHANGED_MEANWHILE,
+            )
         wanted: dict[str, Any] = {
             "title": (change.title or "").strip() or UNTITLED if change.title is not None else None,
             "summary": change.summary,

@@ -10,6 +10,7 @@ from psycopg.errors import LockNotAvailable
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 MAX_KEY_LENGTH = 200
 KEPT = dt.timedelta(days=7)
@@ -30,6 +31,8 @@ Recorded = tuple[int, Any]
 class StillInProgress(Conflict):
     """The first request with this Idempotency-Key is at work; sent again later, this one gets its reply (409)."""
 
+    code = ProblemCode.STILL_IN_PROGRESS
+
 
 def request_hash(route: str, body: object) -> str:
     """Return what tells two requests apart: the hash of the route and the parsed body."""
@@ -44,7 +47,10 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
     message to the assistant that has no reply yet.
     """
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
-        raise ValueRefused(f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.")
+        raise ValueRefused(
+            f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.",
+            code=ProblemCode.INVALID_IDEMPOTENCY_KEY,
+        )
     with connection.cursor() as cursor:
         cursor.execute(_READ, [principal.identity, key])
         row = cursor.fetchone()
@@ -53,10 +59,14 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
     if row[1] == PURGED:
         raise Conflict(
             "What the request with this Idempotency-Key stored has been purged since. Nothing was stored; to store it "
-            "again, send it with another key."
+            "again, send it with another key.",
+            code=ProblemCode.ERASED_MEANWHILE,
         )
     if row[0] != digest:
-        raise ValueRefused("This Idempotency-Key has been used for a request with another body.")
+        raise ValueRefused(
+            "This Idempotency-Key has been used for a request with another body.",
+            code=ProblemCode.IDEMPOTENCY_KEY_REUSED,
+        )
     if row[1] == 0:
         raise StillInProgress(_AT_WORK)
     told = json.loads(row[2])

@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
 from memory.domain.knobs import Knobs
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.salience import fade_key
 from memory.domain.text import MAX_CATEGORIES, UNTITLED
 from memory.ingest.items import IngestField, IngestItem
@@ -128,7 +129,7 @@ class _Placing:
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
-                raise ValueRefused("created_at must not lie in the future.")
+                raise ValueRefused("created_at must not lie in the future.", code=ProblemCode.INVALID_CREATED_AT)
         self.at = item.created_at or now
         self.now = now
 
@@ -139,7 +140,10 @@ class _Placing:
         else:
             topic = self._stored_topic()
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
-                raise RequestRefused(f"version_field takes exactly one field; {len(self.item.fields)} were given.")
+                raise RequestRefused(
+                    f"version_field takes exactly one field; {len(self.item.fields)} were given.",
+                    code=ProblemCode.CONTRADICTORY_REQUEST,
+                )
             self._past_check(topic)
             self._room_check(topic)
             reply = Reply(topic.id)
@@ -171,20 +175,31 @@ class _Placing:
         if self.item.created_at is None:
             return
         if self.at < topic.created_at:
-            raise ValueRefused(f"created_at lies before topic {topic.id} was created.")
+            raise ValueRefused(
+                f"created_at lies before topic {topic.id} was created.", code=ProblemCode.INVALID_CREATED_AT
+            )
         for entry in self.item.fields:
             present = topic.fields.get(entry.name)
             if present is not None and self.at < present.recorded_at:
-                raise ValueRefused(f"created_at lies before the last change of field {entry.name!r}.")
+                raise ValueRefused(
+                    f"created_at lies before the last change of field {entry.name!r}.",
+                    code=ProblemCode.INVALID_CREATED_AT,
+                )
 
     def _room_check(self, topic: KnownTopic) -> None:
         # Item by item a topic could grow without end; what a bundle holds has to stay readable.
         fields = len(topic.fields.keys() | {entry.name for entry in self.item.fields})
         if fields > MAX_FIELDS:
-            raise ValueRefused(f"Topic {topic.id} would have {fields} fields; the limit is {MAX_FIELDS}.")
+            raise ValueRefused(
+                f"Topic {topic.id} would have {fields} fields; the limit is {MAX_FIELDS}.",
+                code=ProblemCode.TOO_MANY_FIELDS,
+            )
         categories = len({*topic.categories, *self.item.categories})
         if categories > MAX_CATEGORIES:
-            raise ValueRefused(f"Topic {topic.id} would have {categories} categories; the limit is {MAX_CATEGORIES}.")
+            raise ValueRefused(
+                f"Topic {topic.id} would have {categories} categories; the limit is {MAX_CATEGORIES}.",
+                code=ProblemCode.TOO_MANY_CATEGORIES,
+            )
 
     def _references_check(self) -> None:
         changed, read = item_topic_ids(self.item)
@@ -198,15 +213,19 @@ class _Placing:
         # A key that sees everything may be told that the topic does not exist. One that is bound to a scope gets the
         # same answer for a topic that exists elsewhere, so that nothing can be learned from the difference.
         sentence = f"There is no topic {topic_id}."
-        return RequestRefused(sentence) if self.principal.sees("/") else NotVisible(sentence)
+        return (
+            RequestRefused(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
+            if self.principal.sees("/")
+            else NotVisible(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
+        )
 
     def _new_topic(self) -> tuple[KnownTopic, Reply]:
         item = self.item
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
-            raise ValueRefused("topic_id must be a UUID.")
+            raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
         if topic_id is not None and topic_id in self.known.topics:
-            raise Conflict(f"There is already a topic {topic_id}.")
+            raise Conflict(f"There is already a topic {topic_id}.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
             topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
         scope = self.principal.scope_chosen(item.scope)
@@ -265,17 +284,24 @@ class _Placing:
     def _stored_topic(self) -> KnownTopic:
         item = self.item
         if not item.topic_id:
-            raise RequestRefused(f"{item.placement} needs a topic_id.")
+            raise RequestRefused(f"{item.placement} needs a topic_id.", code=ProblemCode.MISSING_MEMBER)
         topic_id = _topic_id(item)
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if topic is None or not self.principal.sees(topic.scope):
             raise self._unknown(item.topic_id)
         if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:
-            raise RequestRefused(f"Topic {topic.id} lives in scope {topic.scope}; ingest does not move topics.")
+            raise RequestRefused(
+                f"Topic {topic.id} lives in scope {topic.scope}; ingest does not move topics.",
+                code=ProblemCode.ANOTHER_SCOPE,
+            )
         if topic.released:
-            raise RequestRefused(f"Topic {topic.id} has been released; restore it before writing to it.")
+            raise RequestRefused(
+                f"Topic {topic.id} has been released; restore it before writing to it.", code=ProblemCode.TOPIC_GONE
+            )
         if topic.merged:
-            raise RequestRefused(f"Topic {topic.id} has been merged into another; write to that one.")
+            raise RequestRefused(
+                f"Topic {topic.id} has been merged into another; write to that one.", code=ProblemCode.TOPIC_GONE
+            )
         return topic
 
     def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:

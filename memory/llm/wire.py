@@ -16,6 +16,7 @@ from django.conf import settings
 
 from memory.domain.endpoints import retry_after_seconds
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import MODEL_CODES, ProblemCode
 
 OPENAI_URL = "https://api.openai.com/v1"
 # More than any answer that is used here; what is longer is not read to its end.
@@ -29,12 +30,13 @@ _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-A
 class ModelProblem(MemoryProblem):
     """The language model is of no help this time. Every caller has an answer without one."""
 
+    code = ProblemCode.MODEL_UNAVAILABLE
     # What is counted; a word of ours, never of the endpoint.
     kind = "other"
 
     def __init__(self, sentence: str, *, kind: str | None = None, wait: float | None = None) -> None:
-        super().__init__(sentence)
         self.kind = kind or self.kind
+        super().__init__(sentence, code=MODEL_CODES.get(self.kind))
         # In so many seconds it may be worth asking again, as far as anybody knows.
         self.wait = wait
 
@@ -48,6 +50,7 @@ class ModelUnavailable(ModelProblem):
 class ModelUnusable(ModelProblem):
     """The model answered, and the answer will not do: refused, cut off, too long, or malformed twice."""
 
+    code = ProblemCode.MODEL_UNUSABLE
     kind = "unusable"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.domain.callables import Clock
 from memory.domain.errors import NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.recall.lookup import Page, TopicFilter, topics_list
 from memory.toolbox.reading import reading_tools
 from memory.toolbox.tool import Toolbox
@@ -35,14 +36,18 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     Raises ``NotVisible`` for every address behind which this key sees no topic.
     """
     if not uri.startswith(PREFIX):
-        raise NotVisible(f"There is no resource {uri[:200]!r}; topics are at {TEMPLATE}.")
+        raise NotVisible(
+            f"There is no resource {uri[:200]!r}; topics are at {TEMPLATE}.", code=ProblemCode.RESOURCE_NOT_FOUND
+        )
     try:
         topic_id = uuid.UUID(uri.removeprefix(PREFIX))
     except ValueError:
-        raise NotVisible(f"There is no resource {uri[:200]!r}; a topic has a UUID.") from None
+        raise NotVisible(
+            f"There is no resource {uri[:200]!r}; a topic has a UUID.", code=ProblemCode.RESOURCE_NOT_FOUND
+        ) from None
     called = Toolbox(reading_tools(principal, clock=clock)).call("topic", {"topic_id": str(topic_id)})
     if not called.ok:
-        raise NotVisible(called.result["error"])
+        raise NotVisible(called.result["error"], code=called.result["code"])
     return json.dumps(called.result, ensure_ascii=False)
 
 

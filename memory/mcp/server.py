@@ -59,7 +59,7 @@ def server_make(work: Work, *, clock: Clock) -> Server[Any]:
                 work, lambda principal: tool_call(params.name, arguments, principal=principal, clock=clock)
             )
         except _Refused as refused:
-            return _result({"error": str(refused)}, ok=False)
+            return _result({"error": str(refused), **refused.data}, ok=False)
         return _result(called.result, ok=called.ok)
 
     async def list_resources(_ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -112,12 +112,12 @@ async def _done(work: Work, function: Callable[[Principal], T]) -> T:
     try:
         return await work(function)
     except NoSuchTool as problem:
-        raise MCPError(types.INVALID_PARAMS, problem.sentence) from None
+        raise MCPError(types.INVALID_PARAMS, problem.sentence, {"code": problem.code}) from None
     except MemoryProblem as problem:
-        raise _Refused(types.INVALID_PARAMS, problem.sentence) from None
+        raise _Refused(types.INVALID_PARAMS, problem.sentence, {"code": problem.code}) from None
     except Exception as problem:
-        _status, sentence = failure_told(problem)
-        raise MCPError(types.INTERNAL_ERROR, sentence) from None
+        told = failure_told(problem)
+        raise MCPError(types.INTERNAL_ERROR, told.sentence, {"code": told.code}) from None
 
 
 @functools.cache
@@ -149,4 +149,7 @@ def _result(value: dict[str, Any], *, ok: bool) -> types.CallToolResult:
     text = json.dumps(value, ensure_ascii=False) if ok else str(value["error"])
     content: list[types.ContentBlock] = [types.TextContent(text=text)]
     # A structured value has the shape that the tool has announced; an error has not.
-    return types.CallToolResult(content=content, structured_content=value if ok else None, is_error=not ok)
+    if ok:
+        return types.CallToolResult(content=content, structured_content=value)
+    code = {"code": value["code"]} if "code" in value else None
+    return types.CallToolResult(content=content, is_error=True, _meta=code)

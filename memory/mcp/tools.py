@@ -10,6 +10,7 @@ from memory import jobs
 from memory.access.principal import Principal
 from memory.domain.callables import Clock
 from memory.domain.errors import MemoryProblem, NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.request import extract
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
@@ -25,6 +26,8 @@ PROVENANCE = "mcp"
 
 class NoSuchTool(NotVisible):
     """Nobody has a tool of this name."""
+
+    code = ProblemCode.TOOL_NOT_FOUND
 
 
 class FactsArguments(Arguments):

@@ -13,6 +13,7 @@ from memory.api.authentication import request_authenticate
 from memory.api.parsing import body_read
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.domain.errors import MemoryProblem, NotAllowed
+from memory.domain.problem_codes import ProblemCode
 
 # The headers that the protocol speaks of, besides its own (Mcp-...). No key reaches the SDK.
 _HEADERS = {"accept", "content-type"}
@@ -39,11 +40,14 @@ def mcp(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest) -> HttpResponse:
     if not _Origins(mcp).allows(request):
-        raise NotAllowed("Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.")
+        raise NotAllowed(
+            "Pages of other sites may not speak to this address; see MEMSTATE_TRUSTED_ORIGINS.",
+            code=ProblemCode.FOREIGN_ORIGIN,
+        )
     principal = request_authenticate(request)
     if request.method != "POST":
         sentence = "There is no stream of events and no session here; send each message by POST."
-        return problem_response(405, sentence, {"Allow": "POST"})
+        return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": "POST"})
     body = body_read(request, limit=settings.MEMSTATE_MAX_BODY_BYTES)
     headers = [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))

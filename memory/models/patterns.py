@@ -7,6 +7,7 @@ from psycopg.errors import QueryCanceled
 
 from memory.domain.errors import ValueRefused
 from memory.domain.patterns import pattern_to_postgres
+from memory.domain.problem_codes import ProblemCode
 
 # Short beside a request, long beside what a sound pattern takes: well under a millisecond.
 TRIAL_MS = 250
@@ -36,10 +37,14 @@ def pattern_try(pattern: str) -> None:
     except OperationalError as problem:
         if not isinstance(problem.__cause__, QueryCanceled):
             raise
-        raise ValueRefused(f"The pattern {pattern!r} takes too long to match; make it simpler.") from None
+        raise ValueRefused(
+            f"The pattern {pattern!r} takes too long to match; make it simpler.", code=ProblemCode.PATTERN_TOO_SLOW
+        ) from None
     except DatabaseError as problem:
         reason = str(problem).splitlines()[0]
-        raise ValueRefused(f"The database does not understand the pattern {pattern!r}: {reason}.") from None
+        raise ValueRefused(
+            f"The database does not understand the pattern {pattern!r}: {reason}.", code=ProblemCode.INVALID_PATTERN
+        ) from None
 
 
 def patterns_try(patterns: Iterable[str]) -> None:

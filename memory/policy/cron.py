@@ -7,6 +7,7 @@ from croniter import croniter
 from croniter.croniter import CroniterError
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 
 FIELDS = 5
 # What the column of the scheduler holds.
@@ -22,14 +23,19 @@ def cron_next(cron: str, *, now: dt.datetime) -> dt.datetime:
     if len(cron) > MAX_LENGTH or len(cron.split()) != FIELDS or _DRAWN.search(cron):
         raise ValueRefused(
             f"cron must be five fields (minute, hour, day, month, weekday) of at most {MAX_LENGTH} characters; "
-            f"{cron[:MAX_LENGTH]!r} is not."
+            f"{cron[:MAX_LENGTH]!r} is not.",
+            code=ProblemCode.INVALID_CRON,
         )
     try:
         return _next(cron, now)
     except CroniterError as problem:
         if croniter.is_valid(cron):
-            raise ValueRefused(f"cron {cron!r} never fires: there is no such date.") from problem
-        raise ValueRefused(f"cron {cron!r} cannot be read as minute, hour, day, month, weekday.") from problem
+            raise ValueRefused(
+                f"cron {cron!r} never fires: there is no such date.", code=ProblemCode.INVALID_CRON
+            ) from problem
+        raise ValueRefused(
+            f"cron {cron!r} cannot be read as minute, hour, day, month, weekday.", code=ProblemCode.INVALID_CRON
+        ) from problem
 
 
 def _next(cron: str, now: dt.datetime) -> dt.datetime:

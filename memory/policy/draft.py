@@ -8,6 +8,7 @@ from django.conf import settings
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
 from memory.domain.presets import PRESETS
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.rule_parsing import rules_ordered, rules_parse
@@ -29,7 +30,9 @@ def draft_parse(
 ) -> SetPolicy:
     """Return the policy that would be set at ``scope``, a canonical path. Raises ``ValueRefused`` with a sentence."""
     if preset and preset not in PRESETS:
-        raise ValueRefused(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
+        raise ValueRefused(
+            f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+        )
     present = policies.policies.get(scope)
     kept = present.rules if present else ()
     return SetPolicy(
@@ -53,7 +56,9 @@ def values_parse(values: Mapping[str, object]) -> dict[str, KnobValue]:
             _dimension_check(value)
             continue
         if name != said and name in values:
-            raise ValueRefused(f"{said} is another name of {name}; send one of the two.")
+            raise ValueRefused(
+                f"{said} is another name of {name}; send one of the two.", code=ProblemCode.CONTRADICTORY_REQUEST
+            )
         if value is None:
             # An unknown name is a mistake even where it says nothing.
             knob_name(name)
@@ -66,7 +71,7 @@ def knob_name(name: str) -> str:
     """Return the canonical name of a policy value. Raises ``ValueRefused`` if there is none of that name."""
     name = KNOB_ALIASES.get(name, name)
     if name not in KNOBS:
-        raise ValueRefused(f"There is no policy value named {name!r}.")
+        raise ValueRefused(f"There is no policy value named {name!r}.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
     return name
 
 
@@ -102,7 +107,7 @@ def draft_check(policies: Policies, scope: str) -> None:
             source = effective.sources["cron"].source
             if source == scope:
                 raise
-            raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.") from None
+            raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.", code=problem.code) from None
 
 
 def _thresholds_check(effective: EffectivePolicy, where: str) -> None:
@@ -112,7 +117,8 @@ def _thresholds_check(effective: EffectivePolicy, where: str) -> None:
         if above < below:
             raise ValueRefused(
                 f"{upper} must be at least {lower}{where}, but {upper} is {above:g} ({_from(effective, upper)}) and "
-                f"{lower} is {below:g} ({_from(effective, lower)})."
+                f"{lower} is {below:g} ({_from(effective, lower)}).",
+                code=ProblemCode.POLICY_VALUES_CONTRADICT,
             )
 
 
@@ -134,7 +140,10 @@ def _sets_expanded(rules: Sequence[object]) -> list[object]:
         elif said in RULE_PRESETS:
             expanded += [rule.as_json() for rule in RULE_PRESETS[said]]
         else:
-            raise ValueRefused(f"There is no set of rules named {said[:100]!r}; there are {', '.join(RULE_PRESETS)}.")
+            raise ValueRefused(
+                f"There is no set of rules named {said[:100]!r}; there are {', '.join(RULE_PRESETS)}.",
+                code=ProblemCode.UNKNOWN_RULE_PRESET,
+            )
     return expanded
 
 
@@ -143,5 +152,6 @@ def _dimension_check(value: object) -> None:
     if value is not None and str(value) != str(present):
         raise ValueRefused(
             f"{DIMENSION} is {present} and belongs to the whole store, so no policy can set it to {value!r}: set "
-            f"MEMSTATE_EMBEDDING_DIMENSION and the embedder in the environment, and run manage.py reembed."
+            f"MEMSTATE_EMBEDDING_DIMENSION and the embedder in the environment, and run manage.py reembed.",
+            code=ProblemCode.POLICY_VALUE_FIXED,
         )

@@ -4,6 +4,7 @@ import dataclasses
 
 from memory.domain.errors import ValueRefused
 from memory.domain.presets import PRESETS
+from memory.domain.problem_codes import ProblemCode
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.snapshot import Policies, SetPolicy
 
@@ -19,7 +20,9 @@ def draft_with_preset(draft: SetPolicy, preset: str) -> SetPolicy:
     Raises ``ValueRefused`` for an unknown preset; an empty one is none.
     """
     if preset and preset not in PRESETS:
-        raise ValueRefused(f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.")
+        raise ValueRefused(
+            f"There is no preset {preset!r}; there are {', '.join(PRESETS)}.", code=ProblemCode.UNKNOWN_PRESET
+        )
     design = PRESETS[preset].values if preset else {}
     kept = {name: value for name, value in draft.values.items() if name not in design}
     return dataclasses.replace(draft, preset=preset, values=kept)
@@ -36,7 +39,10 @@ def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
     Raises ``ValueRefused`` for an unknown set.
     """
     if name not in RULE_PRESETS:
-        raise ValueRefused(f"There is no set of rules named {name[:100]!r}; there are {', '.join(RULE_PRESETS)}.")
+        raise ValueRefused(
+            f"There is no set of rules named {name[:100]!r}; there are {', '.join(RULE_PRESETS)}.",
+            code=ProblemCode.UNKNOWN_RULE_PRESET,
+        )
     added = [dataclasses.replace(rule, scope=draft.scope) for rule in RULE_PRESETS[name]]
     names = {rule.name for rule in added}
     return dataclasses.replace(draft, rules=(*(rule for rule in draft.rules if rule.name not in names), *added))
@@ -51,7 +57,7 @@ def draft_with_switched(policies: Policies, draft: SetPolicy, name: str) -> SetP
     rules = policies.with_policy(draft).effective(draft.scope).rules.rules
     rule = next((rule for rule in rules if rule.name == name), None)
     if rule is None:
-        raise ValueRefused(f"No rule named {name[:100]!r} holds in {draft.scope}.")
+        raise ValueRefused(f"No rule named {name[:100]!r} holds in {draft.scope}.", code=ProblemCode.UNKNOWN_RULE)
     switched = dataclasses.replace(rule, enabled=not rule.enabled, scope=draft.scope)
     if any(own.name == name for own in draft.rules):
         return dataclasses.replace(draft, rules=tuple(switched if own.name == name else own for own in draft.rules))

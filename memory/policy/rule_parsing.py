@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.rules import ACTIONS, EVENTS, Rule
 from memory.domain.scopes import scope_normalize
 from memory.predicates.rule_json import condition_json, condition_parse
@@ -23,28 +24,34 @@ def rule_parse(data: object, *, scope: str) -> Rule:
     Raises ``ValueRefused`` with a sentence.
     """
     if not isinstance(data, dict):
-        raise ValueRefused("A rule must be an object with name, condition and action.")
+        raise ValueRefused("A rule must be an object with name, condition and action.", code=ProblemCode.INVALID_RULE)
     name = data.get("name")
     if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or not name.isprintable():
-        raise ValueRefused(f"A rule needs a name of 1 to {MAX_NAME} printable characters.")
+        raise ValueRefused(
+            f"A rule needs a name of 1 to {MAX_NAME} printable characters.", code=ProblemCode.INVALID_RULE
+        )
     name = name.strip()
     try:
         return _parse(name, data, scope_normalize(scope))
     except ValueRefused as problem:
-        raise ValueRefused(f"Rule {name!r}: {problem.sentence}") from None
+        raise ValueRefused(f"Rule {name!r}: {problem.sentence}", code=problem.code) from None
 
 
 def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
     """Return the rules of one policy, in their order; ``ValueRefused`` also for what they say against each other."""
     if not isinstance(data, (list, tuple)):
-        raise ValueRefused("Rules must be a list.")
+        raise ValueRefused("Rules must be a list.", code=ProblemCode.INVALID_RULE)
     if len(data) > MAX_RULES:
-        raise ValueRefused(f"A policy holds at most {MAX_RULES} rules; {len(data)} were given.")
+        raise ValueRefused(
+            f"A policy holds at most {MAX_RULES} rules; {len(data)} were given.", code=ProblemCode.TOO_MANY_RULES
+        )
     rules = tuple(rule_parse(entry, scope=scope) for entry in data)
     names = [rule.name for rule in rules]
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
-        raise ValueRefused(f"Two rules are named {twice!r}; within a scope each name is given once.")
+        raise ValueRefused(
+            f"Two rules are named {twice!r}; within a scope each name is given once.", code=ProblemCode.INVALID_RULE
+        )
     _order_check(rules)
     return rules
 
@@ -52,19 +59,22 @@ def rules_parse(data: object, *, scope: str) -> tuple[Rule, ...]:
 def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
     unknown = sorted(str(member)[:50] for member in data if member not in _MEMBERS)
     if unknown:
-        raise ValueRefused(f"there is no member {unknown[0]!r}; there are {', '.join(_MEMBERS)}.")
+        raise ValueRefused(
+            f"there is no member {unknown[0]!r}; there are {', '.join(_MEMBERS)}.", code=ProblemCode.INVALID_RULE
+        )
     action = data.get("action")
     if not isinstance(action, str) or action not in ACTIONS:
-        raise ValueRefused(f"action must be one of {', '.join(ACTIONS)}.")
+        raise ValueRefused(f"action must be one of {', '.join(ACTIONS)}.", code=ProblemCode.INVALID_RULE)
     if "condition" not in data:
-        raise ValueRefused("a condition is missing.")
+        raise ValueRefused("a condition is missing.", code=ProblemCode.INVALID_RULE)
     condition = condition_parse(data["condition"])
     for comparison, _negated in comparisons(condition):
         # The ladder and other rules move rungs and pins in the very run that asks, so the next run would go on.
         if comparison.field in ("rung", "pinned"):
             raise ValueRefused(
                 f"a rule must not ask for {comparison.field}: a run changes it, so that a second run in a row would do "
-                "something again. Pinned topics are left alone anyway."
+                "something again. Pinned topics are left alone anyway.",
+                code=ProblemCode.RULE_NOT_STABLE,
             )
     category = _category(data, action)
     if any(
@@ -72,10 +82,12 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
         for comparison, negated in comparisons(condition)
         if category
     ):
-        raise ValueRefused(f"it gives the category {category!r} to topics that have it already.")
+        raise ValueRefused(
+            f"it gives the category {category!r} to topics that have it already.", code=ProblemCode.RULE_NOT_STABLE
+        )
     enabled = data.get("enabled", True)
     if not isinstance(enabled, bool):
-        raise ValueRefused("enabled must be true or false.")
+        raise ValueRefused("enabled must be true or false.", code=ProblemCode.INVALID_RULE)
     return Rule(
         name=name,
         events=_events(data.get("events", list(DEFAULT_EVENTS))),
@@ -89,7 +101,9 @@ def _parse(name: str, data: dict[object, object], scope: str) -> Rule:
 
 def _events(data: object) -> tuple[str, ...]:
     if not isinstance(data, (list, tuple)) or not data or any(event not in EVENTS for event in data):
-        raise ValueRefused(f"events must be a list of at least one of {', '.join(EVENTS)}.")
+        raise ValueRefused(
+            f"events must be a list of at least one of {', '.join(EVENTS)}.", code=ProblemCode.INVALID_RULE
+        )
     return tuple(event for event in EVENTS if event in data)
 
 
@@ -97,12 +111,16 @@ def _category(data: dict[object, object], action: str) -> str:
     category = data.get("category", "")
     if action != "categorize":
         if category != "":
-            raise ValueRefused(f"category belongs to the action categorize; {action} takes none.")
+            raise ValueRefused(
+                f"category belongs to the action categorize; {action} takes none.", code=ProblemCode.INVALID_RULE
+            )
         return ""
     if not isinstance(category, str) or not category.strip() or len(category) > MAX_CATEGORY:
-        raise ValueRefused(f"categorize needs a category of 1 to {MAX_CATEGORY} characters.")
+        raise ValueRefused(
+            f"categorize needs a category of 1 to {MAX_CATEGORY} characters.", code=ProblemCode.INVALID_RULE
+        )
     if not category.isprintable():
-        raise ValueRefused("a category has printable characters only.")
+        raise ValueRefused("a category has printable characters only.", code=ProblemCode.INVALID_RULE)
     return category.strip()
 
 
@@ -116,7 +134,8 @@ def _order_check(rules: Sequence[Rule]) -> None:
             if _depends(rule, later):
                 raise ValueRefused(
                     f"Rule {rule.name!r} asks for the category {later.category!r}, which rule {later.name!r} after it "
-                    f"gives; put {later.name!r} before it, or the second of two runs would change something."
+                    f"gives; put {later.name!r} before it, or the second of two runs would change something.",
+                    code=ProblemCode.RULE_NOT_STABLE,
                 )
 
 
@@ -133,7 +152,8 @@ def rules_ordered(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         if not ready:
             raise ValueRefused(
                 f"Rule {waiting[0].name!r} of {waiting[0].scope} gives the category {waiting[0].category!r} depending "
-                "on a category that depends on it, by rules of another scope; each would wait for the other."
+                "on a category that depends on it, by rules of another scope; each would wait for the other.",
+                code=ProblemCode.RULE_NOT_STABLE,
             )
         given += ready
         waiting = [rule for rule in waiting if rule not in ready]

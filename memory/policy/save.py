@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from memory.domain.errors import Conflict, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
 from memory.models.locks import Lock, lock_wait
@@ -93,7 +94,10 @@ def version_find(scope: str, *, number: int) -> PolicyVersion:
     found = PolicyVersion.objects.filter(scope=scope, number=number).first() if number else None
     if found is None and number:
         newest = version_present(scope).number
-        raise ValueRefused(f"The policy of {scope} has no version {number}; the newest is {newest}.")
+        raise ValueRefused(
+            f"The policy of {scope} has no version {number}; the newest is {newest}.",
+            code=ProblemCode.POLICY_VERSION_NOT_FOUND,
+        )
     return found or PolicyVersion(scope=scope, number=0)
 
 
@@ -104,7 +108,7 @@ def version_content(version: PolicyVersion) -> dict[str, Any]:
 
 def _base_check(present: PolicyVersion, base_version: int | None) -> None:
     if base_version is not None and base_version != present.number:
-        raise Conflict(_conflict_sentence(present, base_version))
+        raise Conflict(_conflict_sentence(present, base_version), code=ProblemCode.POLICY_CHANGED)
 
 
 def _write(
@@ -158,9 +162,13 @@ def _half_life_changes(before: Policies, after: Policies, scope: str) -> bool:
 def _reason_check(reason: str) -> str:
     reason = reason.strip()
     if not reason:
-        raise ValueRefused("A change of policy needs a reason, for those who read the history later.")
+        raise ValueRefused(
+            "A change of policy needs a reason, for those who read the history later.", code=ProblemCode.REASON_MISSING
+        )
     if len(reason) > MAX_REASON:
-        raise ValueRefused(f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.")
+        raise ValueRefused(
+            f"A reason has at most {MAX_REASON} characters; this one has {len(reason)}.", code=ProblemCode.TEXT_TOO_LONG
+        )
     return reason
 
 

@@ -12,6 +12,7 @@ from django.db.models import Q
 from memory.domain.errors import NotVisible
 from memory.domain.knobs import KNOBS, knobs_warnings
 from memory.domain.presets import PRESETS
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion
 from memory.policy.diff import diff_lines
@@ -95,7 +96,7 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
     scope = scope_normalize(scope)
     version = PolicyVersion.objects.filter(scope=scope, number=number).first()
     if version is None:
-        raise NotVisible(f"The policy of {scope} has no version {number}.")
+        raise NotVisible(f"The policy of {scope} has no version {number}.", code=ProblemCode.POLICY_VERSION_NOT_FOUND)
     newest = policies_current().numbers.get(scope, number)
     return {
         **_with_diff(version_told(version)),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from memory.domain.durations import duration_parse, duration_text, seconds_bounded
 from memory.domain.errors import ValueRefused
 from memory.domain.patterns import pattern_check
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Predicate, Value
 
@@ -83,10 +84,13 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
 
 def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
     if depth > MAX_DEPTH:
-        raise ValueRefused(f"{place}: a condition nests at most {MAX_DEPTH} levels deep.")
+        raise ValueRefused(
+            f"{place}: a condition nests at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
+        )
     if not isinstance(data, dict):
         raise ValueRefused(
-            f"{place} must be an object: one of all, any, not, or a comparison with field, op and value."
+            f"{place} must be an object: one of all, any, not, or a comparison with field, op and value.",
+            code=ProblemCode.INVALID_CONDITION,
         )
     names = {str(name) for name in data}
     match names:
@@ -94,9 +98,14 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
             (name,) = names
             parts = data[name]
             if not isinstance(parts, list) or not parts:
-                raise ValueRefused(f"{place}.{name} must be a list of at least one condition.")
+                raise ValueRefused(
+                    f"{place}.{name} must be a list of at least one condition.", code=ProblemCode.INVALID_CONDITION
+                )
             if len(parts) > MAX_LIST:
-                raise ValueRefused(f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.")
+                raise ValueRefused(
+                    f"{place}.{name} takes at most {MAX_LIST} conditions; {len(parts)} were given.",
+                    code=ProblemCode.INVALID_CONDITION,
+                )
             parsed = tuple(_parse(part, f"{place}.{name}[{at}]", depth + 1, left) for at, part in enumerate(parts))
             return AllOf(parsed) if name == "all" else AnyOf(parsed)
         case _ if names == {"not"}:
@@ -104,27 +113,35 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
         case _ if names == {"field", "op", "value"}:
             left[0] -= 1
             if left[0] < 0:
-                raise ValueRefused(f"{place}: a condition holds at most {MAX_COMPARISONS} comparisons.")
+                raise ValueRefused(
+                    f"{place}: a condition holds at most {MAX_COMPARISONS} comparisons.",
+                    code=ProblemCode.INVALID_CONDITION,
+                )
             return _comparison(data["field"], data["op"], data["value"], place)
     raise ValueRefused(
         f"{place} must hold exactly one of all, any, not, or exactly field, op and value; "
-        f"it holds {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}."
+        f"it holds {', '.join(sorted(name[:50] for name in names)[:10]) or 'nothing'}.",
+        code=ProblemCode.INVALID_CONDITION,
     )
 
 
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:
     if not isinstance(field, str) or field not in FIELDS:
-        raise ValueRefused(f"{place}.field: there is no field {_shown(field)}; there are {', '.join(FIELDS)}.")
+        raise ValueRefused(
+            f"{place}.field: there is no field {_shown(field)}; there are {', '.join(FIELDS)}.",
+            code=ProblemCode.UNKNOWN_CONDITION_FIELD,
+        )
     kind = FIELDS[field]
     sign = ORDER_NAMES.get(op, op) if isinstance(op, str) else None
     if sign not in OPERATORS[kind]:
         raise ValueRefused(
-            f"{place}.op: {field} cannot be compared with {_shown(op)}; possible are {', '.join(OPERATORS[kind])}."
+            f"{place}.op: {field} cannot be compared with {_shown(op)}; possible are {', '.join(OPERATORS[kind])}.",
+            code=ProblemCode.UNKNOWN_OPERATOR,
         )
     try:
         return Comparison(field, sign, _value(kind, sign, value))
     except ValueRefused as problem:
-        raise ValueRefused(f"{place}.value: {problem.sentence}") from None
+        raise ValueRefused(f"{place}.value: {problem.sentence}", code=problem.code) from None
 
 
 def _value(kind: FieldType, op: str, value: object) -> Value:
@@ -135,13 +152,18 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
             return _duration(value)
         case "count":
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
-                raise ValueRefused(f"{_shown(value)} is no whole number between 0 and {MAX_NUMBER}.")
+                raise ValueRefused(
+                    f"{_shown(value)} is no whole number between 0 and {MAX_NUMBER}.",
+                    code=ProblemCode.INVALID_CONDITION_VALUE,
+                )
             return value
         case "number":
             return _number(value)
         case "switch":
             if not isinstance(value, bool):
-                raise ValueRefused(f"{_shown(value)} is neither true nor false.")
+                raise ValueRefused(
+                    f"{_shown(value)} is neither true nor false.", code=ProblemCode.INVALID_CONDITION_VALUE
+                )
             return value
         case "scope":
             return scope_normalize(_text(value))
@@ -152,7 +174,9 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
             if op == "matches":
                 pattern_check(text)
             elif not text:
-                raise ValueRefused("an empty text is contained in every text.")
+                raise ValueRefused(
+                    "an empty text is contained in every text.", code=ProblemCode.INVALID_CONDITION_VALUE
+                )
             return text
         case "category":
             return _category(value)
@@ -162,9 +186,13 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
 
 def _list(kind: FieldType, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
-        raise ValueRefused(f"{_shown(value)} is no list of at least one text.")
+        raise ValueRefused(
+            f"{_shown(value)} is no list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
+        )
     if len(value) > MAX_LIST:
-        raise ValueRefused(f"a list takes at most {MAX_LIST} texts; {len(value)} were given.")
+        raise ValueRefused(
+            f"a list takes at most {MAX_LIST} texts; {len(value)} were given.", code=ProblemCode.INVALID_CONDITION_VALUE
+        )
     read: Callable[[object], str] = {"rung": _rung, "category": _category}.get(kind, _text)
     return tuple(dict.fromkeys(read(word) for word in value))
 
@@ -173,40 +201,54 @@ def _duration(value: object) -> float:
     if isinstance(value, str):
         return duration_parse(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueRefused(f"{_shown(value)} is no duration such as 30d, nor a number of seconds.")
+        raise ValueRefused(
+            f"{_shown(value)} is no duration such as 30d, nor a number of seconds.",
+            code=ProblemCode.INVALID_CONDITION_VALUE,
+        )
     return float(seconds_bounded(value))
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -MAX_NUMBER <= value <= MAX_NUMBER:
-        raise ValueRefused(f"{_shown(value)} is no number between -{MAX_NUMBER} and {MAX_NUMBER}.")
+        raise ValueRefused(
+            f"{_shown(value)} is no number between -{MAX_NUMBER} and {MAX_NUMBER}.",
+            code=ProblemCode.INVALID_CONDITION_VALUE,
+        )
     number = float(value)
     if math.isnan(number):
-        raise ValueRefused("NaN is no number.")
+        raise ValueRefused("NaN is no number.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return number
 
 
 def _rung(value: object) -> str:
     if value not in RUNGS:
-        raise ValueRefused(f"{_shown(value)} is no rung; there are {', '.join(RUNGS)}.")
+        raise ValueRefused(
+            f"{_shown(value)} is no rung; there are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
+        )
     return str(value)
 
 
 def _category(value: object) -> str:
     text = _text(value)
     if not text:
-        raise ValueRefused("a category has a name.")
+        raise ValueRefused("a category has a name.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return text
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueRefused(f"{_shown(value)} is no text.")
+        raise ValueRefused(f"{_shown(value)} is no text.", code=ProblemCode.INVALID_CONDITION_VALUE)
     if len(value) > MAX_TEXT:
-        raise ValueRefused(f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.")
+        raise ValueRefused(
+            f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.",
+            code=ProblemCode.INVALID_CONDITION_VALUE,
+        )
     # Neither can be stored.
     if "\x00" in value or re.search("[\ud800-\udfff]", value):
-        raise ValueRefused("a text must not hold NUL characters or halves of surrogate pairs.")
+        raise ValueRefused(
+            "a text must not hold NUL characters or halves of surrogate pairs.",
+            code=ProblemCode.INVALID_CONDITION_VALUE,
+        )
     return value
 
 

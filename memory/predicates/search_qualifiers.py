@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from memory.domain.durations import duration_parse
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.predicates.tree import RUNGS, AllOf, Comparison, Predicate
 
@@ -54,14 +55,19 @@ def _plain(name: str, value: str) -> str:
     quoted = len(value) >= 2 and value.startswith('"') and value.endswith('"')
     text = value[1:-1] if quoted else value
     if '"' in text:
-        raise ValueRefused(f'Quotes go around the whole value, such as {name}:"two words".')
+        raise ValueRefused(
+            f'Quotes go around the whole value, such as {name}:"two words".', code=ProblemCode.INVALID_LOOKUP_VALUE
+        )
     return text
 
 
 def _id(name: str, value: str) -> Predicate:
     digits = _plain(name, value).replace("-", "").lower()
     if not re.fullmatch(r"[0-9a-f]{1,32}", digits, re.ASCII):
-        raise ValueRefused("An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.")
+        raise ValueRefused(
+            "An id has 32 of the digits 0-9 and a-f, dashes between them; its beginning is enough.",
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
+        )
     return Comparison("id", "begins", digits)
 
 
@@ -94,14 +100,14 @@ def _one_of(said: str, words: tuple[str, ...], noun: str) -> str:
     if word not in words:
         near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
         hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(words)}."
-        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}")
+        raise ValueRefused(f"There is no {noun} {said[:50]!r}. {hint}", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return word
 
 
 def _pinned(name: str, value: str) -> Predicate:
     word = _plain(name, value).lower()
     if word not in ("yes", "no"):
-        raise ValueRefused("pinned: is yes or no.")
+        raise ValueRefused("pinned: is yes or no.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return Comparison("pinned", "is", word == "yes")
 
 
@@ -110,7 +116,8 @@ def _field(_name: str, value: str) -> Predicate:
     if match is None or not match[1].strip('"'):
         raise ValueRefused(
             'field: takes a name, and a value after "=" if you like: field:city, field:city=Berlin, '
-            'field:"due date"="next week".'
+            'field:"due date"="next week".',
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     name = match[1].strip('"')
     if match[2] is None:
@@ -118,7 +125,8 @@ def _field(_name: str, value: str) -> Predicate:
     if not match[3]:
         raise ValueRefused(
             f"After = comes a value: field:{name}=Berlin. For any value write field:{name}, for an "
-            f'empty one field:{name}="".'
+            f'empty one field:{name}="".',
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return Comparison("field", "has", (name, match[3].strip('"')))
 
@@ -129,11 +137,15 @@ def _compared(name: str, value: str, read: Callable[[str], float | int | dt.date
     if dots and low and high:
         bounds = read(low), read(high)
         if bounds[0] > bounds[1]:  # type: ignore[operator]
-            raise ValueRefused(f"This range runs backwards; write {name}:{high}..{low}.")
+            raise ValueRefused(
+                f"This range runs backwards; write {name}:{high}..{low}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+            )
         return AllOf((Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1])))
     op, said = _ordered(text)
     if not said:
-        raise ValueRefused(f"{name}: needs something to compare with, such as {example}.")
+        raise ValueRefused(
+            f"{name}: needs something to compare with, such as {example}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+        )
     return Comparison(name, op, read(said))
 
 
@@ -148,14 +160,15 @@ def _salience(name: str, value: str) -> Predicate:
     if isinstance(found, Comparison) and found.op == "is":
         raise ValueRefused(
             "Salience fades all the time and is never exactly a number: write salience:<0.5, "
-            "salience:>=0.5 or salience:0.4..0.6."
+            "salience:>=0.5 or salience:0.4..0.6.",
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
         )
     return found
 
 
 def _decimal(text: str) -> float:
     if not _DECIMAL.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.")
+        raise ValueRefused(f"{text[:30]!r} is no number such as 0.1 or 2.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return float(text)
 
 
@@ -165,7 +178,7 @@ def _retrievals(name: str, value: str) -> Predicate:
 
 def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.")
+        raise ValueRefused(f"{text[:30]!r} is no whole number such as 3.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return int(text)
 
 
@@ -179,7 +192,8 @@ def _moment(name: str, value: str) -> Predicate:
             seconds = duration_parse(said)
         except ValueRefused as problem:
             raise ValueRefused(
-                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h."
+                f"{said[:30]!r} is neither a day such as 2026-05-01 nor a length of time such as 30d, 2w or 24h.",
+                code=ProblemCode.INVALID_LOOKUP_VALUE,
             ) from problem
         return _since(name, "age" if name == "created" else "idle", op, said, seconds)
     return _compared(name, value, _day, f"{name}:>=2026-05-01")
@@ -204,7 +218,7 @@ def _day(text: str) -> dt.date:
     except ValueError:
         day = None
     if day is None or not FIRST_DAY <= day <= LAST_DAY:
-        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.")
+        raise ValueRefused(f"{text[:30]!r} is no day such as 2026-05-01.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return day
 
 

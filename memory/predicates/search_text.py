@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.predicates.search_qualifiers import EXAMPLES, qualifier_read
 from memory.predicates.tree import Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 
@@ -25,8 +26,10 @@ _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECA
 class SearchFlaw(ValueRefused):
     """What was typed cannot be read. ``start`` and ``end`` bound the part that is wrong; it is never empty."""
 
-    def __init__(self, sentence: str, start: int, end: int) -> None:
-        super().__init__(sentence)
+    code = ProblemCode.INVALID_LOOKUP
+
+    def __init__(self, sentence: str, start: int, end: int, *, code: ProblemCode | None = None) -> None:
+        super().__init__(sentence, code=code)
         self.start, self.end = start, end
 
 
@@ -130,13 +133,18 @@ def _qualifier(said: str, value: str, start: int, colon: int, end: int) -> Predi
         near = difflib.get_close_matches(name, EXAMPLES, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}:?" if near else f"There are {', '.join(f'{each}:' for each in EXAMPLES)}."
         sentence = f"There is no qualifier {said}:. {hint} To look for the text itself, put it in quotes."
-        raise SearchFlaw(sentence, start, colon)
+        raise SearchFlaw(sentence, start, colon, code=ProblemCode.UNKNOWN_LOOKUP_QUALIFIER)
     if not value:
-        raise SearchFlaw(f"{name}: needs a value right after it, such as {EXAMPLES[name]}.", start, colon)
+        raise SearchFlaw(
+            f"{name}: needs a value right after it, such as {EXAMPLES[name]}.",
+            start,
+            colon,
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
+        )
     try:
         return qualifier_read(name, value)
     except ValueRefused as problem:
-        raise SearchFlaw(problem.sentence, colon, end) from problem
+        raise SearchFlaw(problem.sentence, colon, end, code=problem.code) from problem
 
 
 # --- The tree --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
 from memory.domain.errors import NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 from memory.predicates.binding import Bound
@@ -89,7 +90,7 @@ def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         cursor.execute(f"SELECT {_COLUMNS} {_FROM} WHERE t.id = %(id)s", {"id": topic_id, "now": now})
         row = cursor.fetchone()
     if row is None or not principal.sees(row[4]):
-        raise NotVisible(f"There is no topic {topic_id}.")
+        raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
     return _topic(row)
 
 
@@ -197,13 +198,13 @@ def field_history(
     topic_get(topic_id, principal=principal, now=now)
     if "\x00" in name:
         # No name has one, and the database takes none.
-        raise NotVisible(f"Topic {topic_id} has no field {name!r}.")
+        raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
     before = 2**31 - 1 if cursor is None else place_read(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
         rows = [_revision(row, principal) for row in database.fetchall()]
     if not rows and cursor is None:
-        raise NotVisible(f"Topic {topic_id} has no field {name!r}.")
+        raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
     return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
 
 
@@ -212,7 +213,10 @@ def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[
     if wanted.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
     elif wanted.rung not in (*RUNGS, "any"):
-        raise ValueRefused(f"There is no rung {wanted.rung!r}; rungs are {', '.join(RUNGS)}, or any for all of them.")
+        raise ValueRefused(
+            f"There is no rung {wanted.rung!r}; rungs are {', '.join(RUNGS)}, or any for all of them.",
+            code=ProblemCode.UNKNOWN_CHOICE,
+        )
     predicate = predicate_from_fields(
         scope=wanted.scope,
         kinds=None if wanted.kind is None else [wanted.kind],

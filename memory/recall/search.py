@@ -18,6 +18,7 @@ from memory.access.principal import Principal
 from memory.domain.cursors import cursor_make, cursor_parse, moment_read
 from memory.domain.errors import ValueRefused
 from memory.domain.knobs import Knobs
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung
@@ -129,7 +130,9 @@ def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
     standings = standings_of(tree)
     if part:
         if part not in STANDINGS:
-            raise ValueRefused(f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.")
+            raise ValueRefused(
+                f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.", code=ProblemCode.UNKNOWN_CHOICE
+            )
         standings = tuple(standing for standing in standings if standing == part)
     return Search(tree, _blank(texts_of(tree)), question, standings)
 
@@ -147,10 +150,15 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
     Raises ``ValueRefused`` for an unknown order or a foreign cursor, ``EmbeddingFailed``.
     """
     if sort not in ("", BEST, *SORTS):
-        raise ValueRefused(f"There is no order {sort[:30]!r}; orders are {', '.join((BEST, *SORTS))}.")
+        raise ValueRefused(
+            f"There is no order {sort[:30]!r}; orders are {', '.join((BEST, *SORTS))}.", code=ProblemCode.UNKNOWN_CHOICE
+        )
     ranked = bool(search.question) and sort in ("", BEST)
     if cursor is not None and (ranked or len(search.standings) > 1):
-        raise ValueRefused("A page that goes on belongs to a list of one part; start again without a cursor.")
+        raise ValueRefused(
+            "A page that goes on belongs to a list of one part; start again without a cursor.",
+            code=ProblemCode.INVALID_CURSOR,
+        )
     parts: dict[uuid.UUID, Ranked] = {}
     sections = []
     if ranked:
@@ -193,7 +201,9 @@ def search_page(
     if cursor is not None:
         said, now, at, last = cursor_parse(cursor, str, moment_read, read, uuid.UUID)
         if said != sort:
-            raise ValueRefused("This cursor belongs to another order; start again without one.")
+            raise ValueRefused(
+                "This cursor belongs to another order; start again without one.", code=ProblemCode.INVALID_CURSOR
+            )
         after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
         place = {"at": at, "last": last}
     condition, parameters = _sql(search.conditions, search, standing, now)

@@ -9,6 +9,7 @@ from django_q.tasks import async_task
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.jobs import JOBS
 from memory.models import AuditEvent
@@ -37,9 +38,12 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
     with transaction.atomic():
         row = _taken(schedule_id, principal)
         if row.func == FUNCTION and row.repeats == NEVER:
-            raise Conflict(f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.")
+            raise Conflict(
+                f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.",
+                code=ProblemCode.SCHEDULE_OFF,
+            )
         if row.func not in JOBS:
-            raise Conflict(f"The job {row.func} is not one of MemState's.")
+            raise Conflict(f"The job {row.func} is not one of MemState's.", code=ProblemCode.JOB_NOT_FOUND)
         _waiting_refuse(row.func, schedule_args(row), now)
         row.task = async_task(row.func, *schedule_args(row), group=row.name or str(row.pk))
         row.save(update_fields=["task"])
@@ -69,7 +73,9 @@ def schedule_change(schedule_id: int, *, minutes: int, principal: Principal, rea
         row = _own(schedule_id, principal)
         most = minutes_at_most(row)
         if not 1 <= minutes <= most:
-            raise ValueRefused(f"Between two times of this schedule lie 1 to {most:,} minutes.")
+            raise ValueRefused(
+                f"Between two times of this schedule lie 1 to {most:,} minutes.", code=ProblemCode.INVALID_DURATION
+            )
         before = row.minutes
         row.schedule_type, row.minutes = Schedule.MINUTES, minutes
         row.next_run = now + dt.timedelta(minutes=minutes)
@@ -89,7 +95,9 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
         # Of two clicks, the second waits for the first.
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
         if row is None or row.func not in JOBS:
-            raise NotVisible("There is no such failed job; it may have gone through by now.")
+            raise NotVisible(
+                "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
+            )
         # What tells copies of an entry apart, such as the turn of a study, is not repeated: it counts as taken.
         args = tuple(row.args or ())[: JOBS[row.func].needs]
         _waiting_refuse(row.func, args, now)
@@ -110,7 +118,10 @@ def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
     # What is in hand has its lock in the future: it may have passed by what the second one is wanted for.
     for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
-            raise Conflict(f"{JOBS[func].title} waits in the queue already, so it is not queued twice.")
+            raise Conflict(
+                f"{JOBS[func].title} waits in the queue already, so it is not queued twice.",
+                code=ProblemCode.JOB_QUEUED,
+            )
 
 
 def _repeats_set(
@@ -120,7 +131,9 @@ def _repeats_set(
         row = _own(schedule_id, principal)
         paused = repeats == NEVER
         if (row.repeats == NEVER) == paused:
-            raise Conflict(f"{schedule_title(row)} {'rests' if paused else 'runs'} already.")
+            raise Conflict(
+                f"{schedule_title(row)} {'rests' if paused else 'runs'} already.", code=ProblemCode.WRONG_STATUS
+            )
         row.repeats = repeats
         if not paused:
             row.next_run = max(row.next_run or now, now)
@@ -143,7 +156,8 @@ def _own(schedule_id: int, principal: Principal) -> Schedule:
     if row.func == FUNCTION:
         raise Conflict(
             f"The schedule of {schedule_scope(row)} follows its policy: mode says whether it runs, cron when. "
-            "Change them there."
+            "Change them there.",
+            code=ProblemCode.SCHEDULE_OF_POLICY,
         )
     return row
 

@@ -6,6 +6,7 @@ from typing import Any
 from django_q.models import Schedule
 
 from memory.domain.errors import NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.jobs import JOBS
 from memory.policy.schedules import FUNCTION
 
@@ -48,4 +49,6 @@ def last_line(result: object) -> str:
 
 def schedule_gone() -> NotVisible:
     """Return the refusal for a schedule that is not there."""
-    return NotVisible("There is no such schedule; it may have gone with its policy.")
+    return NotVisible(
+        "There is no such schedule; it may have gone with its policy.", code=ProblemCode.SCHEDULE_NOT_FOUND
+    )

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.store import EDGE, SOURCE_FIELD
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
@@ -143,7 +144,10 @@ class Part:
 
     def _write(self, item: IngestItem) -> Reply:
         if len(self.staged) >= MOST_WRITES:
-            raise ValueRefused(f"This part has written {MOST_WRITES} times; that is all it may. Come to an end.")
+            raise ValueRefused(
+                f"This part has written {MOST_WRITES} times; that is all it may. Come to an end.",
+                code=ProblemCode.STEP_LIMIT,
+            )
         plan = ingest_plan([item], known=self.known, policies=self.policies, principal=self.principal, now=self.now)
         (outcome,) = plan.outcomes
         if isinstance(outcome, MemoryProblem):
@@ -153,7 +157,10 @@ class Part:
 
     def _new(self, asked: NewTopicArguments) -> ToolReply:
         if self.made >= MOST_TOPICS:
-            raise ValueRefused(f"This part has made {MOST_TOPICS} topics; that is all it may. Come to an end.")
+            raise ValueRefused(
+                f"This part has made {MOST_TOPICS} topics; that is all it may. Come to an end.",
+                code=ProblemCode.STEP_LIMIT,
+            )
         topic_id = topic_id_of(self.job.id, self.at, self.made)
         item = self._sourced(item_new(asked, topic_id=topic_id, kind=self.job.kind))
         # What sort of thing it is goes among the categories: the kind tells which text it is from.
@@ -190,7 +197,7 @@ class Part:
     def _read(self, asked: TopicArguments) -> ToolReply:
         topic = self.known.topics.get(asked.topic_id)
         if topic is None or topic.id == self.job.source_id:
-            raise ValueRefused(f"This text has made no topic {asked.topic_id}.")
+            raise ValueRefused(f"This text has made no topic {asked.topic_id}.", code=ProblemCode.TOPIC_NOT_OF_STUDY)
         return ToolReply(topic_shown(topic, most=_LONG, source=self.job.source_id), [topic.id])
 
 

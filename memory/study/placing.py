@@ -16,6 +16,7 @@ from pydantic import Field
 from memory.access.principal import Principal
 from memory.domain.callables import Clock
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.duplicates.holding import topics_hold
 from memory.duplicates.into import merge_vectors, topic_merge_into
 from memory.embedding.base import Vectors
@@ -191,26 +192,36 @@ class Placing:
             self.known.topics |= known_load(changed=[], read=[topic_id], lock=False).topics
         topic = self.known.topics.get(topic_id)
         if topic is None or not self.principal.sees(topic.scope):
-            raise NotVisible(f"There is no topic {topic_id}.")
+            raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
         if not topic.live:
-            raise RequestRefused(f"Topic {topic_id} is forgotten or merged; leave it as it is.")
+            raise RequestRefused(
+                f"Topic {topic_id} is forgotten or merged; leave it as it is.", code=ProblemCode.TOPIC_GONE
+            )
         return topic
 
     def _own(self, topic_id: uuid.UUID | str | None) -> uuid.UUID:
         found = next((each for each in self.own if str(each) == str(topic_id)), None)
         if found is None:
-            raise RequestRefused(f"Topic {topic_id} is none of those that you were given; only these can be placed.")
+            raise RequestRefused(
+                f"Topic {topic_id} is none of those that you were given; only these can be placed.",
+                code=ProblemCode.TOPIC_NOT_OF_STUDY,
+            )
         if found in self.staged.merges:
-            raise RequestRefused(f"Topic {found} is merged already. Link first, and merge last.")
+            raise RequestRefused(
+                f"Topic {found} is merged already. Link first, and merge last.", code=ProblemCode.TOPIC_GONE
+            )
         if len(self.staged.links) + len(self.staged.merges) >= MOST_WRITES:
-            raise RequestRefused(f"This step has written {MOST_WRITES} times; that is all it may. Come to an end.")
+            raise RequestRefused(
+                f"This step has written {MOST_WRITES} times; that is all it may. Come to an end.",
+                code=ProblemCode.STEP_LIMIT,
+            )
         return found
 
     def _write(self, item: IngestItem) -> Reply:
         own = self._own(item.topic_id)
         for edge in item.edges:
             if edge.to_topic_id == own:
-                raise RequestRefused("A topic is not linked to itself.")
+                raise RequestRefused("A topic is not linked to itself.", code=ProblemCode.LINK_TO_ITSELF)
             self._other(edge.to_topic_id)
         plan = ingest_plan([item], known=self.known, policies=self.policies, principal=self.principal, now=self.now)
         (outcome,) = plan.outcomes
@@ -223,15 +234,20 @@ class Placing:
         own = self._own(asked.topic_id)
         if asked.into_topic_id in self.staged.merges:
             into = self.staged.merges[asked.into_topic_id]
-            raise RequestRefused(f"Topic {asked.into_topic_id} is merged into {into}; merge into that one.")
+            raise RequestRefused(
+                f"Topic {asked.into_topic_id} is merged into {into}; merge into that one.", code=ProblemCode.TOPIC_GONE
+            )
         if own in self.staged.merges.values():
-            raise RequestRefused(f"Topic {own} takes in another one, so it stays.")
+            raise RequestRefused(
+                f"Topic {own} takes in another one, so it stays.", code=ProblemCode.TOPICS_NOT_MERGEABLE
+            )
         into_topic = self._other(asked.into_topic_id)
         if into_topic.id == own:
-            raise RequestRefused("A topic cannot be merged into itself.")
+            raise RequestRefused("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
         if into_topic.scope != self.job.scope:
             raise RequestRefused(
-                f"Topic {into_topic.id} lives in {into_topic.scope}, and this one in {self.job.scope}."
+                f"Topic {into_topic.id} lives in {into_topic.scope}, and this one in {self.job.scope}.",
+                code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
         self.staged.merges[own] = into_topic.id
         told: dict[str, Any] = {"topic_id": str(into_topic.id), "applied": [f"merged:{own}"]}

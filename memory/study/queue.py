@@ -15,6 +15,7 @@ from django.db.models import Count, F, Q, QuerySet
 
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.models import StudyJob
 from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
 from memory.models.stalled import stalled_take
@@ -36,12 +37,14 @@ def room_check(identity: str, *, counting: bool = False) -> None:
     if found["own"] >= own:
         raise Conflict(
             f"{found['own']} of your long texts are being studied already, and {own} may be at once; wait until one is "
-            "done, or cancel one."
+            "done, or cancel one.",
+            code=ProblemCode.TOO_MANY_STUDIES,
         )
     if found["all"] >= most:
         raise Conflict(
             f"{found['all']} long texts are being studied already, which is as many as this store takes on at once; "
-            "try again later."
+            "try again later.",
+            code=ProblemCode.TOO_MANY_STUDIES,
         )
 
 

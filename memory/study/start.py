@@ -12,6 +12,7 @@ from memory.access.principal import Principal
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
 from memory.forgetting.ground import path_q
@@ -108,7 +109,7 @@ def study_get(job_id: uuid.UUID, *, principal: Principal) -> StudyJob:
     """
     job = studies_visible(principal).filter(pk=job_id).first()
     if job is None:
-        raise NotVisible(f"There is no study {job_id}.")
+        raise NotVisible(f"There is no study {job_id}.", code=ProblemCode.STUDY_NOT_FOUND)
     return job
 
 
@@ -136,7 +137,10 @@ def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     with transaction.atomic():
         job = StudyJob.objects.defer("told").select_for_update().get(pk=job_id)
         if job.status != Status.WORKING:
-            raise Conflict(f"This study is {job.get_status_display().lower()}, so it cannot be cancelled.")
+            raise Conflict(
+                f"This study is {job.get_status_display().lower()}, so it cannot be cancelled.",
+                code=ProblemCode.WRONG_STATUS,
+            )
         return study_finish(job, Status.CANCELLED, now=now, actor=principal.actor)
 
 
@@ -154,16 +158,20 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, h
         talk = Conversation.objects.select_for_update(no_key=True).get(pk=seen.conversation_id)
         job = StudyJob.objects.defer("told").select_for_update().get(pk=job_id)
         if job.status not in (Status.CANCELLED, Status.FAILED):
-            raise Conflict(f"This study is {job.get_status_display().lower()}, so there is nothing to resume.")
+            raise Conflict(
+                f"This study is {job.get_status_display().lower()}, so there is nothing to resume.",
+                code=ProblemCode.WRONG_STATUS,
+            )
         if job.phase == Phase.BUILDING and source_text(job.source_id) is None:
-            raise Conflict("The text was erased, so there is nothing to go on with.")
+            raise Conflict("The text was erased, so there is nothing to go on with.", code=ProblemCode.ERASED_MEANWHILE)
         if talk.undone_at is not None and talk.undone_at >= job.created_at:
             raise Conflict(
                 "What this conversation wrote was taken back, and the study with it; to learn the text after all, send "
-                "it again."
+                "it again.",
+                code=ProblemCode.ERASED_MEANWHILE,
             )
         if study_writer(job, now=now) is None:
-            raise Conflict(unsigned(job.actor))
+            raise Conflict(unsigned(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
         room_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.handed_at = None, None, now, now
@@ -207,8 +215,9 @@ def _checked(text: str) -> str:
     most = settings.MEMSTATE_STUDY_MAX_CHARS
     if len(text) > most:
         raise ValueRefused(
-            f"The text has {len(text):,} characters; at most {most:,} are studied at once. Send it in parts."
+            f"The text has {len(text):,} characters; at most {most:,} are studied at once. Send it in parts.",
+            code=ProblemCode.TEXT_TOO_LONG,
         )
     if not text.strip():
-        raise ValueRefused("There is no text to study.")
+        raise ValueRefused("There is no text to study.", code=ProblemCode.EMPTY_TEXT)
     return text

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import ProblemCode, validation_code
 from memory.models.locks import lock_missed
 
 
@@ -103,7 +104,10 @@ class Toolbox:
                 told = json_guarded(arguments.encode() or b"{}", max_depth=_DEPTH, what="The text of the arguments")
             tool = self.tools.get(name)
             if tool is None:
-                raise ValueRefused(f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.")
+                raise ValueRefused(
+                    f"There is no tool {name[:100]!r}. There are: {', '.join(self.tools)}.",
+                    code=ProblemCode.TOOL_NOT_FOUND,
+                )
             reply, ok = tool.run(tool.arguments.model_validate(told)), True
             wrote = tool.writes
         except ValidationError as problem:
@@ -111,13 +115,15 @@ class Toolbox:
                 f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
                 for each in problem.errors()[:_MOST_WRONG]
             ]
-            reply = ToolReply({"error": "The arguments do not fit. " + "; ".join(wrong)})
+            sentence = "The arguments do not fit. " + "; ".join(wrong)
+            reply = ToolReply({"error": sentence, "code": validation_code(problem.errors())})
         except MemoryProblem as problem:
-            reply = ToolReply({"error": problem.sentence})
+            reply = ToolReply({"error": problem.sentence, "code": problem.code})
         except OperationalError as problem:
             if connection.in_atomic_block or not lock_missed(problem):
                 raise
-            reply = ToolReply({"error": "Others are writing to the same topics; try again."})
+            sentence = "Others are writing to the same topics; try again."
+            reply = ToolReply({"error": sentence, "code": ProblemCode.DATABASE_BUSY})
         ms = (time.perf_counter() - started) * 1000
         topic_ids = list(dict.fromkeys(reply.topic_ids))
         seen = [each for each in dict.fromkeys(reply.seen) if each not in set(topic_ids)]

@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
@@ -89,7 +90,10 @@ def writer_make(
             # With the topics of the item, in one order with all writers, before any of them is locked harder.
             read, (changed, named) = set(heard()), item_topic_ids(item)
             if read and read & topics_vanished(read | changed | named):
-                raise Conflict("Something that was read in this conversation has been erased; nothing is written.")
+                raise Conflict(
+                    "Something that was read in this conversation has been erased; nothing is written.",
+                    code=ProblemCode.ERASED_MEANWHILE,
+                )
             (outcome,) = ingest_apply(prepared, principal=principal, now=now)
             if isinstance(outcome, MemoryProblem):
                 items_count(accepted=0, refused=1)
@@ -108,7 +112,8 @@ def _kind_check(item: IngestItem, prepared: Prepared, *, principal: Principal) -
     exempt = prepared.policies.effective(principal.scope_chosen(item.scope)).knobs.exempt_kinds
     if item.placement == "new_topic" and item.topic_kind in exempt:
         raise ValueRefused(
-            f"Topics of the kind {item.topic_kind!r} are never forgotten, so people make them; choose another kind."
+            f"Topics of the kind {item.topic_kind!r} are never forgotten, so people make them; choose another kind.",
+            code=ProblemCode.RESERVED_KIND,
         )
 
 

@@ -13,6 +13,7 @@ from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
 from memory.domain.errors import Conflict
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.standing import MOST_AT_ONCE, topics_move
 from memory.models import AuditEvent, ForgetRun, ImportedTopic, ImportJob
 from memory.models.transfer import UNFINISHED
@@ -69,11 +70,15 @@ def import_release(
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status in UNFINISHED or job.finished_at is None:
             raise Conflict(
-                f"This import is {job.get_status_display().lower()}; what it brings can be released once it has ended."
+                f"This import is {job.get_status_display().lower()}; what it brings can be released once it has ended.",
+                code=ProblemCode.WRONG_STATUS,
             )
         ids = list(_standing(job).order_by("topic_id").values_list("topic_id", flat=True)[:MOST_AT_ONCE])
         if expected is not None and expected != len(ids):
-            raise Conflict(f"It would be {len(ids):,} topics by now, and not {expected:,}; look again.")
+            raise Conflict(
+                f"It would be {len(ids):,} topics by now, and not {expected:,}; look again.",
+                code=ProblemCode.CHANGED_MEANWHILE,
+            )
         moved = topics_move("release", ids, seen_at=job.finished_at, principal=principal, reason=reason, now=now)
         released = moved.run.applied if moved.run is not None else 0
         if moved.run is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.ingest.history import Merged, OlderRevisions, TopicHistory
 from memory.policy.draft import draft_check
@@ -63,9 +64,13 @@ def import_check(
             where = principal.scope_chosen(scope)
             report = foreign.check(path, scope=where, principal=principal, now=now, progress=progress)
         if not file_is(path, seen):
-            raise RequestRefused(f"{path.name} was changed while it was read. Import it again.")
+            raise RequestRefused(
+                f"{path.name} was changed while it was read. Import it again.", code=ProblemCode.FILE_CHANGED
+            )
     except OSError as problem:
-        raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
+        raise RequestRefused(
+            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
+        ) from problem
     report.source, report.digest, report.size = source, seen.sha256, seen.size
     return report
 
@@ -75,7 +80,10 @@ def source_of(name: str) -> Source | None:
     if name == FORMAT:
         return None
     if name not in SOURCES:
-        raise ValueRefused(f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.")
+        raise ValueRefused(
+            f"There is no source {name!r}; sources are {', '.join((FORMAT, *SOURCES))}.",
+            code=ProblemCode.UNKNOWN_CHOICE,
+        )
     return SOURCES[name]
 
 
@@ -173,7 +181,10 @@ class Checker:
             self._ended = True
             return None
         if kind not in MODELS:
-            raise LineProblem(f"There is no kind of line {kind!r}; was the file written by a newer MemState?")
+            raise LineProblem(
+                f"There is no kind of line {kind!r}; was the file written by a newer MemState?",
+                code=ProblemCode.NEWER_FORMAT,
+            )
         parsed = line_parse(MODELS[kind], line)
         if isinstance(parsed, OlderRevisions):
             self._history(parsed)
@@ -205,7 +216,8 @@ class Checker:
         if not self._principal.sees(scope):
             raise LineProblem(
                 f"This lies in {scope}, outside {self._principal.scope}, where you may write. Import an export of that "
-                f"scope (manage.py export --scope {self._principal.scope}), or ask somebody who may."
+                f"scope (manage.py export --scope {self._principal.scope}), or ask somebody who may.",
+                code=ProblemCode.LINE_OUTSIDE_SCOPE,
             )
 
 

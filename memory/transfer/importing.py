@@ -16,6 +16,7 @@ from memory.access.principal import Principal
 from memory.domain.callables import HandOver
 from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefused
 from memory.domain.identifiers import uuid7
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
@@ -64,7 +65,7 @@ def import_start(
     else:
         report = import_check(path, principal=principal, now=now, source=source, scope=scope, progress=progress)
     if report.problems:
-        raise ValueRefused("\n".join(report.problems))
+        raise ValueRefused("\n".join(report.problems), code=ProblemCode.IMPORT_REFUSED)
     _checked(job, report)
     with transaction.atomic():
         _turn_take()
@@ -116,10 +117,13 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WAITING:
-            raise Conflict(f"This import is {job.get_status_display().lower()}; it does not wait for a yes.")
+            raise Conflict(
+                f"This import is {job.get_status_display().lower()}; it does not wait for a yes.",
+                code=ProblemCode.WRONG_STATUS,
+            )
         _turn_take()
         if _at_work(job) is not None:
-            raise Conflict(_AT_WORK)
+            raise Conflict(_AT_WORK, code=ProblemCode.IMPORT_AT_WORK)
         job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
         _begin(job, now=now)
         hand_over(job_id)
@@ -134,7 +138,10 @@ def import_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) 
     with transaction.atomic():
         job = ImportJob.objects.select_for_update().get(pk=job_id)
         if job.status not in UNFINISHED:
-            raise Conflict(f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.")
+            raise Conflict(
+                f"This import is {job.get_status_display().lower()}, so it cannot be cancelled.",
+                code=ProblemCode.WRONG_STATUS,
+            )
         return import_finish(job_id, Status.CANCELLED, now=now, actor=principal.actor)
 
 
@@ -142,7 +149,7 @@ def import_get(job_id: uuid.UUID, *, principal: Principal) -> ImportJob:
     """Return one import. One query. Raises ``NotVisible`` if it writes outside the caller's scope."""
     job = ImportJob.objects.filter(pk=job_id).first()
     if job is None or not principal.sees(job.principal_scope):
-        raise NotVisible(f"There is no import {job_id}.")
+        raise NotVisible(f"There is no import {job_id}.", code=ProblemCode.IMPORT_NOT_FOUND)
     return job
 
 
@@ -219,7 +226,10 @@ def _where(source: str, scope: str | None, principal: Principal) -> str:
     """Return where a file of another system goes. What MemState has written says so itself."""
     if source_of(source) is None:
         if scope is not None and principal.scope_chosen(scope) != principal.scope:
-            raise RequestRefused("An export of MemState says itself where its topics lie; a scope is for other files.")
+            raise RequestRefused(
+                "An export of MemState says itself where its topics lie; a scope is for other files.",
+                code=ProblemCode.CONTRADICTORY_REQUEST,
+            )
         return ""
     return principal.scope_chosen(scope)
 
@@ -249,7 +259,9 @@ def _digest(path: Path) -> str:
     try:
         return file_digest(path).sha256
     except OSError as problem:
-        raise RequestRefused(f"{path.name} cannot be read: {problem.strerror}.") from problem
+        raise RequestRefused(
+            f"{path.name} cannot be read: {problem.strerror}.", code=ProblemCode.FILE_UNREADABLE
+        ) from problem
 
 
 def _turn_take() -> None:
@@ -263,7 +275,7 @@ def _at_work(job: ImportJob) -> ImportJob | None:
     same = ImportJob.objects.filter(digest=job.digest, source=job.source, scope=job.scope, status=Status.WORKING)
     found = same.first()
     if found is not None and found.principal_scope != job.principal_scope:
-        raise Conflict(_AT_WORK)
+        raise Conflict(_AT_WORK, code=ProblemCode.IMPORT_AT_WORK)
     return found
 
 

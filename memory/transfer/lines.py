@@ -8,6 +8,7 @@ from typing import IO, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.history import Merged, OlderRevisions, Past, PastLink, Reference, TopicHistory
 from memory.policy.restore import PastVersion
 
@@ -28,6 +29,8 @@ _SENTENCES = {"missing": "is missing", "extra_forbidden": "is not known; was the
 
 class LineProblem(ValueRefused):
     """A line does not belong in an export, or may not be imported by the caller."""
+
+    code = ProblemCode.LINE_DAMAGED
 
 
 class Header(BaseModel):

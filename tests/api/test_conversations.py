@@ -100,7 +100,7 @@ def test_each_sees_its_own_and_operators_see_those_of_their_scope(cast: Cast, mo
     assert cast.stranger.get("/v1/chat").ok() == {"items": [], "next": None}
     for other in (cast.agent, cast.stranger, cast.reader):
         answer = other.get(f"/v1/chat/{mine['alice'][0]}")
-        assert (answer.status, answer.detail) == (404, f"There is no conversation {mine['alice'][0]}.")
+        assert (answer.status, answer.code) == (404, "conversation-not-found")
     assert cast.operator.get(f"/v1/chat/{mine['alice'][0]}").ok()["items"][0]["message"] == "alice 0"
     assert cast.alice.get(f"/v1/chat/{uuid.uuid4()}").status == 404
 
@@ -115,6 +115,6 @@ def test_turns_come_page_by_page_the_newest_first(agent: Caller, model: Model):
     assert [turn["message"] for turn in told] == [f"message {number}" for number in (5, 4, 3, 2, 1)]
     assert [turn["ended"] for turn in told] == ["working", *["done"] * 4]
     for path in ("/v1/chat", f"/v1/chat/{begun}"):
-        assert agent.get(f"{path}?cursor=x").detail == "This cursor was not handed out here; start again without one."
+        assert agent.get(f"{path}?cursor=x").code == "invalid-cursor"
         assert agent.get(f"{path}?limit=100000").status == 422
         assert agent.get(f"{path}?limit=0").status == 422

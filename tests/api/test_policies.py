@@ -121,7 +121,7 @@ def test_the_history_tells_what_changed_by_whom_and_why(operator: Caller, reader
     assert reader.get(f"/v1/policies/user/alice/versions?limit=1&cursor={first['next']}").ok()["items"] == [oldest]
     assert reader.get("/v1/policies/versions").ok() == {"items": [], "next": None}
     limited = reader.get("/v1/policies/versions?limit=100000")
-    assert (limited.status, limited.detail) == (422, "limit is at most 200; 100000 was asked for.")
+    assert (limited.status, limited.code) == (422, "limit-too-large")
 
 
 def test_going_back_is_one_more_version(operator: Caller):
@@ -131,39 +131,39 @@ def test_going_back_is_one_more_version(operator: Caller):
     assert (reply["version"], reply["values"]) == (3, {"half_life_days": 20})
     assert operator.get("/v1/policies/user/versions").ok()["items"][0]["rolled_back_to"] == 1
     refused = operator.post("/v1/policies/user/rollback", {"to": 7, "reason": "guess"})
-    assert (refused.status, refused.detail) == (422, "The policy of /user has no version 7; the newest is 3.")
+    assert (refused.status, refused.code) == (422, "policy-version-not-found")
 
 
 def test_of_two_editors_the_second_is_told(operator: Caller):
     put(operator, "", values={"half_life_days": 20}, base_version=0)
     before = store_rows()
     answer = operator.put("/v1/policies/", {**BECAUSE, "values": {"half_life_days": 10}, "base_version": 0})
-    assert answer.status == 409
-    assert answer.detail.startswith("The policy of / is at version 1 by now, saved by key:operator at ")
-    assert answer.detail.endswith("(half_life_days from inherited to 20); this change was made on version 0.")
+    assert (answer.status, answer.code) == (409, "policy-changed")
+    # Who it was and what they changed is told.
+    assert "key:operator" in answer.detail
+    assert "half_life_days" in answer.detail
     assert store_rows() == before
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("body", "what"),
     [
-        ({"values": {"theta_summary": 0.01}}, "theta_summary must be at least theta_detach, but "),
-        ({"values": {"half_life_days": -1}}, "half_life_days must lie between 0.001 and 36500; -1 does not."),
-        ({"values": {"cron": "0 0 30 2 *"}}, "cron '0 0 30 2 *' never fires: there is no such date."),
-        ({"values": {"inherit": "/user"}}, "There is no policy value named 'inherit'."),
-        ({"values": {"mode": "off"}, "reason": ""}, "A change of policy needs a reason, for those who read "),
-        ({"values": {"mode": "off"}, "reason": None}, "reason: "),
-        ({"preset": "fancy"}, "There is no preset 'fancy'; there are balanced, "),
-        ({"rules": [{"name": "x"}]}, "Rule 'x': "),
-        ({"rules": [7]}, "A rule must be an object with name, condition and action."),
-        ({"values": 7}, "values: "),
+        ({"values": {"theta_summary": 0.01}}, "policy-values-contradict"),
+        ({"values": {"half_life_days": -1}}, "invalid-policy-value"),
+        ({"values": {"cron": "0 0 30 2 *"}}, "invalid-cron"),
+        ({"values": {"inherit": "/user"}}, "unknown-policy-value"),
+        ({"values": {"mode": "off"}, "reason": ""}, "reason-missing"),
+        ({"values": {"mode": "off"}, "reason": None}, "reason"),
+        ({"preset": "fancy"}, "unknown-preset"),
+        ({"rules": [{"name": "x"}]}, "invalid-rule"),
+        ({"rules": [7]}, "invalid-rule"),
+        ({"values": 7}, "values"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(operator: Caller, body: dict[str, Any], sentence: str):
+def test_what_makes_no_sense_is_refused(operator: Caller, body: dict[str, Any], what: str):
     before = store_rows()
     answer = operator.put("/v1/policies/user", {**BECAUSE, **body})
-    assert answer.status == 422
-    assert answer.detail.startswith(sentence), answer.detail
+    assert (answer.status, what in answer.about) == (422, True), answer.detail
     assert store_rows() == before
 
 
@@ -179,7 +179,7 @@ def test_a_key_reads_and_sets_nothing_outside_its_scope(team: Caller, cast: Cast
             team.get(f"/v1/policies/{path}/versions".replace("//", "/")),
             team.post(f"/v1/policies/{path}/rollback".replace("//", "/"), {"to": 0, "reason": "x"}),
         ):
-            assert (answer.status, answer.detail) == (404, f"There is no scope /{path}.")
+            assert (answer.status, answer.code) == (404, "scope-not-found")
     assert store_rows() == before
     assert cast.auditor.get("/v1/policies/user/alice").ok()["effective"]["half_life_days"]["value"] == 10
     assert cast.alice.get("/v1/policies/user/bob").status == 404

@@ -151,7 +151,7 @@ def test_leaving_the_reference_out_keeps_it_and_null_clears_it(client: Published
 def test_a_placement_on_a_stored_topic_needs_its_id(client: PublishedClient, mara: dict[str, Any], placement: str):
     answer = client.ingest(placement, fields=[field("city", "Rome")])
     assert answer.status == 400
-    assert answer.detail == f"{placement} needs a topic_id."
+    assert answer.code == "missing-member"
 
 
 @pytest.mark.parametrize("placement", ["extend_topic", "version_field"])
@@ -159,7 +159,7 @@ def test_a_placement_on_a_stored_topic_needs_its_id(client: PublishedClient, mar
 def test_an_unknown_topic_is_refused(client: PublishedClient, placement: str, unknown: str):
     answer = client.ingest(placement, topic_id=unknown, fields=[field("city", "Rome")])
     assert answer.status == 400
-    assert answer.detail == f"There is no topic {unknown}."
+    assert answer.code == "topic-not-found"
 
 
 def test_what_is_no_uuid_is_never_the_topic_of_zeros(client: PublishedClient):
@@ -178,7 +178,7 @@ def test_unknown_targets_of_edges_and_references_are_refused(client: PublishedCl
 def test_version_field_takes_exactly_one_field(client: PublishedClient, mara: dict[str, Any], fields: Any):
     answer = client.ingest("version_field", topic_id=mara["id"], fields=fields)
     assert answer.status == 400
-    assert answer.detail == f"version_field takes exactly one field; {len(fields)} were given."
+    assert answer.code == "contradictory-request"
 
 
 @pytest.mark.parametrize(

@@ -105,30 +105,30 @@ def test_a_conversation_keeps_no_results_of_tools(agent: Caller, model: Model):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("wrong", "code"),
     [
-        (("topic", {"topic_id": "the green one"}), "The arguments do not fit. topic_id: "),
-        (("topic", "{"), "The text of the arguments is not JSON: "),
-        (("topic", "[" * 30 + "]" * 30), "The text of the arguments nests deeper than 12 levels"),
-        (("topic", "[1]"), "The arguments do not fit. arguments: "),
-        (("topic", {"topic_id": str(uuid.UUID(int=7))}), f"There is no topic {uuid.UUID(int=7)}."),
-        (("topic", {"topic_id": "\x00"}), "The text of the arguments contains a NUL character"),
-        (("query", {"q": "tea", "scope": "/user"}), "The arguments do not fit. scope: Extra inputs are not permitted"),
-        (("query", {"q": ""}), "q must not be empty"),
-        (("new_topic", {"title": "Anna", "fields": [{"name": "a", "value": "1"}] * 2}), "each field may be named once"),
-        (("extend_topic", {"topic_id": str(uuid.UUID(int=7))}), "give at least one field or link"),
-        (("purge", {"topic_id": str(uuid.UUID(int=7))}), "There is no tool 'purge'. There are: query, topic, "),
-        (("", "{}"), "There is no tool ''."),
+        (("topic", {"topic_id": "the green one"}), "invalid-member"),
+        (("topic", "{"), "invalid-json"),
+        (("topic", "[" * 30 + "]" * 30), "json-too-deep"),
+        (("topic", "[1]"), "invalid-member"),
+        (("topic", {"topic_id": str(uuid.UUID(int=7))}), "topic-not-found"),
+        (("topic", {"topic_id": "\x00"}), "invalid-character"),
+        (("query", {"q": "tea", "scope": "/user"}), "unknown-member"),
+        (("query", {"q": ""}), "invalid-member"),
+        (("new_topic", {"title": "Anna", "fields": [{"name": "a", "value": "1"}] * 2}), "invalid-member"),
+        (("extend_topic", {"topic_id": str(uuid.UUID(int=7))}), "invalid-member"),
+        (("purge", {"topic_id": str(uuid.UUID(int=7))}), "tool-not-found"),
+        (("", "{}"), "tool-not-found"),
     ],
 )
 def test_what_is_wrong_with_a_call_is_told_to_the_model_which_then_does_better(
-    agent: Caller, model: Model, wrong: tuple[str, Any], sentence: str
+    agent: Caller, model: Model, wrong: tuple[str, Any], code: str
 ):
     tea = agent.remember("Tea", values={"kind": "green"})
     model.answers(calling(wrong), calling(("topic", {"topic_id": tea})), "Green.")
     reply = tell(agent, "Which tea?")
     first, second = reply["tool_log"]
-    assert sentence in first["result"]["error"]
+    assert (first["result"]["code"], set(first["result"])) == (code, {"code", "error"})
     assert (first["ok"], first["topic_ids"], second["ok"]) == (False, [], True)
     assert model.chats[1].results == [first["result"]]
     assert (reply["reply"], reply["rounds"]) == ("Green.", 2)
@@ -171,30 +171,29 @@ def test_too_many_calls_at_once_are_not_made(agent: Caller, model: Model):
 
 
 @pytest.mark.parametrize(
-    ("failure", "sentence"),
+    "failure",
     [
-        (server.failing(500), "The endpoint of the language model is in trouble (500)."),
-        (server.limited(), "The language model is rate-limiting requests."),
-        (server.limited(after=500), "The language model is rate-limiting requests."),
-        (server.closing(), "The connection to the language model broke."),
-        (server.closing("within"), "The connection to the language model broke."),
-        (server.slow(), "The language model did not answer in time."),
-        (server.refusing(), "The language model refuses to answer."),
-        (server.cut_off(), "The language model's answer was cut off."),
-        (server.said(""), "The language model said nothing."),
-        (server.Step(b"no JSON"), "The endpoint does not speak the chat protocol."),
-        (server.rejecting("maximum context length exceeded"), "The endpoint of the language model does not take the"),
+        server.failing(500),
+        server.limited(),
+        server.limited(after=500),
+        server.closing(),
+        server.closing("within"),
+        server.slow(),
+        server.refusing(),
+        server.cut_off(),
+        server.said(""),
+        server.Step(b"no JSON"),
+        server.rejecting("maximum context length exceeded"),
     ],
 )
 def test_what_was_written_is_told_although_the_model_fails_afterwards(
-    agent: Caller, model: Model, settings: Any, failure: Any, sentence: str
+    agent: Caller, model: Model, settings: Any, failure: Any
 ):
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 0.3
     settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES = 1
     model.answers(calling(("new_topic", {"title": "Anna"})), failure)
     reply = tell(agent, "Remember Anna.")
     assert (reply["ended"], [each["ok"] for each in reply["tool_log"]]) == ("model", [True])
-    assert reply["reply"].startswith(sentence)
     assert reply["reply"].endswith("Before that there was 1 call of a tool; what it wrote stays.")
     assert agent.topic(reply["tool_log"][0]["topic_ids"][0])["title"] == "Anna"
     assert ConversationTurn.objects.get().ended == "model"
@@ -224,7 +223,7 @@ def test_a_model_that_is_of_no_help_at_all(
     assert answer.status == status
     assert answer.headers.get("retry-after") == retry
     sentence = answer.detail if status == 503 else answer.json["reply"]
-    assert sentence.startswith("The ")
+    assert sentence
     turn = ConversationTurn.objects.get()
     assert (turn.ended, turn.reply, turn.tool_log) == ("model", sentence, [])
 
@@ -247,8 +246,7 @@ def test_without_a_model_it_says_how_to_configure_one(agent: Caller):
     before = store_rows()
     answer = say(agent, "Hello")
     assert answer.status == 503
-    assert "MEMSTATE_LLM_MODEL" in answer.detail
-    assert "MEMSTATE_LLM_BASE_URL" in answer.detail
+    assert answer.code == "model-not-configured"
     assert store_rows() == before
 
 
@@ -260,7 +258,7 @@ def test_another_model_at_the_same_endpoint(agent: Caller, model: Model):
     model.answers(server.failing(404))
     for _time in range(4):
         answer = say(agent, "Hi", model="none", intent_override="query")
-        assert (answer.status, answer.detail) == (422, "The endpoint of the language model knows no model 'none'.")
+        assert (answer.status, answer.code) == (422, "model-unknown")
     model.answers("Hello.")
     assert ask(agent, "Hi")["reply"] == "Hello."
 
@@ -329,7 +327,7 @@ def test_nothing_outside_the_scope_of_the_key_is_reached_by_tools(agent: Caller,
     log = reply["tool_log"]
     assert log[0]["topic_ids"] == [own]
     assert [each["ok"] for each in log[1:]] == [False] * 8 + [True]
-    assert {each["result"]["error"] for each in log[1:9]} == {f"There is no topic {outside}."}
+    assert {each["result"]["code"] for each in log[1:9]} == {"topic-not-found"}
     (field,) = agent.topic(outside)["fields"]
     assert (field["current"]["value"], field["revisions"]) == ("black", 1)
     assert alice.topic(log[-1]["topic_ids"][0])["scope"] == "/user/alice"
@@ -352,7 +350,7 @@ def test_a_readers_key_asks_and_never_writes(reader: Caller, agent: Caller, mode
     assert [(each["ok"], each["topic_ids"]) for each in reply["tool_log"]] == [(True, [tea]), (False, [])]
     for intent in ("ingest", "both"):
         refused = say(reader, "Remember the cup.", intent_override=intent)
-        assert (refused.status, refused.detail) == (403, "This needs an agent key; the key in use is a reader key.")
+        assert (refused.status, refused.code) == (403, "role-too-low")
 
 
 def test_what_a_conversation_reads_is_used_as_over_http(agent: Caller, model: Model):
@@ -377,15 +375,5 @@ def test_a_model_can_neither_keep_for_ever_nor_pass_for_a_text_that_is_studied(a
     ]
     model.answers(calling(*wrong), "I could not.")
     reply = tell(agent, "Remember who I am.")
-    unfit = "The arguments do not fit. "
-    kind = f"{unfit}kind: Value error, this kind is for texts that are studied and what comes of them; choose another"
-    loop = f"{unfit}arguments: Value error, a topic is not linked to itself"
-    assert [each["result"]["error"] for each in reply["tool_log"]] == [
-        "Topics of the kind 'identity' are never forgotten, so people make them; choose another kind.",
-        kind,
-        kind,
-        f"{unfit}title: String should have at least 1 character",
-        loop,
-        loop,
-    ]
+    assert [each["result"]["code"] for each in reply["tool_log"]] == ["reserved-kind", *["invalid-member"] * 5]
     assert (Topic.objects.count(), Link.objects.count()) == (1, 0)

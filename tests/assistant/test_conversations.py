@@ -49,9 +49,9 @@ def test_nobody_goes_on_with_the_conversation_of_somebody_else(cast: Cast, model
     mine = ask(cast.alice, "one")["conversation_id"]
     for other in (cast.agent, cast.operator, cast.stranger):
         answer = say(other, "two", conversation_id=mine, intent_override="query")
-        assert (answer.status, answer.detail.startswith(f"There is no conversation {mine}")) == (404, True)
+        assert (answer.status, answer.code) == (404, "conversation-not-found")
     unknown = str(uuid.uuid4())
-    assert say(cast.alice, "x", conversation_id=unknown).detail == f"There is no conversation {unknown}."
+    assert say(cast.alice, "x", conversation_id=unknown).code == "conversation-not-found"
     assert Conversation.objects.get().turns == 1
 
 
@@ -60,7 +60,7 @@ def test_a_conversation_stays_in_its_scope(agent: Caller, model: Model):
     begun = ask(agent, "one", scope="/a")["conversation_id"]
     assert ask(agent, "two", conversation_id=begun, scope="/a/")["conversation_id"] == begun
     answer = say(agent, "three", conversation_id=begun, scope="/b")
-    assert (answer.status, answer.detail) == (400, "This conversation is about /a; begin another one for /b.")
+    assert (answer.status, answer.code) == (400, "another-scope")
     ask(agent, "four", conversation_id=begun)
     assert "the scope /a and" in model.chats[-1].system
 
@@ -154,7 +154,7 @@ def test_two_requests_at_once_on_one_conversation(http_cast: Cast, model: Model)
         answers = list(threads.map(send, range(4)))
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
     refused = next(answer for answer in answers if answer.status == 409)
-    assert refused.detail == "The assistant is still at the last message of this conversation; wait for its reply."
+    assert refused.code == "assistant-at-work"
     model.answers("Three.")
     ask(http_cast.agent, "three", conversation_id=begun)
     turns = ConversationTurn.objects.order_by("place")

@@ -93,9 +93,7 @@ def test_an_erasure_in_the_midst_of_a_turn_leaves_nothing_of_it(
     reply = tell(agent, f"What is known of {EMAIL}? {PARAPHRASE}.")
     assert EMAIL in str(model.chats[1].messages)
     assert [each["ok"] for each in reply["tool_log"]] == [True, True, False, False]
-    assert reply["tool_log"][2]["result"] == {
-        "error": "Something that was read in this conversation has been erased; nothing is written."
-    }
+    assert reply["tool_log"][2]["result"]["code"] == "erased-meanwhile"
     turn = ConversationTurn.objects.get()
     assert (turn.message, turn.reply, turn.ended) == ("", "", "done")
     assert traces(PARAPHRASE, *NEEDLES) == []

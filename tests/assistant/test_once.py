@@ -55,8 +55,7 @@ def test_a_key_belongs_to_one_caller_and_one_message(cast: Cast, model: Model):
     model.answers(TEA, "Noted.")
     first = send(cast.agent, "Remember tea.", "k1").ok()
     for other in (send(cast.agent, "Remember coffee.", "k1"), send(cast.agent, "Remember tea.", "k1", scope="/a")):
-        detail = "This Idempotency-Key has been used for a request with another body."
-        assert (other.status, other.detail) == (422, detail)
+        assert (other.status, other.code) == (422, "idempotency-key-reused")
     item = {"placement": "new_topic", "title": "Tea"}
     assert cast.agent.post("/v1/ingest", item, headers={"Idempotency-Key": "k1"}).status == 422
     assert send(cast.agent, "x", "k" * 201).status == 422
@@ -109,9 +108,7 @@ def test_while_a_message_is_at_work_its_twin_is_told_so(agent: Caller, model: Mo
     # Whatever is left of the process writes nothing, and does not take the key away.
     model.answers(TEA, "Noted.")
     late = chat_run(chat, clock=lambda: clock.now, hand_over=lambda _job: None)
-    assert late["tool_log"][0]["result"] == {
-        "error": "This message was given up, because it took too long; nothing is written."
-    }
+    assert late["tool_log"][0]["result"]["code"] == "message-given-up"
     assert send(agent, "Remember tea.", "k1").ok()["tool_log"][0]["ok"]
     assert Topic.objects.count() == 1
 
@@ -131,14 +128,14 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
     clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
     for _time in range(2):
         answer = send(agent, "Remember tea.", "k1")
-        assert (answer.status, answer.json["type"]) == (409, "about:blank")
+        assert (answer.status, answer.code) == (409, "message-broken-off")
         assert str(Conversation.objects.get().pk) in answer.detail
     assert Topic.objects.count() == 1
     # Nor if that has been erased since: the turn is emptied although its log does not name the topic.
     topics_purge([Topic.objects.get().pk], principal=SYSTEM, reason="a test", now=clock.now)
     turn = ConversationTurn.objects.get()
     assert (turn.message, turn.erased, IdempotencyRecord.objects.get().status) == ("", True, 410)
-    assert "purged" in send(agent, "Remember tea.", "k1").detail
+    assert send(agent, "Remember tea.", "k1").code == "erased-meanwhile"
     assert not Topic.objects.exists()
 
 
@@ -187,7 +184,7 @@ def test_a_reply_that_a_purge_has_touched_is_not_given_again(agent: Caller, oper
     assert traces("dachshunds", *NEEDLES) == []
     for key in ("read", "seen"):
         answer = send(agent, "Who?", key, intent_override="query")
-        assert (answer.status, answer.json["type"], "purged" in answer.detail) == (409, "about:blank", True)
+        assert (answer.status, answer.code) == (409, "erased-meanwhile")
     record = IdempotencyRecord.objects.get(key="named")
     assert (record.status, record.reply["reply"].partition(". ")[0]) == (200, "I know nobody of [erased]")
     assert send(agent, "Which?", "apart", intent_override="query").ok() == kept

@@ -157,7 +157,11 @@ def test_refusals_are_exceptions_with_the_servers_sentence(agent: Any, make_clie
     missing = "01900000-0000-7000-8000-00000000dead"
     with pytest.raises(NotFound) as not_found:
         agent.topic(missing)
-    assert (not_found.value.status, not_found.value.title, not_found.value.type) == (404, "Not Found", "about:blank")
+    assert (not_found.value.status, not_found.value.title, not_found.value.type) == (
+        404,
+        "Not Found",
+        "urn:memstate:problem:topic-not-found",
+    )
     with pytest.raises(Refused, match=r"^422: q must not be empty") as refused:
         agent.query("")
     assert refused.value.detail == refused.value.members["detail"]

@@ -16,7 +16,7 @@ from memory.command.receipts import receipts_verify, text_hash
 from memory.command.verify import erasure_verify
 from memory.domain.errors import NotAllowed, NotVisible, ValueRefused
 from memory.models import AccessLog, AuditEvent, ErasureReceipt, Lexeme, Topic, TopicDocument
-from tests.cast import Caller, Cast, principal_like, worker_turn
+from tests.cast import Caller, Cast, principal_like, raises_code, worker_turn
 from tests.command.erasing import EMAIL, FACT, NEEDLES, PERSON, PHONE, history_make, traces
 from tests.forgetting.shop import dump as rows_of_store
 
@@ -116,7 +116,7 @@ def test_what_was_merged_into_a_topic_goes_with_it(operator: Caller) -> None:
     # What it said is in the other by now, so by itself it cannot go.
     refused = operator.delete(f"/v1/topics/{one}")
     assert (refused.status, Topic.objects.count()) == (409, 4)
-    assert f"was merged into {two}" in refused.detail
+    assert refused.code == "topic-merged"
     reply = operator.delete(f"/v1/topics/{three}").ok()
     assert reply["topic_ids"] == sorted([one, two, three])
     assert [str(each) for each in Topic.objects.values_list("pk", flat=True)] == [apart]
@@ -145,7 +145,7 @@ def test_a_request_that_is_sent_again_does_not_bring_back_what_was_purged(agent:
     operator.delete(f"/v1/topics/{topic_id}").ok()
     again = agent.post("/v1/ingest", body, headers={"Idempotency-Key": "gate"})
     assert again.status == 409
-    assert "has been purged since" in again.detail
+    assert again.code == "erased-meanwhile"
     assert not Topic.objects.exists()
 
 
@@ -332,7 +332,7 @@ def test_the_command_says_what_it_read_and_fails_on_a_trace(agent: Caller, capsy
         at=past, actor="x", action="edited", reason=f"{EMAIL} again", before={"title": PERSON.upper()}
     )
     AccessLog.objects.create(at=past, actor="x", scope="/", query="x", topic_ids=[topic_id], bump=0, field_bump=0)
-    with pytest.raises(CommandError, match="3 traces are left"):
+    with raises_code(CommandError, "erasure-not-proven"):
         call_command("verify_erasure")
     said = capsys.readouterr()
     assert "memory_auditevent.reason" in said.err

@@ -24,7 +24,7 @@ from django_q.models import OrmQ
 from memory.ingest import request as ingest_room
 from memory.management.commands import ingest as command
 from memory.models import AuditEvent, Link, Revision, Topic, TopicVector
-from tests.cast import Caller, store_rows, worker_turn
+from tests.cast import Caller, raises_code, store_rows, worker_turn
 
 # Words that the search for words ignores, so that only meaning can find them.
 ONLY_MEANING = "to be or not to be"
@@ -199,42 +199,41 @@ def test_a_process_that_was_killed_in_the_middle_goes_on(write: Write):
 
 
 BAD_LINES = {
-    "not JSON": (b"{placement: new_topic}", "not JSON"),
-    "not UTF-8": (b'{"placement": "new_topic", "title": "\xff"}', "not UTF-8"),
-    "cut short": (b'{"placement": "new_topic", "title": "Te', "not JSON"),
-    "no object": (b'["new_topic"]', "This should be an object"),
-    "a title that is a number": (b'{"placement": "new_topic", "title": 7}', "title: "),
-    "an unknown placement": (b'{"placement": "somewhere"}', "placement: "),
-    "no placement": (b'{"title": "Tea"}', "placement: This member is missing"),
+    "not JSON": (b"{placement: new_topic}", "invalid-json"),
+    "not UTF-8": (b'{"placement": "new_topic", "title": "\xff"}', "invalid-json"),
+    "cut short": (b'{"placement": "new_topic", "title": "Te', "invalid-json"),
+    "no object": (b'["new_topic"]', "invalid-member"),
+    "a title that is a number": (b'{"placement": "new_topic", "title": 7}', "invalid-member"),
+    "an unknown placement": (b'{"placement": "somewhere"}', "invalid-member"),
+    "no placement": (b'{"title": "Tea"}', "missing-member"),
     "a value of another type": (
         b'{"placement": "new_topic", "fields": [{"name": "cups", "value": "many", "field_type": "int"}]}',
-        "cups",
+        "invalid-field-value",
     ),
-    "a NUL character": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "NUL"),
-    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "surrogate"),
-    "no number": (b'{"placement": "new_topic", "salience": NaN}', "NaN"),
+    "a NUL": (b'{"placement": "new_topic", "title": "a\\u0000b"}', "invalid-character"),
+    "half a character": (b'{"placement": "new_topic", "title": "\\ud800"}', "invalid-character"),
+    "no number": (b'{"placement": "new_topic", "salience": NaN}', "number-not-finite"),
     "an unknown topic": (
         b'{"placement": "extend_topic", "topic_id": "6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944"}',
-        "6f2b7c0e-4a51-5d83-9c1e-2f60b1d7a944",
+        "topic-not-found",
     ),
 }
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("line", "reason"), BAD_LINES.values(), ids=BAD_LINES.keys())
+@pytest.mark.parametrize(("line", "code"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_a_bad_line_is_told_with_its_number_and_reason_and_the_others_are_written(
-    write: Write, capsys: pytest.CaptureFixture[str], line: bytes, reason: str
+    write: Write, capsys: pytest.CaptureFixture[str], line: bytes, code: str
 ):
     path = write({"placement": "new_topic", "title": "before"}, line, {"placement": "new_topic", "title": "after"})
     out = io.StringIO()
-    with pytest.raises(CommandError) as refused:
+    with raises_code(CommandError, "items-refused") as refused:
         call_command("ingest", str(path), stdout=out)
     assert refused.value.returncode == 1
-    assert str(refused.value).startswith("1 items were refused")
     assert out.getvalue() == "2 items are in the store.\n"
     (told,) = [said for said in capsys.readouterr().out.splitlines() if said.startswith("Line ")]
     assert told.startswith("Line 2: ")
-    assert reason in told
+    assert told.endswith(f"[{code}]")
     assert sorted(Topic.objects.values_list("title", flat=True)) == ["after", "before"]
 
 
@@ -250,7 +249,7 @@ def test_the_number_of_a_line_counts_blank_and_bad_lines_and_those_of_earlier_ba
     lines[command.LINES_PER_BATCH] = "   "
     lines[command.LINES_PER_BATCH + 1] = "no JSON either"
     lines[command.LINES_PER_BATCH + 7] = {"title": "nowhere"}
-    with pytest.raises(CommandError, match=r"^4 items were refused"):
+    with raises_code(CommandError, "items-refused"):
         ingest(write(*lines))
     told = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
     assert told == ["Line 3", "Line 5", "Line 202", "Line 208"]
@@ -264,7 +263,7 @@ def test_a_file_with_bad_lines_is_told_the_same_the_second_time_and_changes_noth
     path = write("no JSON", {"placement": "new_topic", "title": "Tea"}, {"placement": "somewhere"})
     told = []
     for _run in range(2):
-        with pytest.raises(CommandError, match=r"^2 items were refused"):
+        with raises_code(CommandError, "items-refused"):
             ingest(path)
         told.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")])
     assert [line.partition(":")[0] for line in told[0]] == ["Line 1", "Line 3"]
@@ -285,7 +284,7 @@ def test_nothing_is_written_outside_the_scope_that_was_named(
         {"placement": "new_topic", "title": "above", "scope": "/"},
         {"placement": "version_field", "topic_id": elsewhere, "fields": [{"name": "tea", "value": "green"}]},
     )
-    with pytest.raises(CommandError, match=r"^3 items were refused"):
+    with raises_code(CommandError, "items-refused"):
         ingest(path, scope="/user/alice")
     told = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Line ")]
     assert told == ["Line 3", "Line 4", "Line 5"]
@@ -308,20 +307,19 @@ def test_without_a_scope_items_land_where_they_say_and_else_at_the_root(write: W
 
 
 @pytest.mark.django_db
-def test_a_bad_scope_is_refused_in_a_sentence_before_anything_is_read(write: Write):
+def test_a_bad_scope_is_refused_before_anything_is_read(write: Write):
     before = store_rows()
-    with pytest.raises(CommandError, match=r"The scope segment 'a b' must not .*\.$") as refused:
+    with raises_code(CommandError, "invalid-scope") as refused:
         ingest(write({"placement": "new_topic", "title": "Tea"}), scope="/a b")
     assert refused.value.returncode == 1
     assert store_rows() == before
 
 
 @pytest.mark.django_db
-def test_a_file_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path):
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
     for path in (tmp_path / "nowhere.jsonl", tmp_path):
-        with pytest.raises(CommandError) as refused:
+        with raises_code(CommandError, "file-unreadable") as refused:
             ingest(path)
-        assert str(refused.value).startswith(f"{path} cannot be read: ")
         assert refused.value.returncode == 1
 
 

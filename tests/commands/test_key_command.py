@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memory.access.keys import key_create
 from memory.models import ApiKey, AuditEvent
-from tests.cast import Caller, Clock, in_process
+from tests.cast import Caller, Clock, in_process, raises_code
 
 pytestmark = [pytest.mark.django_db]
 
@@ -74,24 +74,24 @@ def test_a_key_ends_after_its_days(clock: Clock):
     clock.forward(minutes=2)
     answer = caller.post("/v1/query", {"q": "Tea"})
     assert answer.status == 401
-    assert "expired" in answer.detail
+    assert answer.code == "key-expired"
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "said"),
     [
-        (("laptop", "--days", "0"), r"--days must lie between 1 and 36500\."),
-        (("laptop", "--days", "-1"), r"--days must lie between 1 and 36500\."),
-        (("laptop", "--days", "999999999999"), r"--days must lie between 1 and 36500\."),
-        (("laptop", "--scope", "/a b"), r"The scope segment 'a b' must not .*\."),
-        (("",), r"The name of a key has 1 to 100 characters; this one has 0\."),
-        (("x" * 101,), r"The name of a key has 1 to 100 characters; this one has 101\."),
+        (("laptop", "--days", "0"), "invalid-argument"),
+        (("laptop", "--days", "-1"), "invalid-argument"),
+        (("laptop", "--days", "999999999999"), "invalid-argument"),
+        (("laptop", "--scope", "/a b"), "invalid-scope"),
+        (("",), "invalid-key-name"),
+        (("x" * 101,), "invalid-key-name"),
         (("laptop", "--role", "god"), r"invalid choice: 'god'"),
         (("laptop", "--days", "soon"), r"invalid int value: 'soon'"),
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str):
-    with pytest.raises(CommandError, match=sentence) as refused:
+def test_a_key_that_makes_no_sense_is_refused(words: tuple[str, ...], said: str):
+    with pytest.raises(CommandError, match=said) as refused:
         key("create", *words)
     assert refused.value.returncode == 1
     assert not ApiKey.objects.exists()
@@ -129,7 +129,7 @@ def test_a_revoked_key_opens_nothing_and_the_journal_says_who_and_why():
     assert "'laptop'" in key("revoke", secret[:8], "--reason", "left on a train")
     answer = caller.post("/v1/query", {"q": "Tea"})
     assert answer.status == 401
-    assert "revoked" in answer.detail
+    assert answer.code == "key-revoked"
     Caller(in_process, other).query("Tea")
     event = AuditEvent.objects.get(action="key_revoked")
     assert (event.actor, event.reason, event.scope) == ("terminal", "left on a train", "/user/alice")
@@ -140,7 +140,7 @@ def test_a_revoked_key_opens_nothing_and_the_journal_says_who_and_why():
 @pytest.mark.parametrize("prefix", ["ms_nobod", "", "ms_", "%", "ms_the-\x7f"])
 def test_an_unknown_prefix_is_refused_in_a_sentence_and_revokes_nothing(prefix: str):
     made("laptop")
-    with pytest.raises(CommandError, match=r"^No key that is valid begins with .*\.$") as refused:
+    with raises_code(CommandError, "key-not-found") as refused:
         key("revoke", prefix)
     assert refused.value.returncode == 1
     assert not ApiKey.objects.filter(revoked_at__isnull=False).exists()
@@ -151,7 +151,7 @@ def test_a_key_is_revoked_once():
     secret = made("laptop")
     key("revoke", secret[:8])
     when = ApiKey.objects.get().revoked_at
-    with pytest.raises(CommandError, match=r"^No key that is valid begins with"):
+    with raises_code(CommandError, "key-not-found"):
         key("revoke", secret[:8])
     assert ApiKey.objects.get().revoked_at == when
     assert AuditEvent.objects.filter(action="key_revoked").count() == 1
@@ -162,7 +162,7 @@ def test_a_prefix_that_two_keys_share_is_refused_in_a_sentence_until_one_of_them
     second = "ms_twins-the-second-of-them-in-this-test"
     for name, secret in (("first", first), ("second", second)):
         key_create(name=name, role="agent", secret=secret)
-    with pytest.raises(CommandError, match=r"^More than one key begins with 'ms_twins'; .*\.$") as refused:
+    with raises_code(CommandError, "key-prefix-ambiguous") as refused:
         key("revoke", "ms_twins")
     assert refused.value.returncode == 1
     for secret in (first, second):

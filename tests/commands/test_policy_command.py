@@ -104,28 +104,28 @@ def test_the_history_and_the_way_back():
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "said"),
     [
-        (("set", "half_life_days=-1", "--reason", "x"), r"^half_life_days must lie between 0\.001 and 36500; -1 does"),
-        (("set", "half_live=1", "--reason", "x"), r"^There is no policy value named 'half_live'\.$"),
-        (("set", "half_life_days=1"), r"^A change of policy needs a reason, for those who read the history later\.$"),
-        (("set", "theta_summary=0.1", "--reason", "x"), r"^theta_summary must be at least theta_detach, but "),
-        (("set", "cron=0 0 30 2 *", "--reason", "x"), r"^cron '0 0 30 2 \*' never fires: there is no such date\.$"),
-        (("set", "/user", "mode", "--reason", "x"), r"^'mode' is no NAME=VALUE\.$"),
-        (("set", "mode", "--reason", "x"), r"^'mode' is no NAME=VALUE\.$"),
-        (("set", "mode=off", "mode=auto", "--reason", "x"), r"^mode is given twice\.$"),
-        (("set", "--unset", "mode", "--reason", "x"), r"^mode is not set at /, so there is nothing to unset\.$"),
-        (("set", "--drop-rule", "x", "--reason", "x"), r"^There is no rule 'x' set at /\.$"),
+        (("set", "half_life_days=-1", "--reason", "x"), "invalid-policy-value"),
+        (("set", "half_live=1", "--reason", "x"), "unknown-policy-value"),
+        (("set", "half_life_days=1"), "reason-missing"),
+        (("set", "theta_summary=0.1", "--reason", "x"), "policy-values-contradict"),
+        (("set", "cron=0 0 30 2 *", "--reason", "x"), "invalid-cron"),
+        (("set", "/user", "mode", "--reason", "x"), "invalid-argument"),
+        (("set", "mode", "--reason", "x"), "invalid-argument"),
+        (("set", "mode=off", "mode=auto", "--reason", "x"), "invalid-argument"),
+        (("set", "--unset", "mode", "--reason", "x"), "policy-value-not-set"),
+        (("set", "--drop-rule", "x", "--reason", "x"), "unknown-rule"),
         (("set", "--preset", "fancy", "--reason", "x"), r"invalid choice: 'fancy'"),
-        (("set", "/a b", "mode=off", "--reason", "x"), r"^The scope segment 'a b' must not "),
-        (("rollback", "--to", "3", "--reason", "x"), r"^The policy of / has no version 3; the newest is 0\.$"),
-        (("show", "/a b"), r"^The scope segment 'a b' must not "),
-        (("versions", "--limit", "0"), r"^--limit must lie between 1 and 10000\.$"),
+        (("set", "/a b", "mode=off", "--reason", "x"), "invalid-scope"),
+        (("rollback", "--to", "3", "--reason", "x"), "policy-version-not-found"),
+        (("show", "/a b"), "invalid-scope"),
+        (("versions", "--limit", "0"), "invalid-argument"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(words: tuple[str, ...], sentence: str):
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str):
     before = store_rows()
-    with pytest.raises(CommandError, match=sentence) as refused:
+    with pytest.raises(CommandError, match=said) as refused:
         policy(*words)
     assert refused.value.returncode == 1
     assert store_rows() == before

@@ -91,7 +91,7 @@ def test_of_many_editors_of_one_version_one_wins_and_the_others_are_told(http_ca
     assert sum(isinstance(outcome, PolicyVersion) for outcome in outcomes) == 1
     conflicts = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
     assert len(conflicts) == 7
-    assert all("is at version 2 by now, saved by test" in conflict.sentence for conflict in conflicts)
+    assert all(conflict.code == "policy-changed" for conflict in conflicts)
     assert list(PolicyVersion.objects.values_list("number", flat=True).order_by("number")) == [1, 2]
 
 

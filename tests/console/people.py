@@ -63,6 +63,11 @@ def body_of(reply: HttpResponseBase) -> str:
     return reply.content.decode()  # type: ignore[attr-defined, no-any-return]
 
 
+def codes_of(reply: HttpResponseBase) -> list[str]:
+    """Return the codes of the problems that a page shows, and of what is wrong with its form, in their order."""
+    return re.findall(r'data-code="([\w-]*)"', body_of(reply))
+
+
 _POINTS = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 _WRITES = re.compile(
     r'\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE|COPY)\s+"?(?!OF\b|SKIP\b|NOWAIT\b)(\w+)', re.IGNORECASE

@@ -15,7 +15,7 @@ from django_q.models import OrmQ
 from memory.duplicates.detect import duplicates_find
 from memory.models import DuplicatePair, ForgetRun, Topic
 from tests.cast import Caller, worker_turn
-from tests.console.people import statements_of
+from tests.console.people import codes_of, statements_of
 from tests.console.test_bulk import hidden
 from tests.forgetting.shop import JOURNALS, dump, policy_put
 
@@ -181,8 +181,7 @@ def test_who_comes_second_is_told_that_it_is_decided(op: Client, operator: Calle
     runs = ForgetRun.objects.count()
     for verb in ("merge", "keep", "supersede"):
         reply = op.post(f"/duplicates/{pair.pk}/{verb}/", {"reason": ""})
-        assert reply.status_code == 409, verb
-        assert "Nothing was changed." in text_of(reply)
+        assert (reply.status_code, codes_of(reply)) == (409, ["pair-decided"]), verb
     assert ForgetRun.objects.count() == runs
 
 
@@ -228,8 +227,7 @@ def test_many_are_merged_after_a_page_that_says_which_and_which_not(op: Client, 
     page = op.get(f"/duplicates/merge/?{query}").content.decode()
     told = html.unescape(page)
     assert "Merge 1 pair<" in told
-    assert "Left alone: 1. Something that matters differs; look at the pair itself." in told
-    assert "Left alone: 1. There is no such pair." in told
+    assert told.count("Left alone: 1.") == 2
 
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     done = op.post("/duplicates/merge/", {**said, "next": "/duplicates/", "reason": "twice"}, follow=True)
@@ -303,7 +301,7 @@ def test_a_topic_says_what_was_merged_into_it_and_where_it_went(op: Client, oper
     page = op.get(f"/topics/{pair.survivor_id}/").content.decode()
     assert "Also from" in page
     assert f"/topics/{gone}/" in page
-    assert "was merged into" in text_of(op.get(f"/topics/{gone}/"))
+    assert f'href="/topics/{pair.survivor_id}/">another one</a>' in op.get(f"/topics/{gone}/").content.decode()
 
 
 def test_a_list_costs_the_same_for_one_pair_and_for_many(op: Client, operator: Caller) -> None:

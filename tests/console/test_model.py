@@ -95,8 +95,8 @@ def test_whether_it_answers_is_asked_without_any_text(looker: Client, model: Mod
 @pytest.mark.parametrize(
     ("step", "said", "well"),
     [
-        (server.failing(401), "refuses the key", False),
-        (server.failing(500), "is in trouble", False),
+        (server.failing(401), "(401)", False),
+        (server.failing(500), "(500)", False),
         (server.failing(404), "it lists no models", True),
         (server.closing("before"), "broke", False),
         (server.redirecting(), "points elsewhere", False),
@@ -122,7 +122,7 @@ def test_whatever_the_endpoint_says_is_told_in_a_sentence(
 def test_a_slow_endpoint_is_given_up(looker: Client, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.llm.status.REACH_SECONDS", 0.2)
     model.lists(server.slow())
-    assert "did not answer in time" in text_of(looker, "/model/reach/")
+    assert ">no<" in text_of(looker, "/model/reach/")
 
 
 def test_an_endpoint_that_is_away_is_a_finding_that_names_the_page(looker: Client, settings: Any, model: Model) -> None:
@@ -144,7 +144,7 @@ def test_doctor_tells_of_it(db: None, model: Model, capsys: pytest.CaptureFixtur
 def test_none_is_no_illness(db: None, settings: Any) -> None:
     settings.MEMSTATE_LLM_MODEL = ""
     found = ALL_CHECKS["model"](timezone.now())
-    assert found == (True, "No language model is configured; nothing is sent to one.")
+    assert found.ok
     assert outside_told() == (True, "Nothing leaves this machine.")
 
 

@@ -91,7 +91,7 @@ def test_thresholds_that_cross_are_refused_at_the_upper_one() -> None:
     form = form_of("base_version=0&theta_summary=0.1")
 
     assert not form.is_valid()
-    assert "theta_summary must be at least theta_detach" in form.errors["theta_summary"][0]
+    assert form.has_error("theta_summary", "policy-values-contradict")
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_an_unknown_preset_is_refused_at_its_field() -> None:
     form = form_of("base_version=0&preset=magic")
 
     assert not form.is_valid()
-    assert "There is no preset" in form.errors["preset"][0]
+    assert form.has_error("preset", "unknown-preset")

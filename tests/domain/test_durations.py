@@ -2,6 +2,7 @@ import pytest
 
 from memory.domain.durations import MAX_SECONDS, duration_parse, duration_text, duration_words
 from memory.domain.errors import ValueRefused
+from tests.cast import raises_code
 
 
 @pytest.mark.parametrize(
@@ -26,14 +27,14 @@ def test_a_duration_is_a_whole_number_and_a_unit(text: str, seconds: float) -> N
 @pytest.mark.parametrize(
     "text", ["", "d", "30", "-1d", "1.5d", "1d2h", "1 month", "٣d", "1e3d", "30days", "9" * 100 + "d", "nan"]
 )
-def test_anything_else_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(ValueRefused, match=r"Write a whole number and one of y, m \(30 days\), w, d, h, min, s"):
+def test_anything_else_is_refused(text: str) -> None:
+    with raises_code(ValueRefused, "invalid-duration"):
         duration_parse(text)
 
 
 @pytest.mark.parametrize("text", ["1001y", "999999999999y"])
 def test_more_than_a_thousand_years_is_refused(text: str) -> None:
-    with pytest.raises(ValueRefused, match="between 0 and 1000 years"):
+    with raises_code(ValueRefused, "invalid-duration"):
         duration_parse(text)
 
 

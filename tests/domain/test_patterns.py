@@ -2,6 +2,7 @@ import pytest
 
 from memory.domain.errors import ValueRefused
 from memory.domain.patterns import pattern_check, pattern_to_postgres
+from tests.cast import raises_code
 
 
 @pytest.mark.parametrize(
@@ -32,55 +33,45 @@ def test_what_people_write_is_accepted(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "because"),
+    "pattern",
     [
-        ("", "An empty pattern matches every text"),
-        ("a" * 201, "at most 200 characters; this one has 201"),
-        ("(", "cannot be read: missing \\), unterminated subpattern at position 0"),
-        (r"\q", "cannot be read: bad escape"),
-        ("*a", "cannot be read: nothing to repeat"),
-        ("[b-a]", "cannot be read: bad character range"),
-        (r"(a)\1", "must not use back-references"),
-        ("(?P<name>a)", "must not use named groups"),
-        ("(?P<name>a)(?P=name)", "must not use"),
-        ("(a)?(?(1)b|c)", "must not use conditional groups"),
-        ("(?=a)b", "must not use look-ahead and look-behind"),
-        ("(?!a)b", "must not use look-ahead and look-behind"),
-        ("(?<=a)b", "must not use look-ahead and look-behind"),
-        ("(?<!a)b", "must not use look-ahead and look-behind"),
-        ("(?i)a", "must not use flags"),
-        ("(?s:a)", "must not use flags"),
-        ("(?a)a", "must not use flags"),
-        ("a++b", "must not use possessive repeats"),
-        ("(?>a+)b", "must not use atomic groups"),
-        ("a\x00", "must not use NUL characters"),
-        (r"\ud800", "must not use NUL characters or halves of surrogate pairs"),
+        "",
+        "a" * 201,
+        "(",
+        r"\q",
+        "*a",
+        "[b-a]",
+        r"(a)\1",
+        "(?P<name>a)",
+        "(?P<name>a)(?P=name)",
+        "(a)?(?(1)b|c)",
+        "(?=a)b",
+        "(?!a)b",
+        "(?<=a)b",
+        "(?<!a)b",
+        "(?i)a",
+        "(?s:a)",
+        "(?a)a",
+        "a++b",
+        "(?>a+)b",
+        "a\x00",
+        r"\ud800",
     ],
 )
-def test_what_python_and_the_database_do_not_share_is_refused(pattern: str, because: str) -> None:
-    with pytest.raises(ValueRefused, match=because):
+def test_what_python_and_the_database_do_not_share_is_refused(pattern: str) -> None:
+    with raises_code(ValueRefused, "invalid-pattern"):
         pattern_check(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(a*b?)*c", "(a?){50}", "(a?)*", "(|a)+", r"(\s*)*x", "((a|)(b|))+"])
 def test_what_repeats_a_part_that_can_be_empty_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueRefused, match="must not repeat a part that can be empty"):
+    with raises_code(ValueRefused, "invalid-pattern"):
         pattern_check(pattern)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "because"),
-    [
-        ("a{101}", "counts to 100 at most; this one counts to 101"),
-        ("a{5,1000}", "counts to 100 at most; this one counts to 1000"),
-        ("a{101,}", "counts to 100 at most"),
-        ("(a{50}){21}", "multiply to 1000 at most"),
-        ("((a{11}){10}){10}", "multiply to 1000 at most"),
-        ("a*b" * 11, "at most 10 repeats without an end; this one has 11"),
-    ],
-)
-def test_repeats_are_bounded(pattern: str, because: str) -> None:
-    with pytest.raises(ValueRefused, match=because):
+@pytest.mark.parametrize("pattern", ["a{101}", "a{5,1000}", "a{101,}", "(a{50}){21}", "((a{11}){10}){10}", "a*b" * 11])
+def test_repeats_are_bounded(pattern: str) -> None:
+    with raises_code(ValueRefused, "invalid-pattern"):
         pattern_check(pattern)
 
 

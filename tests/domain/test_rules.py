@@ -10,6 +10,7 @@ from memory.policy.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.words import rule_describe
+from tests.cast import raises_code
 from tests.predicates.oracle import TopicFacts, condition_holds
 
 NOW = dt.datetime(2026, 6, 1, tzinfo=dt.UTC)
@@ -35,7 +36,7 @@ def gives(name: str, category: str, condition: Any = None) -> dict[str, Any]:
 def refused(*rules: Any) -> str:
     with pytest.raises(ValueRefused) as problem:
         rules_parse(list(rules), scope="/")
-    return problem.value.sentence
+    return problem.value.code
 
 
 def test_a_rule_reads_into_its_canonical_form_and_back() -> None:
@@ -57,61 +58,54 @@ def test_what_is_left_out_has_a_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("said", "code"),
     [
-        ("archive", "A rule must be an object with name, condition and action."),
-        (rule(""), "A rule needs a name of 1 to 100 printable characters."),
-        (rule("x" * 101), "A rule needs a name of 1 to 100 printable characters."),
-        (rule("a\nb"), "A rule needs a name of 1 to 100 printable characters."),
-        ({"action": "archive"}, "A rule needs a name"),
-        (rule("r", colour="red"), "Rule 'r': there is no member 'colour'; there are name, events, condition"),
-        (rule("r", action="forget"), "Rule 'r': action must be one of summarize, detach, archive, release, pin, unpin"),
-        (rule("r", action=["pin"]), "Rule 'r': action must be one of"),
-        ({"name": "r", "action": "pin"}, "Rule 'r': a condition is missing."),
-        (rule("r", condition={}), "Rule 'r': condition must hold exactly one of all, any, not"),
-        (rule("r", events=[]), "Rule 'r': events must be a list of at least one of ingest_complete, query_complete"),
-        (rule("r", events=["daily"]), "Rule 'r': events must be a list"),
-        (rule("r", events="cron"), "Rule 'r': events must be a list"),
-        (rule("r", events=[{}]), "Rule 'r': events must be a list"),
-        (rule("r", enabled="no"), "Rule 'r': enabled must be true or false."),
-        (rule("r", category="x"), "Rule 'r': category belongs to the action categorize; archive takes none."),
-        (rule("r", action="categorize"), "Rule 'r': categorize needs a category of 1 to 200 characters."),
-        (rule("r", action="categorize", category=3), "categorize needs a category"),
-        (rule("r", action="categorize", category="x" * 201), "categorize needs a category"),
-        (rule("r", action="categorize", category="a\nb"), "a category has printable characters only."),
-        (rule("r", condition={"not": compare("rung", "is", "active")}), "Rule 'r': a rule must not ask for rung"),
-        (rule("r", condition=compare("pinned", "is", True)), "Rule 'r': a rule must not ask for pinned"),
+        ("archive", "invalid-rule"),
+        (rule(""), "invalid-rule"),
+        (rule("x" * 101), "invalid-rule"),
+        (rule("a\nb"), "invalid-rule"),
+        ({"action": "archive"}, "invalid-rule"),
+        (rule("r", colour="red"), "invalid-rule"),
+        (rule("r", action="forget"), "invalid-rule"),
+        (rule("r", action=["pin"]), "invalid-rule"),
+        ({"name": "r", "action": "pin"}, "invalid-rule"),
+        (rule("r", condition={}), "invalid-condition"),
+        (rule("r", events=[]), "invalid-rule"),
+        (rule("r", events=["daily"]), "invalid-rule"),
+        (rule("r", events="cron"), "invalid-rule"),
+        (rule("r", events=[{}]), "invalid-rule"),
+        (rule("r", enabled="no"), "invalid-rule"),
+        (rule("r", category="x"), "invalid-rule"),
+        (rule("r", action="categorize"), "invalid-rule"),
+        (rule("r", action="categorize", category=3), "invalid-rule"),
+        (rule("r", action="categorize", category="x" * 201), "invalid-rule"),
+        (rule("r", action="categorize", category="a\nb"), "invalid-rule"),
+        (rule("r", condition={"not": compare("rung", "is", "active")}), "rule-not-stable"),
+        (rule("r", condition=compare("pinned", "is", True)), "rule-not-stable"),
     ],
 )
-def test_a_rule_that_cannot_be_read_is_refused_with_a_sentence(said: Any, sentence: str) -> None:
-    assert sentence in refused(said)
+def test_a_rule_that_cannot_be_read_is_refused(said: Any, code: str) -> None:
+    assert refused(said) == code
 
 
 def test_a_policy_takes_a_bounded_list_of_rules_with_names_of_their_own() -> None:
     assert len(rules_parse([rule(str(number)) for number in range(50)], scope="/")) == 50
-    assert refused(*(rule(str(number)) for number in range(51))) == ("A policy holds at most 50 rules; 51 were given.")
-    assert refused(rule("a"), rule("b"), rule(" a ")) == (
-        "Two rules are named 'a'; within a scope each name is given once."
-    )
-    with pytest.raises(ValueRefused, match="Rules must be a list"):
+    assert refused(*(rule(str(number)) for number in range(51))) == "too-many-rules"
+    assert refused(rule("a"), rule("b"), rule(" a ")) == "invalid-rule"
+    with raises_code(ValueRefused, "invalid-rule"):
         rules_parse({"a": rule()}, scope="/")
 
 
 def test_a_category_is_given_before_it_is_asked_for() -> None:
-    assert refused(rule("asks", condition=has("x")), gives("gives", "x")) == (
-        "Rule 'asks' asks for the category 'x', which rule 'gives' after it gives; "
-        "put 'gives' before it, or the second of two runs would change something."
-    )
-    assert "asks for the category" in refused(rule("asks", condition={"not": has("x")}), gives("gives", "x"))
-    assert "asks for the category" in refused(
-        rule("asks", condition=has("x")), {**gives("gives", "x"), "enabled": False}
-    )
+    assert refused(rule("asks", condition=has("x")), gives("gives", "x")) == "rule-not-stable"
+    assert refused(rule("asks", condition={"not": has("x")}), gives("gives", "x")) == "rule-not-stable"
+    assert refused(rule("asks", condition=has("x")), {**gives("gives", "x"), "enabled": False}) == "rule-not-stable"
     rules_parse([gives("gives", "x"), rule("asks", condition=has("x"))], scope="/")
 
 
 def test_a_rule_does_not_ask_for_what_it_gives_unless_to_leave_it_out() -> None:
-    assert refused(gives("g", "x", has("x"))) == "Rule 'g': it gives the category 'x' to topics that have it already."
-    assert "have it already" in refused(gives("g", "x", {"not": {"not": compare("category", "has_any", ["y", "x"])}}))
+    assert refused(gives("g", "x", has("x"))) == "rule-not-stable"
+    assert refused(gives("g", "x", {"not": {"not": compare("category", "has_any", ["y", "x"])}})) == "rule-not-stable"
     rules_parse([gives("g", "x", {"not": has("x")}), gives("h", "x", {"not": has("x")})], scope="/")
 
 
@@ -121,7 +115,7 @@ def test_rules_of_several_scopes_are_put_in_an_order_in_which_categories_are_giv
     assert [one.name for one in rules_ordered([*near, *far])] == ["a", "b", "asks", "plain", "last"]
     turned = (*rules_parse([gives("b", "b", has("a"))], scope="/near"), *rules_parse([gives("a", "a")], scope="/"))
     assert [one.name for one in rules_ordered(turned)] == ["a", "b"]
-    with pytest.raises(ValueRefused, match="each would wait for the other"):
+    with raises_code(ValueRefused, "rule-not-stable"):
         rules_ordered(
             (
                 *rules_parse([gives("a", "a", has("b"))], scope="/x"),

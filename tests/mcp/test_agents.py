@@ -77,32 +77,35 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(people: Cast, connect: 
     with connect(secret_of("agent")) as link:
         before = store_rows()
         wrong: list[tuple[str, dict[str, Any], str]] = [
-            ("query", {}, "q: Field required"),
-            ("query", {"q": "tea", "top_k": "many"}, "top_k"),
-            ("query", {"q": " "}, "q must not be empty"),
-            ("topic", {"topic_id": "tea"}, "topic_id"),
-            ("topic", {"topic_id": topic_id, "scope": "/"}, "scope: Extra inputs are not permitted"),
-            ("topic", {"topic_id": NOWHERE}, f"There is no topic {NOWHERE}."),
-            ("history", {"topic_id": topic_id, "field": "price"}, "has no field 'price'"),
-            ("why", {"topic_id": NOWHERE}, f"There is no topic {NOWHERE}."),
-            ("new_topic", {"title": ""}, "title"),
-            ("new_topic", {"title": "NUL \x00"}, "NUL"),
-            ("new_topic", {"title": "Cup", "links": [{"to_topic_id": NOWHERE}]}, NOWHERE),
-            ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, NOWHERE),
-            ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, NOWHERE),
-            ("extract", {"content": "  "}, "no text"),
-            ("extract", {"content": "Tea is green.", "kind": "study:1"}, "choose another"),
+            ("query", {}, "missing-member"),
+            ("query", {"q": "tea", "top_k": "many"}, "invalid-member"),
+            ("query", {"q": " "}, "invalid-member"),
+            ("topic", {"topic_id": "tea"}, "invalid-member"),
+            ("topic", {"topic_id": topic_id, "scope": "/"}, "unknown-member"),
+            ("topic", {"topic_id": NOWHERE}, "topic-not-found"),
+            ("history", {"topic_id": topic_id, "field": "price"}, "field-not-found"),
+            ("why", {"topic_id": NOWHERE}, "topic-not-found"),
+            ("new_topic", {"title": ""}, "invalid-member"),
+            ("new_topic", {"title": "NUL \x00"}, "invalid-character"),
+            ("new_topic", {"title": "Cup", "links": [{"to_topic_id": NOWHERE}]}, "topic-not-found"),
+            ("extend_topic", {"topic_id": NOWHERE, "fields": [{"name": "a", "value": "b"}]}, "topic-not-found"),
+            ("link", {"from_topic_id": topic_id, "to_topic_id": NOWHERE}, "topic-not-found"),
+            ("extract", {"content": "  "}, "empty-text"),
+            ("extract", {"content": "Tea is green.", "kind": "study:1"}, "invalid-member"),
         ]
-        for tool, arguments, sentence in wrong:
-            assert sentence in link.refused(tool, **arguments), (tool, arguments)
+        for tool, arguments, code in wrong:
+            assert link.refused(tool, **arguments) == code, (tool, arguments)
         for nothing in ("forget", "purge", "ingest"):
-            with pytest.raises(MCPError, match=f"There is no tool '{nothing}'"):
+            with pytest.raises(MCPError) as refused:
                 link.call_tool(nothing, {"query": "everything"})
+            assert refused.value.data == {"code": "tool-not-found"}
         for uri in (f"memstate://topics/{NOWHERE}", "memstate://topics/tea", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="There is no"):
+            with pytest.raises(MCPError) as refused:
                 link.read_resource(uri)
-        with pytest.raises(MCPError, match="cursor"):
+            assert refused.value.data["code"] in ("topic-not-found", "resource-not-found")
+        with pytest.raises(MCPError) as refused:
             link.list_resources(cursor="x")
+        assert refused.value.data == {"code": "invalid-cursor"}
         with pytest.raises(MCPError, match="not found"):
             link.get_prompt("anything")
         assert store_rows() == before
@@ -123,10 +126,11 @@ def test_a_key_bound_to_a_scope_sees_and_writes_nothing_outside(people: Cast, co
             ("version_field", {"field": "kind", "value": "red"}),
             ("extend_topic", {"fields": [{"name": "price", "value": "3"}]}),
         ):
-            assert outside in link.refused(tool, topic_id=outside, **more)
-        assert outside in link.refused("link", from_topic_id=inside, to_topic_id=outside)
-        with pytest.raises(MCPError, match="There is no topic"):
+            assert link.refused(tool, topic_id=outside, **more) == "topic-not-found"
+        assert link.refused("link", from_topic_id=inside, to_topic_id=outside) == "topic-not-found"
+        with pytest.raises(MCPError) as hidden:
             link.read_resource(f"memstate://topics/{outside}")
+        assert hidden.value.data == {"code": "topic-not-found"}
         assert store_rows() == before
         made = link.call("new_topic", title="Her cup")["topic_id"]
         facts = link.call("extract", content="The ferry leaves at nine.")["stored"]
@@ -143,8 +147,8 @@ def test_a_readers_key_reads(people: Cast, connect: Connect):
         before = store_rows()
         assert link.call("extract", content="The ferry leaves at nine.")["stored"] == []
         for writing in ("new_topic", "extend_topic", "version_field", "link"):
-            assert "agent key" in link.refused(writing)
-        assert "store" in link.refused("extract", content="The ferry leaves at nine.", store=True)
+            assert link.refused(writing) == "role-too-low"
+        assert link.refused("extract", content="The ferry leaves at nine.", store=True) == "unknown-member"
         assert store_rows() == before
         assert link.call("topic", topic_id=topic_id)["title"] == "Tea"
 

@@ -137,6 +137,9 @@ def test_the_ladder_is_the_same_in_both(values: dict[str, Any], rows: list[dict[
         value = score(presence(topic), **numbers)
         if any(abs(value - edge) < 1e-9 for edge in edges):
             continue
+        if knobs.strategy == "half_life" and topic["reinforced"] < dt.timedelta(0):
+            # After a clock was set back: by its fade key a topic is worth more than was written until then.
+            continue
         due = archive_due(
             presence(topic), theta=knobs.forget_salience_threshold, prune_after=knobs.prune_after, **numbers
         )

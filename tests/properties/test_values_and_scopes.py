@@ -15,7 +15,7 @@ from memory.domain.jsonguard import json_guarded
 from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize, scope_within
 from memory.domain.values import FIELD_TYPES, value_as_text
 from memory.models.expressions import scope_within_sql
-from tests.cast import Caller
+from tests.cast import Caller, raises_code
 from tests.properties.conftest import examples
 
 # Text as PostgreSQL can hold it.
@@ -201,7 +201,7 @@ def test_json_within_the_limit_is_read_as_json_reads_it_and_deeper_json_is_refus
     if depth_of(value) <= limit:
         assert json_guarded(raw, max_depth=limit) == value
     else:
-        with pytest.raises(RequestRefused, match=f"deeper than {limit} levels"):
+        with raises_code(RequestRefused, "json-too-deep"):
             json_guarded(raw, max_depth=limit)
 
 

@@ -17,7 +17,7 @@ from memory.ingest.plan import Reply
 from memory.models import Conversation, ConversationWrite, Link, Revision
 from memory.toolbox import written
 from memory.toolbox.written import writer_make, writes_note
-from tests.cast import Caller, principal_like
+from tests.cast import Caller, principal_like, raises_code
 
 AGENT = principal_like()
 
@@ -81,7 +81,7 @@ def test_a_link_that_was_there_is_not_noted(agent: Caller, talk: Conversation):
 
 def test_what_is_refused_is_neither_written_nor_noted(talk: Conversation, monkeypatch: pytest.MonkeyPatch):
     write = writer_make(AGENT, talk.pk, timezone.now)
-    with pytest.raises(MemoryProblem, match="There is no topic"):
+    with raises_code(MemoryProblem, "topic-not-found"):
         write(extended(uuid.UUID(int=9), a="b"))
 
     def fail(*_args: Any, **_more: Any) -> None:

@@ -30,13 +30,14 @@ from memory.assistant.running import Running, place_taken
 from memory.assistant.undo import ConversationUndone, conversation_undo, conversation_undo_look
 from memory.assistant.undo_words import undone_words
 from memory.assistant.wrote import conversation_wrote
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.talk import TurnShown, turns_shown
 from memory.console.undo import run_named, undo_offer
 from memory.domain.cutting import line_cut
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.llm.client import model_told
@@ -115,7 +116,7 @@ def assistant_say(request: ConsoleRequest) -> HttpResponse:
         except NotVisible:
             raise
         except MemoryProblem as problem:
-            form.add_error("message", problem.sentence)
+            form.add_error("message", form_error(problem))
         else:
             if conversation is None or not request.htmx:
                 return go(request, f"{reverse('console:conversation', args=[chat.conversation.pk])}#last")
@@ -167,7 +168,8 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     """Show what of a conversation would be taken back and what not and why; then do exactly that, or show what it would
     be by now. Eleven queries to look, and those of ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
-    form, refusal = TakeBackForm(request.POST if request.method == "POST" else None), ""
+    form = TakeBackForm(request.POST if request.method == "POST" else None)
+    refusal: MemoryProblem | None = None
     status = 422 if request.method == "POST" else 200
     if form.is_valid():
         try:
@@ -179,7 +181,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
                 digest=form.cleaned_data["digest"],
             )
         except Conflict as problem:
-            refusal, status = problem.sentence, 409
+            refusal, status = problem, 409
         else:
             _taken_back_tell(request, undone)
             jobs.upkeep_nudge()
@@ -339,7 +341,7 @@ def _model() -> dict[str, Any]:
 def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:
     rows = conversation_turns(conversation, now=timezone.now(), before=place + 1, limit=1)
     if not rows or rows[0].place != place:
-        raise NotVisible(f"This conversation has no message {place:,}.")
+        raise NotVisible(f"This conversation has no message {place:,}.", code=ProblemCode.MESSAGE_NOT_FOUND)
     return turns_shown(rows, principal=request.principal)[0]
 
 

@@ -28,6 +28,7 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
 from memory.console.undo import back_to, undo_offer
 from memory.domain.errors import ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.standing import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
 from memory.models import Rung
 
@@ -93,7 +94,9 @@ class ConfirmForm(forms.Form):
             pieces = [packed[place : place + PACKED] for place in range(0, len(packed), PACKED)]
             return {uuid.UUID(bytes=piece[:-1]): bool(piece[-1]) for piece in pieces}
         except (binascii.Error, ValueError) as problem:
-            raise forms.ValidationError("These topics cannot be read; pick them anew.") from problem
+            raise forms.ValidationError(
+                "These topics cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+            ) from problem
 
 
 def topics_pack(rows: Sequence[Standing]) -> str:
@@ -110,13 +113,14 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
         if len(found) > MOST_AT_ONCE:
             raise ValueRefused(
                 f"More than {MOST_AT_ONCE:,} topics match, and at most {MOST_AT_ONCE:,} can be changed at once. "
-                "Go back and narrow the filter."
+                "Go back and narrow the filter.",
+                code=ProblemCode.TOO_MANY_TOPICS,
             )
         return found
     try:
         return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
     except ValueError as problem:
-        raise ValueRefused("One of these is no id of a topic.") from problem
+        raise ValueRefused("One of these is no id of a topic.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=OPERATOR, post=OPERATOR)

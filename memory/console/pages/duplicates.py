@@ -18,7 +18,7 @@ from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import back_to, pair_undo_offer, undo_offer
 from memory.domain.differences import Piece, pieces_shorten, words_differ
-from memory.domain.errors import Conflict
+from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.scopes import ROOT
 from memory.duplicates.chosen import pairs_sort
 from memory.duplicates.detect import duplicates_find
@@ -168,7 +168,7 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     try:
         undone = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
     except Conflict as problem:
-        return _pair(request, pair_id, form, refused=problem.sentence, status=409)
+        return _pair(request, pair_id, form, refused=problem, status=409)
     if undone.restored:
         messages.success(request, "Taken back: both topics are as they were.")
     else:
@@ -178,7 +178,12 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
 
 
 def _pair(
-    request: ConsoleRequest, pair_id: uuid.UUID, form: DecideForm, *, refused: str = "", status: int = 200
+    request: ConsoleRequest,
+    pair_id: uuid.UUID,
+    form: DecideForm,
+    *,
+    refused: MemoryProblem | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """Show a pair; ``refused`` says why nothing was done."""
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
@@ -208,7 +213,7 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
     try:
         do(form.cleaned_data["reason"])
     except Conflict as problem:
-        return _pair(request, pair_id, form, refused=problem.sentence, status=409)
+        return _pair(request, pair_id, form, refused=problem, status=409)
     waiting = dataclasses.replace(_wanted(request), state="open")
     following, _left = pair_next(waiting, pair_id, principal=request.principal)
     if following is None:

@@ -11,7 +11,7 @@ from django.urls import path
 from django.utils import timezone
 
 from memory import jobs
-from memory.console.fields import ScopeField
+from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
@@ -72,7 +72,7 @@ def extract_look(request: ConsoleRequest) -> HttpResponse:
         try:
             found = extract(store=False, principal=request.principal, now=timezone.now(), **form.said())
         except MemoryProblem as problem:
-            form.add_error("content", problem.sentence)
+            form.add_error("content", form_error(problem))
         else:
             return _form_page(request, form, look=_look(found))
     return _form_page(request, form, status=422)
@@ -94,7 +94,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
                 **said,
             )
         except MemoryProblem as problem:
-            form.add_error("content", problem.sentence)
+            form.add_error("content", form_error(problem))
         else:
             if now_or_later:
                 extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, hand_over=jobs.extraction_hand_over)

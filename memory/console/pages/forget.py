@@ -14,6 +14,7 @@ from memory.command.listed import Listing, Match, listing_get, listing_matches, 
 from memory.command.listing import forget_execute, forget_list
 from memory.command.listing_facts import listing_others, listing_tally
 from memory.command.narrowing import listing_narrow, listing_repeat
+from memory.console.fields import form_error
 from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm
 from memory.console.list_page import Asked, ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
@@ -47,7 +48,7 @@ def forget(request: ConsoleRequest) -> HttpResponse:
                     now=now,
                 )
             except MemoryProblem as problem:
-                form.add_error(None, problem.sentence)
+                form.add_error(None, form_error(problem))
             else:
                 return go(request, "console:forget_list", listing.id)
         status = 422
@@ -60,7 +61,8 @@ def forget(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER, post=OPERATOR)
 def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     """Show what would go and why; with a yes, do it to exactly these topics. Six queries at most."""
-    now, refused, status = timezone.now(), "", 200
+    now, status = timezone.now(), 200
+    refused: MemoryProblem | None = None
     listing = listing_get(listing_id, principal=request.principal, now=now)
     form = _confirm_form(listing, request.POST if request.method == "POST" else None)
     if form.is_bound and listing.state == "executed":
@@ -70,7 +72,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
         try:
             return _done(request, listing)
         except Conflict as problem:
-            refused, status = problem.sentence, 409
+            refused, status = problem, 409
             listing = listing_get(listing_id, principal=request.principal, now=now)
     elif form.is_bound:
         status = 422
@@ -109,7 +111,8 @@ def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     listing = listing_get(listing_id, principal=request.principal, now=now)
     form = PickForm(request.POST)
     if not form.is_valid():
-        return refusal(request, 422, "No list made", " ".join(map(str, form.non_field_errors())))
+        (wrong, *_more) = form.non_field_errors().as_data()
+        return refusal(request, 422, "No list made", " ".join(wrong.messages), str(wrong.code))
     made = listing_narrow(listing, form.ids, principal=request.principal, now=now)
     return go(request, "console:forget_list", made.id)
 

@@ -27,6 +27,7 @@ from memory.console.fields import DayField, ReasonField, ScopeField, end_of
 from memory.console.list_page import Asked, FilterForm, ListPage
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
 from memory.console.people import people_list
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT
 
 # More accounts than this are looked up in Django's admin.
@@ -74,7 +75,7 @@ class KeyForm(forms.Form):
         """Check that the key would be valid at all."""
         day: dt.date | None = self.cleaned_data["last_day"]
         if day is not None and day < timezone.now().date():
-            raise ValidationError("This day is over.")
+            raise ValidationError("This day is over.", code=ProblemCode.INVALID_PERIOD)
         return day
 
 

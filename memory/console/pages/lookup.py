@@ -11,11 +11,12 @@ from django.utils import timezone
 from memory.access.acting import Acting, keys_acting
 from memory.access.principal import Principal
 from memory.api.replies import json_text
-from memory.console.fields import ScopeField
+from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.items import EARLIEST, LATEST
 from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.exactness import exactness_check
@@ -111,9 +112,10 @@ class AgentForm(forms.Form):
             try:
                 self.principal.scope_chosen(said["scope"])
             except MemoryProblem as problem:
-                self.add_error("scope", problem.sentence)
+                self.add_error("scope", form_error(problem))
         if said.get("as_of") is not None and not EARLIEST <= said["as_of"] <= LATEST:
-            self.add_error("as_of", f"A moment lies between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}.")
+            sentence = f"A moment lies between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}."
+            self.add_error("as_of", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return said
 
     def wanted(self) -> QueryRequest:
@@ -131,7 +133,12 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
         search = _search(request)
     except SearchFlaw as flaw:
         wrong = {"before": typed[: flaw.start], "wrong": typed[flaw.start : flaw.end], "after": typed[flaw.end :]}
-        return show(request, "lookup.html", {**context, "flaw": {**wrong, "sentence": flaw.sentence}}, status=422)
+        return show(
+            request,
+            "lookup.html",
+            {**context, "flaw": {**wrong, "sentence": flaw.sentence, "code": flaw.code}},
+            status=422,
+        )
     found = search_found(
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )

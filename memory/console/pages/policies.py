@@ -10,7 +10,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField
+from memory.console.fields import MOST_ADDRESS, ReasonForm, ScopeField, form_error
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
@@ -18,6 +18,7 @@ from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
 from memory.domain.cursors import place_read
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
 from memory.domain.knobs import knobs_warnings
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import ROOT, scope_normalize
 from memory.forgetting.effect import Effect, rollback_effect
 from memory.forgetting.effect import policy_effect as policy_effect_of
@@ -61,7 +62,7 @@ def number_of(request: ConsoleRequest, name: str) -> int:
     try:
         return place_read(members.get(name) or "0")
     except ValueRefused as problem:
-        raise ValueRefused(f"{name} has to be the number of a version.") from problem
+        raise ValueRefused(f"{name} has to be the number of a version.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=READER)
@@ -168,7 +169,7 @@ def policy_edit(request: ConsoleRequest) -> HttpResponse:
     except Conflict as problem:
         return _editor(request, form, save, tried=True, status=409, conflict=problem)
     except MemoryProblem as problem:
-        form.add_error(field_named(problem.sentence), problem.sentence)
+        form.add_error(field_named(problem), form_error(problem))
         return _editor(request, form, save, tried=True, status=422)
     return go(request, address("policy", scope))
 
@@ -188,7 +189,7 @@ def policy_effect(request: ConsoleRequest) -> HttpResponse:
         texts, clashes = draft_stepped(form, request.POST)
     except MemoryProblem as problem:
         form.is_valid()
-        form.add_error(field_named(problem.sentence), problem.sentence)
+        form.add_error(field_named(problem), form_error(problem))
         return _editor(request, form, save, tried=True, status=422)
     form = DraftForm(texts, policies=policies, scope=scope)
     return _editor(request, form, save, tried=True, clashes=clashes)

@@ -15,7 +15,7 @@ from memory.console.fields import ReasonForm
 from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import ActionsForm, RunsForm, StartForm
-from memory.domain.errors import Conflict
+from memory.domain.errors import Conflict, MemoryProblem
 from memory.domain.scopes import ROOT
 from memory.forgetting.by_hand import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
@@ -231,13 +231,14 @@ def _behind(run: ForgetRun) -> list[dict[str, Any]]:
 
 def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpResponse:
     form = ReasonForm(request.POST if request.method == "POST" else None)
-    refused, status = "", 200
+    refused: MemoryProblem | None = None
+    status = 200
     if form.is_valid():
         try:
             messages.success(request, step.take(request, run_id, form.cleaned_data["reason"]))
             return go(request, "console:run", run_id=run_id)
         except Conflict as problem:
-            refused, status = problem.sentence, 409
+            refused, status = problem, 409
     elif form.is_bound:
         status = 422
     found = run_get(run_id, principal=request.principal)

@@ -8,13 +8,14 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
-from memory.console.fields import MOST_ADDRESS
+from memory.console.fields import MOST_ADDRESS, form_error
 from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import field_named
 from memory.console.policy_steps import draft_save
 from memory.console.salience_figure import backtest_figure, salience_figure
 from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.forgetting.runs import run_start
 from memory.forgetting.tryout import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
@@ -63,7 +64,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     except Conflict as problem:
         return _overtaken(request, said, form, problem)
     except MemoryProblem as problem:
-        draft.form.add_error(field_named(problem.sentence), problem.sentence)
+        draft.form.add_error(field_named(problem), form_error(problem))
         draft.refused = True
         return _shown(request, draft, save=form, status=422)
     return go(request, Draft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
@@ -104,7 +105,7 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
         try:
             found = [backtest(each, draft.scope, now=now, **form.stretch) for each in (draft.drafted, draft.policies)]
         except ValueRefused as problem:
-            form.add_error(None, problem.sentence)
+            form.add_error(None, form_error(problem))
         else:
             context |= {"found": found[0], "present": found[1], "figure": backtest_figure(*found)}
     template = "parts/salience_backtest.html" if request.htmx else "salience_backtest.html"
@@ -120,7 +121,8 @@ def _valid(request: ConsoleRequest) -> Draft:
     """Return the draft of an address. Raises ``ValueRefused`` with the first sentence if it cannot be tried."""
     draft = Draft(request.GET, policies=policies_current())
     if draft.refused:
-        raise ValueRefused(str(next(iter(draft.form.errors.values()))[0]))
+        wrong = next(iter(draft.form.errors.as_data().values()))[0]
+        raise ValueRefused(wrong.messages[0], code=ProblemCode.DRAFT_REFUSED)
     return draft
 
 
@@ -148,6 +150,7 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
     versions = policy_versions(draft.scope, limit=1).items
     conflict = {
         "sentence": problem.sentence,
+        "code": problem.code,
         "version": versions[0] if versions else None,
         "diff": diff_told(versions[0]["diff"], scope=draft.scope) if versions else [],
     }

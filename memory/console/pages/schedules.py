@@ -12,7 +12,7 @@ from django.utils import timezone
 from memory.console.fields import ReasonField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.domain.errors import Conflict
+from memory.domain.errors import Conflict, MemoryProblem
 from memory.scheduling.acts import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
 from memory.scheduling.told import (
     ScheduleTold,
@@ -101,12 +101,13 @@ _RESUME = _Act("Resume", "Resume it", "It goes on from now.", schedule_resume, "
 def _confirm(request: ConsoleRequest, schedule_id: int, act: _Act) -> HttpResponse:
     now = timezone.now()
     form = WhyForm(request.POST if request.method == "POST" else None)
-    refused, status = "", 200
+    refused: MemoryProblem | None = None
+    status = 200
     if form.is_valid():
         try:
             said = act.take(schedule_id, principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         except Conflict as problem:
-            refused, status = problem.sentence, 409
+            refused, status = problem, 409
         else:
             messages.success(request, act.done.format(said))
             return go(request, "console:schedules")
@@ -141,7 +142,8 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
     schedule = schedule_get(schedule_id, now=now)
     act = _Act("Change", "Change it", "It next runs that many minutes from now.", schedule_change, "")
     form = ChangeForm(request.POST if request.method == "POST" else None, schedule=schedule)
-    refused, status = "", 422 if form.is_bound else 200
+    refused: MemoryProblem | None = None
+    status = 422 if form.is_bound else 200
     if form.is_valid():
         try:
             said = schedule_change(
@@ -152,7 +154,7 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
                 now=now,
             )
         except Conflict as problem:
-            refused, status = problem.sentence, 409
+            refused, status = problem, 409
         else:
             messages.success(request, f"{said} now runs {schedule_get(schedule_id, now=now).often}.")
             return go(request, "console:schedules")

@@ -12,10 +12,11 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.console.fields import ReasonField
+from memory.console.fields import ReasonField, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.undo import undo_offer
 from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.forgetting.standing import topics_archive, topics_pin, topics_release, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.models import ForgetRun
@@ -83,9 +84,9 @@ class TopicForm(forms.Form):
         lines = lines_plain(self.cleaned_data["categories"]).split("\n")
         names = [line if line in self.known else line.strip() for line in lines if line in self.known or line.strip()]
         if len(names) > MOST_CATEGORIES:
-            raise forms.ValidationError(f"At most {MOST_CATEGORIES} categories.")
+            raise forms.ValidationError(f"At most {MOST_CATEGORIES} categories.", code=ProblemCode.TOO_MANY_CATEGORIES)
         if any(len(name) > MOST_NAME for name in names):
-            raise forms.ValidationError(f"A category has at most {MOST_NAME} letters.")
+            raise forms.ValidationError(f"A category has at most {MOST_NAME} letters.", code=ProblemCode.TEXT_TOO_LONG)
         return names
 
     def change(self) -> TopicChange:
@@ -192,7 +193,7 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 )
             except MemoryProblem as problem:
                 status = 409 if isinstance(problem, Conflict) else 422
-                form.add_error(None, problem.sentence)
+                form.add_error(None, form_error(problem))
             else:
                 if form.change() == TopicChange():
                     messages.info(request, "It says what it said before: nothing was changed.")

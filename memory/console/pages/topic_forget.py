@@ -11,11 +11,12 @@ from django.utils import timezone
 
 from memory.command.purge import topics_purge
 from memory.command.supersede import MAX_TEXT, Superseded, supersede
-from memory.console.fields import ReasonField
+from memory.console.fields import ReasonField, form_error
 from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.domain.cutting import text_cut
 from memory.domain.errors import Conflict, MemoryProblem, NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.finding.facts import facts_of, topics_said
 from memory.recall.lookup import topic_detail, topic_get
 
@@ -45,12 +46,13 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
     now = timezone.now()
     told = topic_detail(topic_id, principal=request.principal, now=now)
     form = PurgeForm(request.POST if request.method == "POST" else None, title=told["title"], topic_id=str(topic_id))
-    refused, status = "", 200
+    refused: MemoryProblem | None = None
+    status = 200
     if form.is_valid():
         try:
             receipt = topics_purge([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         except Conflict as problem:
-            refused, status = problem.sentence, 409
+            refused, status = problem, 409
         else:
             messages.success(request, "1 topic is purged. This is its receipt; there is no undo.")
             return go(request, "console:forget_receipt", receipt.pk)
@@ -106,7 +108,10 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
     now = timezone.now()
     told = topic_get(topic_id, principal=request.principal, now=now)
     if told["merged_into"] or told["released_at"]:
-        raise Conflict("No query returns this topic, so there is nothing to replace. Restore it first.")
+        raise Conflict(
+            "No query returns this topic, so there is nothing to replace. Restore it first.",
+            code=ProblemCode.WRONG_STANDING,
+        )
     facts = _facts(topic_id)
     form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MOST_FACTS])
     status = 422 if form.is_bound else 200
@@ -125,7 +130,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
             if isinstance(problem, NotVisible):
                 raise
             status = 409 if isinstance(problem, Conflict) else 422
-            form.add_error(None, problem.sentence)
+            form.add_error(None, form_error(problem))
         else:
             messages.success(request, _superseded_words(done.superseded))
             return go(request, "console:topic", done.topic_id)

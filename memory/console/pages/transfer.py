@@ -18,13 +18,14 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from memory import jobs
 from memory.access.accounts import role_of
 from memory.console.download import download
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.people import may
 from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.domain.errors import Conflict, MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.health import worker_check
 from memory.models import ImportJob
 from memory.transfer.back import import_look, import_release
@@ -143,22 +144,22 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     form = ImportForm(request.POST, request.FILES)
     valid = form.is_valid()
     if upload.refused:
-        form.errors["file"] = form.error_class([upload.refused])
+        form.errors["file"] = form.error_class([forms.ValidationError(upload.refused, code=ProblemCode.UPLOAD_REFUSED)])
         valid = False
     if not valid or upload.path is None:
         return _page(request, form, status=422)
     source = form.cleaned_data["source"] or source_guess(upload.path)
     if source is None:
-        form.add_error(
-            "file",
+        sentence = (
             "This looks neither like an export of MemState nor like JSON of mem0 or of a chat. If it is one of "
-            "them all the same, say which.",
+            "them all the same, say which."
         )
+        form.add_error("file", forms.ValidationError(sentence, code=ProblemCode.FILE_NOT_AN_EXPORT))
         return _page(request, form, status=422)
     try:
         job = _offer(request, upload.path, source=source, form=form)
     except MemoryProblem as problem:
-        form.add_error(None, problem.sentence)
+        form.add_error(None, form_error(problem))
         return _page(request, form, status=422)
     upload.take()
     return go(request, "console:transfer_import", job.pk)
@@ -185,13 +186,13 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     job = import_get(import_id, principal=request.principal)
     form = ReadingForm(request.POST)
     if not _again(job):
-        raise Conflict("Its file is at work, or not there any more. Upload it again.")
+        raise Conflict("Its file is at work, or not there any more. Upload it again.", code=ProblemCode.UPLOAD_GONE)
     if not form.is_valid():
         return _import_page(request, job, form=form, status=422)
     try:
         made = _offer(request, Path(job.file), source=form.cleaned_data["source"] or job.source, form=form)
     except MemoryProblem as problem:
-        form.add_error(None, problem.sentence)
+        form.add_error(None, form_error(problem))
         return _import_page(request, job, form=form, status=422)
     if job.status == Status.WAITING:
         import_cancel(import_id, principal=request.principal, now=timezone.now())

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -11,6 +11,8 @@ from memory.demo.build import story_build
 from memory.demo.loader import StoryProblem
 from memory.demo.store import story_load, story_size
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
+from memory.management.refused import CommandRefused, command_refused
 
 
 class Command(BaseCommand):
@@ -27,19 +29,19 @@ class Command(BaseCommand):
         """Load the story with a progress bar."""
         now = timezone.now()
         if not 1 <= options["topics"] <= 4000:
-            raise CommandError("--topics must lie between 1 and 4000.")
+            raise CommandRefused("--topics must lie between 1 and 4000.", ProblemCode.INVALID_ARGUMENT)
         # The demo may be the first thing that somebody runs.
         call_command("migrate", verbosity=0, interactive=False)
         try:
             story = story_build(now=now, seed=options["seed"], topics=options["topics"])
         except StoryProblem as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandRefused(str(problem), ProblemCode.INTERNAL_ERROR) from problem
         with tqdm(total=story_size(story), unit="step", desc="Half a year", dynamic_ncols=True) as bar:
             try:
                 story_load(story, now=now, progress=bar.update)
             except MemoryProblem as problem:
                 bar.disable = True
-                raise CommandError(problem.sentence) from problem
+                raise command_refused(problem) from problem
         self.stdout.write(
             f"The store now holds {len(story.topics)} topics with {len(story.revisions)} later revisions, "
             f"{len(story.retrievals)} retrievals and {len(story.changes)} changes by operators."

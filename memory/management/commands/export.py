@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
+from memory.management.refused import CommandRefused, command_refused
 from memory.transfer.export import export_count, export_note, store_export
 
 STDOUT = "-"
@@ -43,13 +45,17 @@ class Command(BaseCommand):
             path = Path(options["file"])
             part = path.with_name(path.name + ".part")
             if path.exists():
-                raise CommandError(f"{path} is there already; give another name, or remove it.")
+                raise CommandRefused(
+                    f"{path} is there already; give another name, or remove it.", ProblemCode.FILE_EXISTS
+                )
             lines = self._part(part, principal, vectors=options["vectors"])
             part.replace(path)
         except OSError as problem:
-            raise CommandError(f"{options['file']} cannot be written: {problem.strerror}.") from problem
+            raise CommandRefused(
+                f"{options['file']} cannot be written: {problem.strerror}.", ProblemCode.FILE_NOT_WRITABLE
+            ) from problem
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
         self.stdout.write(f"{lines:,} lines are in {path}.")
 
     def _part(self, part: Path, principal: Principal, *, vectors: bool) -> int:
@@ -77,16 +83,20 @@ class Command(BaseCommand):
 
 
 def _turn_take(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandError`` if somebody else writes the file at the moment; until it is closed nobody else does."""
+    """Raise ``CommandRefused`` if somebody else writes the file at the moment; until it is closed nobody else does."""
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
-        raise CommandError(f"Another export writes {part} at the moment; let it finish, or stop it.") from problem
+        raise CommandRefused(
+            f"Another export writes {part} at the moment; let it finish, or stop it.", ProblemCode.FILE_IN_USE
+        ) from problem
 
 
 def _own_check(file: IO[bytes], part: Path) -> None:
-    """Raise ``CommandError`` unless the file was made by whoever exports; from now on nobody else can read it."""
+    """Raise ``CommandRefused`` unless the file was made by whoever exports; from now on nobody else can read it."""
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise CommandError(f"{part} belongs to somebody else; remove it, or give another name.")
+        raise CommandRefused(
+            f"{part} belongs to somebody else; remove it, or give another name.", ProblemCode.FILE_NOT_WRITABLE
+        )
     os.fchmod(file.fileno(), 0o600)

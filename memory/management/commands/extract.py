@@ -3,16 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.extraction.request import Extracted, extract
 from memory.extraction.words import dropped_words
 from memory.jobs import upkeep_request
+from memory.management.refused import CommandRefused, command_refused
 
 
 class Command(BaseCommand):
@@ -35,11 +37,13 @@ class Command(BaseCommand):
             scope = scope_normalize(options["scope"])
             found = self._extract(content, scope=scope, kind=options["kind"], store=options["store"])
         except OSError as problem:
-            raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
+            raise CommandRefused(
+                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
+            ) from problem
         except UnicodeDecodeError as problem:
-            raise CommandError(f"{path} is not UTF-8 text.") from problem
+            raise CommandRefused(f"{path} is not UTF-8 text.", ProblemCode.FILE_UNREADABLE) from problem
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
         for fact in found.extracted:
             self.stdout.write(fact)
         for line in _told(found):

@@ -5,7 +5,7 @@ import time
 import uuid
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -17,6 +17,7 @@ from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
 from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_take_back
+from memory.management.refused import command_refused
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
 
@@ -53,7 +54,7 @@ class Command(BaseCommand):
             else:
                 self._plan(options)
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
 
     def _plan(self, options: dict[str, Any]) -> None:
         now = timezone.now()

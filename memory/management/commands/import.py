@@ -4,15 +4,17 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.jobs import upkeep_request
+from memory.management.refused import CommandRefused
 from memory.models import ImportJob
 from memory.transfer.back import import_look, import_release
 from memory.transfer.check import import_check
@@ -64,7 +66,7 @@ class Command(BaseCommand):
                 self._take_back(options["take_back"], principal, reason=options["reason"], dry=options["dry_run"])
                 return
             if path is None:
-                raise CommandError("Say which file.")
+                raise CommandRefused("Say which file.", ProblemCode.INVALID_ARGUMENT)
             if options["dry_run"]:
                 self._dry(path, principal, source=source)
                 return
@@ -74,9 +76,13 @@ class Command(BaseCommand):
             self._losses(ImportReport.of(job.report))
             job = self._work(job)
         except OSError as problem:
-            raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
+            raise CommandRefused(
+                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
+            ) from problem
         except MemoryProblem as problem:
-            raise CommandError(f"{_IN_VAIN[options['take_back'] is None]} {problem.sentence}") from problem
+            raise CommandRefused(
+                f"{_IN_VAIN[options['take_back'] is None]} {problem.sentence}", problem.code
+            ) from problem
         self._told(job)
 
     def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
@@ -100,7 +106,7 @@ class Command(BaseCommand):
             self.stdout.write(sentence)
         self._losses(report)
         if report.problems:
-            raise CommandError("\n".join(report.problems))
+            raise CommandRefused("\n".join(report.problems), ProblemCode.IMPORT_REFUSED)
         self.stdout.write("Nothing was written; leave out --dry-run to bring it.")
 
     def _work(self, job: ImportJob) -> ImportJob:
@@ -111,7 +117,8 @@ class Command(BaseCommand):
                     job = import_work(job.pk, clock=timezone.now, seconds=TURN_SECONDS, progress=tick)
         except (DatabaseError, MemoryProblem) as problem:
             job.refresh_from_db()
-            raise CommandError(f"{job.failure} Start it again to go on.") from problem
+            code = problem.code if isinstance(problem, MemoryProblem) else ProblemCode.IMPORT_FAILED
+            raise CommandRefused(f"{job.failure} Start it again to go on.", code) from problem
         if job.status == ImportJob.Status.DONE:
             upkeep_request()
         return job
@@ -120,7 +127,9 @@ class Command(BaseCommand):
         for sentence in counts_words(job.counts, done=True):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
-            raise CommandError(job.failure or f"The import was {job.get_status_display().lower()}.")
+            raise CommandRefused(
+                job.failure or f"The import was {job.get_status_display().lower()}.", ProblemCode.IMPORT_FAILED
+            )
         self.stdout.write(
             f"Import {job.pk}. manage.py import --take-back {job.pk} releases the topics that it has brought."
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -17,9 +17,11 @@ from memory.access.principal import Principal
 from memory.api.problems import problem_status
 from memory.domain.errors import MemoryProblem
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import URN_PREFIX, ProblemCode
 from memory.domain.scopes import scope_normalize
 from memory.ingest.batch import batch_ingest
 from memory.jobs import upkeep_request
+from memory.management.refused import CommandRefused, command_refused
 
 # Small enough that little is lost when it is stopped, large enough to keep the embedder busy.
 LINES_PER_BATCH = 200
@@ -45,15 +47,18 @@ class Command(BaseCommand):
             with path.open("rb") as file:
                 accepted, refused = self._ingest(file, scope=scope, defer=options["defer"])
         except OSError as problem:
-            raise CommandError(f"{path} cannot be read: {problem.strerror}.") from problem
+            raise CommandRefused(
+                f"{path} cannot be read: {problem.strerror}.", ProblemCode.FILE_UNREADABLE
+            ) from problem
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
         self.stdout.write(f"{accepted} items are in the store.")
         if refused:
             # A batch is known by what it holds and what comes before it: a file that has changed is another file.
-            raise CommandError(
+            raise CommandRefused(
                 f"{refused} items were refused, each for the reason given above. Put them, corrected, into a file of "
-                "their own: this one, once it is changed, would be written again from the change on."
+                "their own: this one, once it is changed, would be written again from the change on.",
+                ProblemCode.ITEMS_REFUSED,
             )
 
     def _ingest(self, file: IO[bytes], *, scope: str, defer: bool) -> tuple[int, int]:
@@ -79,7 +84,8 @@ class Command(BaseCommand):
                 refused += reply["refused"]
                 for result in reply["results"]:
                     if "detail" in result:
-                        tqdm.write(f"Line {numbers[result['index']]}: {result['detail']}")
+                        code = str(result.get("type", "")).removeprefix(URN_PREFIX)
+                        tqdm.write(f"Line {numbers[result['index']]}: {result['detail']} [{code}]")
                 bar.update(sum(map(len, lines)))
         return accepted, refused
 

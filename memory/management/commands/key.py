@@ -3,12 +3,14 @@
 import datetime as dt
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke, secret_generate
 from memory.access.principal import ROLES
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
+from memory.management.refused import CommandRefused, command_refused
 from memory.models import ApiKey
 
 
@@ -35,12 +37,12 @@ class Command(BaseCommand):
         try:
             getattr(self, f"_{options['verb']}")(options)
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
 
     def _create(self, options: dict[str, Any]) -> None:
         days = options["days"]
         if days is not None and not 1 <= days <= 36_500:
-            raise CommandError("--days must lie between 1 and 36500.")
+            raise CommandRefused("--days must lie between 1 and 36500.", ProblemCode.INVALID_ARGUMENT)
         secret = secret_generate()
         expires = timezone.now() + dt.timedelta(days=days) if days else None
         key = key_create(

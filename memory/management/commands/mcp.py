@@ -6,12 +6,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import embedder_get
+from memory.management.refused import CommandRefused
 
 _HOW = "Give one in MEMSTATE_API_KEY or with --key-file; manage.py key create makes one."
 
@@ -33,9 +35,11 @@ class Command(BaseCommand):
         try:
             key_authenticate(secret, now=timezone.now())
         except KeyRefused as problem:
-            raise CommandError(f"{problem.sentence} {_HOW}", returncode=2) from problem
+            raise CommandRefused(f"{problem.sentence} {_HOW}", problem.code, returncode=2) from problem
         except DatabaseError as problem:
-            raise CommandError(f"The store cannot be read: {problem}", returncode=2) from problem
+            raise CommandRefused(
+                f"The store cannot be read: {problem}", ProblemCode.DATABASE_UNAVAILABLE, returncode=2
+            ) from problem
         finally:
             # This thread only waits from here on, for as long as the agent is there.
             connections.close_all()
@@ -70,7 +74,9 @@ def _secret(file: Path | None) -> str:
         try:
             secret = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise CommandError(f"{file} cannot be read: {problem}.", returncode=2) from problem
+            raise CommandRefused(
+                f"{file} cannot be read: {problem}.", ProblemCode.FILE_UNREADABLE, returncode=2
+            ) from problem
     if not secret.strip():
-        raise CommandError(f"There is no key. {_HOW}", returncode=2)
+        raise CommandRefused(f"There is no key. {_HOW}", ProblemCode.KEY_MISSING, returncode=2)
     return secret.strip()

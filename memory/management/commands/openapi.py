@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from memory.api.app import api
+from memory.domain.problem_codes import ProblemCode
+from memory.management.refused import CommandRefused
 
 PLACE = Path("docs") / "openapi.json"
 
@@ -41,6 +43,9 @@ class Command(BaseCommand):
             file.write_text(text, encoding="utf-8")
             self.stdout.write(f"Wrote {PLACE}.")
         elif not file.exists() or file.read_text(encoding="utf-8") != text:
-            raise CommandError(f"{PLACE} differs from the routes; run `python manage.py openapi` and commit it.")
+            raise CommandRefused(
+                f"{PLACE} differs from the routes; run `python manage.py openapi` and commit it.",
+                ProblemCode.GENERATED_FILE_OUTDATED,
+            )
         else:
             self.stdout.write(f"{PLACE} is up to date.")

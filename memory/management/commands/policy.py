@@ -3,13 +3,15 @@
 import argparse
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from memory.domain.errors import MemoryProblem, ValueRefused
 from memory.domain.knobs import KNOBS
 from memory.domain.presets import PRESETS
+from memory.domain.problem_codes import ProblemCode
 from memory.domain.scopes import scope_normalize
+from memory.management.refused import CommandRefused, command_refused
 from memory.models import PolicyVersion
 from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
@@ -55,7 +57,7 @@ class Command(BaseCommand):
         try:
             getattr(self, f"_{options['verb']}")(options)
         except MemoryProblem as problem:
-            raise CommandError(problem.sentence) from problem
+            raise command_refused(problem) from problem
 
     def _show(self, options: dict[str, Any]) -> None:
         policy = policy_show(options["scope"])
@@ -82,7 +84,10 @@ class Command(BaseCommand):
         values = {**present.values, **changed}
         for name in map(knob_name, options["unset"]):
             if values.pop(name, None) is None:
-                raise ValueRefused(f"{name} is not set at {scope}, so there is nothing to unset.")
+                raise ValueRefused(
+                    f"{name} is not set at {scope}, so there is nothing to unset.",
+                    code=ProblemCode.POLICY_VALUE_NOT_SET,
+                )
         preset = {None: present.preset, "none": ""}.get(options["preset"], options["preset"])
         version = policy_save(
             scope,
@@ -99,7 +104,7 @@ class Command(BaseCommand):
     def _versions(self, options: dict[str, Any]) -> None:
         limit = options["limit"]
         if not 1 <= limit <= 10_000:
-            raise CommandError("--limit must lie between 1 and 10000.")
+            raise CommandRefused("--limit must lie between 1 and 10000.", ProblemCode.INVALID_ARGUMENT)
         page = policy_versions(options["scope"], limit=limit)
         if not page.items:
             self.stdout.write("Nobody has set a policy here.")
@@ -150,10 +155,10 @@ def _words_read(words: list[str]) -> tuple[str, dict[str, str]]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise ValueRefused(f"{word!r} is no NAME=VALUE.")
+            raise ValueRefused(f"{word!r} is no NAME=VALUE.", code=ProblemCode.INVALID_ARGUMENT)
         name = knob_name(name.strip())
         if name in values:
-            raise ValueRefused(f"{name} is given twice.")
+            raise ValueRefused(f"{name} is given twice.", code=ProblemCode.INVALID_ARGUMENT)
         values[name] = value
     return scope, values
 
@@ -169,6 +174,6 @@ def _rules_changed(present: PolicyVersion, options: dict[str, Any]) -> list[Any]
     names = {rule["name"] for rule in present.rules}
     for name in options["drop_rule"]:
         if name not in names:
-            raise ValueRefused(f"There is no rule {name!r} set at {present.scope}.")
+            raise ValueRefused(f"There is no rule {name!r} set at {present.scope}.", code=ProblemCode.UNKNOWN_RULE)
     kept = (rule for rule in present.rules if rule["name"] not in options["drop_rule"])
     return [*kept, *options["add_rules"]]

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.ingest.waiting import foreign_count, vectors_give, vectors_resize
+from memory.management.refused import CommandRefused
 
 
 class Command(BaseCommand):
@@ -29,8 +31,11 @@ class Command(BaseCommand):
                 for given in vectors_give(foreign=True):
                     bar.update(given)
         except MemoryProblem as problem:
-            raise CommandError(f"{problem.sentence} Run it again to go on.") from problem
+            raise CommandRefused(f"{problem.sentence} Run it again to go on.", problem.code) from problem
         left = foreign_count()
         if left:
-            raise CommandError(f"{left} topics are still without a vector of {embedder.model_name}; run it again.")
+            raise CommandRefused(
+                f"{left} topics are still without a vector of {embedder.model_name}; run it again.",
+                ProblemCode.WORK_LEFT,
+            )
         self.stdout.write(f"All vectors are {embedder.model_name}'s.")

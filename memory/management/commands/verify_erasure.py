@@ -4,10 +4,12 @@ import time
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from memory.command.verify import MOST_TOLD, Trace, Verdict, erasure_verify, rows_expected
+from memory.domain.problem_codes import ProblemCode
+from memory.management.refused import CommandRefused
 
 
 class Command(BaseCommand):
@@ -34,7 +36,7 @@ class Command(BaseCommand):
             verdict = erasure_verify(progress=progress)
         self._tell(verdict, quiet=options["quiet"], seconds=time.monotonic() - began)
         if not verdict.ok:
-            raise CommandError(self._conclusion(verdict))
+            raise CommandRefused(self._conclusion(verdict), ProblemCode.ERASURE_NOT_PROVEN)
 
     def _tell(self, verdict: Verdict, *, quiet: bool, seconds: float) -> None:
         for sentence in verdict.chain.sentences:

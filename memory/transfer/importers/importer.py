@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memory.access.principal import Principal
 from memory.domain.errors import NotVisible
+from memory.domain.problem_codes import ProblemCode
 from memory.ingest.items import IngestItem
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.known import ids_known, item_id
@@ -49,7 +50,7 @@ class Importer(ABC):
         ``RequestRefused`` for a file that is not JSON, ``OSError``.
         """
         if not principal.sees(scope):
-            raise NotVisible(f"There is no scope {scope}.")
+            raise NotVisible(f"There is no scope {scope}.", code=ProblemCode.SCOPE_NOT_FOUND)
         report = ImportReport(self.name, size=path.stat().st_size)
         lost: Clauses = Counter()
         told: Clauses = Counter()

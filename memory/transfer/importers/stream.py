@@ -17,6 +17,7 @@ from django.conf import settings
 
 from memory.domain.errors import MemoryProblem, RequestRefused
 from memory.domain.jsonguard import json_guarded
+from memory.domain.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
 # Of one entry. The longest text that a topic can hold is far below; a list of vectors may be as long.
@@ -175,9 +176,13 @@ class _Reader:
         # Behind its first line stands a part of the file, sometimes with line ends that are written out.
         said = said.partition("\n")[0].partition("\\n")[0]
         if "UTF8" in said or "utf-8" in said:
-            return RequestRefused(f"The file is not UTF-8: a byte in line {self._line} cannot be read.")
+            return RequestRefused(
+                f"The file is not UTF-8: a byte in line {self._line} cannot be read.", code=ProblemCode.FILE_NOT_JSON
+            )
         own = said.partition("error: ")[2].rstrip(".") or "it cannot be read"
         return self._refused(next((told for part, told in _TOLD.items() if part in said), own))
 
     def _refused(self, why: str) -> RequestRefused:
-        return RequestRefused(f"The file is not whole JSON: at line {self._line}, {why}.")
+        return RequestRefused(
+            f"The file is not whole JSON: at line {self._line}, {why}.", code=ProblemCode.FILE_NOT_JSON
+        )

@@ -1,0 +1,19 @@
+"""How a command ends that cannot do what was asked."""
+
+from django.core.management.base import CommandError
+
+from memory.domain.errors import MemoryProblem
+from memory.domain.problem_codes import ProblemCode
+
+
+class CommandRefused(CommandError):
+    """An error of a command with its code, which stands in brackets behind the sentence."""
+
+    def __init__(self, sentence: str, code: ProblemCode, *, returncode: int = 1) -> None:
+        super().__init__(f"{sentence} [{code}]", returncode=returncode)
+        self.sentence, self.code = sentence, code
+
+
+def command_refused(problem: MemoryProblem) -> CommandRefused:
+    """Return a problem as the error of a command."""
+    return CommandRefused(problem.sentence, problem.code)
