@@ -20,8 +20,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Min, Q
 from django_q.models import Failure, OrmQ
 
-from memory.domain.errors import MemoryProblem
-from memory.domain.scopes import ROOT
+from memory.core.errors import MemoryProblem
+from memory.core.scopes import ROOT
 from memory.embedding import embedder_get
 from memory.embedding.status import embedder_told
 from memory.llm.client import model_told

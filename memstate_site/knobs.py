@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from memory.domain.errors import MemoryProblem
-from memory.domain.knobs import KNOBS, Knobs, KnobValue, knob_parse
+from memory.core.errors import MemoryProblem
+from memory.core.knobs import KNOBS, Knobs, KnobValue, knob_parse
 from memstate_site.env import SettingError, envbool, envfloat, envint, envstr
 
 

@@ -22,7 +22,7 @@ from django.utils import timezone
 from memory import jobs
 from memory.access.keys import PREFIX_LENGTH, key_id_new, secret_hash
 from memory.access.principal import SYSTEM, Principal
-from memory.domain.problem_codes import URN_PREFIX, ProblemCode
+from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.models import ApiKey, AuditEvent
 
 PARTS = {

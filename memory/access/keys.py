@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from memory.access.accounts import people_named, person_identities
 from memory.access.principal import ROLES, Principal
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
-from memory.domain.identifiers import uuid7
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT, scope_normalize
+from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
+from memory.core.ids import uuid7
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
-from memory.models.newest import newest_page
+from memory.models.newest_first import newest_page
 
 PREFIX_LENGTH = 8
 # Journals hold "key:" and the name in 200 characters.

@@ -6,8 +6,8 @@ from django.conf import settings
 from django.core.cache import cache
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 
 
 class TooManyRequests(MemoryProblem):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from memory.domain.errors import NotAllowed, NotVisible
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT, scope_normalize, scope_within
+from memory.core.errors import NotAllowed, NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT, scope_normalize, scope_within
 
 ROLES = ("reader", "agent", "operator")
 

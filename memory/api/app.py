@@ -16,9 +16,9 @@ from ninja.operation import Operation
 from memory.api import (
     chat,
     client_file,
-    command,
     conversations,
     duplicates,
+    erasure,
     evidence,
     extract,
     ingest,
@@ -34,7 +34,7 @@ from memory.api.authentication import ApiKeyAuth, BearerAuth
 from memory.api.parsing import GuardedParser
 from memory.api.problems import problem_response, problems_register
 from memory.api.responses import REFUSALS
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 
 DESCRIPTION = """A memory store for language-model agents that forgets on purpose.
 
@@ -142,7 +142,7 @@ for room in (
     chat,
     conversations,
     studies,
-    command,
+    erasure,
     receipts,
     duplicates,
     runs,

@@ -9,7 +9,7 @@ from ninja.security import APIKeyHeader, HttpBearer
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 
 
 def _principal(secret: str) -> Principal:

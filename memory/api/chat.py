@@ -11,6 +11,12 @@ from django.utils import timezone
 from ninja import Router
 
 from memory import jobs
+from memory.agents.chat.background_turn import Running, connection_lend, place_taken
+from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
+from memory.agents.chat.conversations import conversations_list
+from memory.agents.chat.idempotency import reply_again
+from memory.agents.chat.replies import conversation_told
+from memory.agents.chat.request import ChatRequest
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
 from memory.api.conversation_schemas import ConversationPage
@@ -19,13 +25,7 @@ from memory.api.parsing import IdempotencyKey
 from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
-from memory.assistant.chat import Chat, chat_begin, chat_run, reply_events
-from memory.assistant.conversations import conversations_list
-from memory.assistant.once import reply_again
-from memory.assistant.request import ChatRequest
-from memory.assistant.running import Running, connection_lend, place_taken
-from memory.assistant.told import conversation_told
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
 from memory.models import Conversation
 
 router = Router(tags=["chat"])

@@ -6,9 +6,9 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
+from memory.agents.chat.intent import IntentName, Source
+from memory.agents.tools.loop import Ended
 from memory.api.studies import StudyOut
-from memory.assistant.intent import IntentName, Source
-from memory.toolbox.loop import Ended
 
 
 class ToolCallOut(Schema):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import BaseModel, Field, StringConstraints
 
+from memory.agents.chat.intent import IntentName, Source
 from memory.api.studies import StudyOut
-from memory.assistant.intent import IntentName, Source
 
 
 class ConversationOut(Schema):

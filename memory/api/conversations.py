@@ -8,17 +8,17 @@ from django.utils import timezone
 from ninja import Query, Router
 
 from memory import jobs
+from memory.agents.chat.conversations import conversation_get, conversation_page
+from memory.agents.chat.replies import conversation_told, turn_told, wrote_told
+from memory.agents.chat.undo import conversation_undo, conversation_undo_look
+from memory.agents.chat.undo_preview import Part
+from memory.agents.chat.undo_text import undone_words
+from memory.agents.chat.write_summary import conversation_wrote
 from memory.api.authentication import principal_of
 from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.assistant.conversations import conversation_get, conversation_page
-from memory.assistant.told import conversation_told, turn_told, wrote_told
-from memory.assistant.undo import conversation_undo, conversation_undo_look
-from memory.assistant.undo_words import undone_words
-from memory.assistant.undoable import Part
-from memory.assistant.wrote import conversation_wrote
 
 router = Router(tags=["chat"])
 

@@ -15,7 +15,7 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import Reason
-from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import PairFilter, pair_detail, pair_told, pairs_list
 from memory.forgetting.runs import run_results

@@ -16,10 +16,10 @@ from memory.api.paging import limit_checked
 from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.domain.scopes import MAX_SCOPE_LENGTH
-from memory.hindsight.backtest import backtest
-from memory.hindsight.regret import regret_report
-from memory.hindsight.why import topic_why
+from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.insight.backtest import backtest
+from memory.insight.regret import regret_report
+from memory.insight.why import topic_why
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 

@@ -7,7 +7,7 @@ from ninja import Schema
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from memory.api.schemas import RungName
-from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.core.scopes import MAX_SCOPE_LENGTH
 
 Source = Literal["run", "hand"]
 

@@ -16,8 +16,8 @@ from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.run_schemas import ScopeText
-from memory.domain.errors import RequestRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import RequestRefused
+from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_told
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start

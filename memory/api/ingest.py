@@ -13,7 +13,7 @@ from memory.api.problems import problem_status
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import BatchReply, IngestReply
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count

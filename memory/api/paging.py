@@ -6,8 +6,8 @@ from django.conf import settings
 from ninja import Query
 
 from memory.api.parsing import AddressText
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 
 Cursor = Annotated[AddressText | None, Query(max_length=300, description="The next of the page before.")]
 Limit = Annotated[int, Query(ge=1, description="Rows per page.")]

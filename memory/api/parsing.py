@@ -9,9 +9,9 @@ from ninja.parser import Parser
 from ninja.types import DictStrAny
 from pydantic import AfterValidator
 
-from memory.domain.errors import MemoryProblem, RequestRefused
-from memory.domain.jsonguard import json_guarded
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem, RequestRefused
+from memory.core.json_limits import json_guarded
+from memory.core.problem_codes import ProblemCode
 from memory.ingest.idempotency import MAX_KEY_LENGTH
 
 JSON_LINES_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")

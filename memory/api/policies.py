@@ -17,9 +17,9 @@ from memory.api.parsing import AddressText
 from memory.api.policy_schemas import PolicyDraft, PolicyOut, PolicyRollback, PolicyVersionPage
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.domain.scopes import ROOT
+from memory.core.scopes import ROOT
+from memory.policy.read import policy_show, policy_versions
 from memory.policy.save import policy_rollback, policy_save
-from memory.policy.shown import policy_show, policy_versions
 
 router = Router(tags=["policies"])
 

@@ -16,11 +16,11 @@ from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailab
 
 from memory.access.keys import KeyRefused
 from memory.access.limits import TooManyRequests
+from memory.agents.chat.background_turn import TooManyConversations
+from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
-from memory.assistant.once import MessageAtWork
-from memory.assistant.running import TooManyConversations
-from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import EmbeddingFailed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem

@@ -11,7 +11,7 @@ from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.receipt_schemas import ReceiptOut, ReceiptPage
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.command.receipts import receipt_get, receipts_list
+from memory.erasure.receipts import receipt_get, receipts_list
 from memory.models import ErasureReceipt
 
 router = Router(tags=["command"])

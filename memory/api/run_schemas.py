@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.core.scopes import MAX_SCOPE_LENGTH
 
 # A policy may ask for what was unused for a hundred years before; beyond these years dates are mistakes.
 Moment = Annotated[

@@ -29,11 +29,11 @@ from memory.api.run_schemas import (
     UndoReply,
 )
 from memory.api.schemas import Reason
-from memory.domain.scopes import MAX_SCOPE_LENGTH
-from memory.forgetting.reasoner import event_raise
-from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
+from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.run_list import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_take_back
-from memory.forgetting.whatif import Affected, affected_page, whatif
+from memory.forgetting.triggers import event_raise
+from memory.insight.whatif import Affected, affected_page, whatif
 from memory.models import ForgetRun, Rung
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current

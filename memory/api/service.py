@@ -10,7 +10,7 @@ from memory.api.parsing import AddressText
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import Stats
-from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.recall.stats import stats_collect
 
 router = Router(tags=["service"])

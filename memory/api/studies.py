@@ -10,12 +10,12 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from memory import jobs
+from memory.agents.study.control import study_cancel, study_get, study_resume
+from memory.agents.study.progress import studies_list, study_told
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.study.start import study_cancel, study_get, study_resume
-from memory.study.told import studies_list, study_told
 
 router = Router(tags=["studies"])
 

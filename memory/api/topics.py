@@ -15,9 +15,9 @@ from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
-from memory.command.purge import topics_purge
-from memory.domain.scopes import MAX_SCOPE_LENGTH
-from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
+from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.erasure.purge import topics_purge
+from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.recall.lookup import TopicFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 from django.http import FileResponse, HttpRequest
 
-from memory.domain.errors import Conflict, RequestRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, RequestRefused
+from memory.core.problem_codes import ProblemCode
 
 # Each holds a thread of the server until the browser has it all.
 AT_ONCE = 2

@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from memory.console.fields import MOST_ADDRESS, DayField, ReasonField, ScopeField, end_of, start_of
 from memory.console.policy_form import DraftForm, draft_query, preset_taken
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
-from memory.forgetting.ground import Only
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.models import Rung
+from memory.policy.partition import Only
 from memory.policy.snapshot import Policies
 
 OTHER = "b"

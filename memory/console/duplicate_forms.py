@@ -10,9 +10,9 @@ from django.http import QueryDict
 from memory.access.principal import Principal
 from memory.console.fields import ReasonField, ScopeField
 from memory.console.list_page import FilterForm
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.duplicates.merge import MOST_AT_ONCE
 from memory.duplicates.pairs import PairFilter, pairs_list
 

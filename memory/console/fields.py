@@ -7,9 +7,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.urls import register_converter
 
-from memory.domain.errors import MemoryProblem, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
+from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
 
 # How long an address may be: what every browser and server takes.
 MOST_ADDRESS = 6000

@@ -10,11 +10,11 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from memory.command.filters import ForgetFilter
 from memory.console.fields import ReasonField, ScopeField, form_error
-from memory.domain.durations import duration_parse
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.durations import duration_parse
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.filters import ForgetFilter
 from memory.models import ForgetListing
 
 # As the API takes them.

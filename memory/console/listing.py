@@ -14,7 +14,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
 from memory.console.page import refusal, show
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 
 ROWS = 50
 # A count stops here: the exact number beyond it is worth less than the time it takes.

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from memory.forgetting.gauges import Limit
-from memory.hindsight.activity import Day
+from memory.insight.activity import Day
+from memory.insight.topic_counts import Limit
 
 # Pictures are this wide and stretched; only shares matter.
 WIDTH = 1000

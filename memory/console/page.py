@@ -25,8 +25,8 @@ from django_htmx.middleware import HtmxDetails
 from memory.access.accounts import role_of
 from memory.access.principal import Principal
 from memory.console.people import may, principal_of
-from memory.domain.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
+from memory.core.problem_codes import ProblemCode
 
 P = ParamSpec("P")
 ANYBODY = "anybody"

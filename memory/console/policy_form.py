@@ -14,15 +14,15 @@ from django import forms
 from django.forms.boundfield import BoundField
 
 from memory.console.fields import form_error
-from memory.domain.errors import MemoryProblem, ValueRefused
-from memory.domain.jsonguard import json_guarded
-from memory.domain.knobs import KNOBS, Knob, KnobValue
-from memory.domain.presets import PRESETS
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.json_limits import json_guarded
+from memory.core.knobs import KNOBS, Knob, KnobValue
+from memory.core.presets import PRESETS
+from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
-from memory.policy.drafting import draft_start
-from memory.policy.sheet import GROUPS
-from memory.policy.shown import effective_told, number_words
+from memory.policy.draft_steps import draft_start
+from memory.policy.explain import GROUPS
+from memory.policy.read import effective_told, number_words
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 
 # Beside the values themselves, what a draft consists of in an address.

@@ -18,10 +18,10 @@ from memory.console.policy_form import (
     rules_read,
     value_text,
 )
-from memory.domain.errors import ValueRefused
-from memory.domain.knobs import KNOBS
+from memory.core.errors import ValueRefused
+from memory.core.knobs import KNOBS
 from memory.policy.draft import draft_parse, values_parse
-from memory.policy.drafting import (
+from memory.policy.draft_steps import (
     draft_start,
     draft_with_preset,
     draft_with_set,

@@ -6,11 +6,11 @@ from django import forms
 
 from memory.console.fields import ScopeField
 from memory.console.list_page import FilterForm
-from memory.domain.rules import EVENTS
-from memory.domain.scopes import ROOT
-from memory.forgetting.by_hand import BY_HAND, REVISE
-from memory.forgetting.run_lookup import ActionFilter, RunFilter, Tally
-from memory.forgetting.run_words import event_words, state_words
+from memory.core.rules import EVENTS
+from memory.core.scopes import ROOT
+from memory.forgetting.manual_runs import BY_HAND, REVISE
+from memory.forgetting.run_list import ActionFilter, RunFilter, Tally
+from memory.forgetting.run_text import event_words, state_words
 
 _STATUSES = [
     ("", "Any"),

@@ -8,9 +8,9 @@ import itertools
 import math
 from typing import Any
 
-from memory.domain.knobs import Knobs
-from memory.forgetting.whatif import LEAST_SHOWN, Histogram
-from memory.hindsight.backtest import Backtest
+from memory.core.knobs import Knobs
+from memory.insight.backtest import Backtest
+from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung
 
 # Words of a line that stands further right than this share of the axis are to the left of it.

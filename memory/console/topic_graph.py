@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.domain.cutting import line_cut
+from memory.core.truncate import line_cut
 
 MOST_PER_SIDE = 8
 WIDTH, BOX, CENTRE = 1000, 270, 220

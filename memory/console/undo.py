@@ -14,9 +14,9 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from memory.console.page import OPERATOR, ConsoleRequest, go, page
-from memory.domain.errors import Conflict
-from memory.domain.problem_codes import ProblemCode
-from memory.forgetting.by_hand import BY_HAND
+from memory.core.errors import Conflict
+from memory.core.problem_codes import ProblemCode
+from memory.forgetting.manual_runs import BY_HAND
 from memory.forgetting.runs import run_get, run_take_back
 from memory.models import ForgetRun
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from memory.domain.identifiers import uuid7
+from memory.core.ids import uuid7
 from memory.models import Conversation, ConversationTurn, ConversationWrite, Revision, Rung
 
 MODEL = "demo"

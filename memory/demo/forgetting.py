@@ -9,11 +9,11 @@ import datetime as dt
 from django_q.models import Schedule
 
 from memory.access.principal import Principal
-from memory.domain.scopes import ROOT
-from memory.forgetting.by_hand import BY_HAND
-from memory.forgetting.reasoner import scheduled_run
+from memory.core.scopes import ROOT
+from memory.forgetting.manual_actions import topics_restore
+from memory.forgetting.manual_runs import BY_HAND
 from memory.forgetting.runs import run_take_back
-from memory.forgetting.standing import topics_restore
+from memory.forgetting.triggers import scheduled_run
 from memory.models import ForgetAction, Rung, Topic
 from memory.policy.cron import cron_next
 from memory.policy.effective import policies_current

@@ -11,23 +11,23 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory.access.principal import Principal
+from memory.core.errors import Conflict, MemoryProblem
+from memory.core.knobs import Knobs
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.demo.conversations import talk_load
 from memory.demo.forgetting import forgetting_load
 from memory.demo.records import Story, StoryChange, StoryRetrieval, StoryRevision, StoryTopic, topic_id
 from memory.demo.study import study_load
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.knobs import Knobs
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
 from memory.duplicates.detect import duplicates_find
-from memory.forgetting.standing import topics_archive, topics_pin, topics_restore
+from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.embed_pending import vectors_give
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.waiting import vectors_give
 from memory.models import AccessLog, Field, Topic
 from memory.policy.effective import knobs_effective
+from memory.recall.access_fold import accesses_fold, fold_wait
 from memory.recall.corpus import documents_count
-from memory.recall.fold import accesses_fold, fold_wait
 
 DEMO = Principal(identity="demo", actor="demo", role="operator")
 # Longer than a look at the largest story takes.

@@ -13,9 +13,15 @@ from typing import Any
 from django.db import transaction
 
 from memory.access.principal import Principal
-from memory.assistant.conversations import Channel, conversation_begin
-from memory.assistant.turns import Ended, Notes, turn_begin, turn_intend
-from memory.assistant.wording import long_message, study_sentence
+from memory.agents.chat.conversations import Channel, conversation_begin
+from memory.agents.chat.prompts import long_message, study_sentence
+from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
+from memory.agents.study.control import study_keep
+from memory.agents.study.link_step import Placing
+from memory.agents.study.queue import turn_over
+from memory.agents.study.work import Step, study_forward
+from memory.agents.tools.loop import LoopEnd
+from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
 from memory.demo.loader import minutes_read
 from memory.demo.material import Minutes, Note
@@ -23,12 +29,6 @@ from memory.demo.records import topic_id
 from memory.demo.schedule import Calendar
 from memory.extraction.parts import parts_cut
 from memory.models import StudyJob, Topic, WakeUp
-from memory.study.placing import Placing
-from memory.study.queue import turn_over
-from memory.study.start import study_keep
-from memory.study.work import Step, study_forward
-from memory.toolbox.loop import LoopEnd
-from memory.toolbox.tool import ToolCalled
 
 SCOPE = "/project/atlas"
 WRITER = Principal(identity=LEADER, actor=LEADER, role="operator")

@@ -16,15 +16,15 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import Q
 
 from memory.access.principal import SYSTEM, Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.identifiers import uuid7
-from memory.domain.scopes import ROOT, scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.ids import uuid7
+from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
+from memory.duplicates.queue import Waiting, waiting_read
 from memory.duplicates.verdict import Verdict, pair_judge
-from memory.duplicates.waiting import Waiting, waiting_read
 from memory.embedding import embedder_get
-from memory.ingest.near import Near, texts_near, topics_near
+from memory.ingest.nearest import Near, texts_near, topics_near
 from memory.models import DuplicatePair, Scope, Topic
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current

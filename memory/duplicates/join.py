@@ -14,9 +14,9 @@ from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.plan import MergePlan, Side
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
-from memory.forgetting import moves
-from memory.forgetting.by_hand import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
-from memory.forgetting.parting import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
+from memory.forgetting import state_changes as moves
+from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
+from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import Plan
 from memory.ingest.write import plan_write

@@ -10,14 +10,14 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.duplicates.holding import pairs_lapse, topics_hold
+from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
+from memory.duplicates.pair_locks import pairs_lapse, topics_hold
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
 from memory.embedding.base import Vectors
-from memory.forgetting import moves
-from memory.forgetting.by_hand import HandAction, hand_run_id, hand_run_write
+from memory.forgetting import state_changes as moves
+from memory.forgetting.manual_runs import HandAction, hand_run_id, hand_run_write
 from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES

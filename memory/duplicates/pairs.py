@@ -10,16 +10,16 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.domain.differences import Piece, words_differ
-from memory.domain.errors import Conflict, NotVisible, ValueRefused
-from memory.domain.knobs import knobs_warnings
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
+from memory.core.differences import Piece, words_differ
+from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.knobs import knobs_warnings
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
 from memory.duplicates.plan import survivor_first as _survivor_first
 from memory.duplicates.verdict import differences_words
 from memory.models import DuplicatePair, Rung, Topic
-from memory.models.newest import newest_page
+from memory.models.newest_first import newest_page
 from memory.policy.effective import knobs_effective
 from memory.recall.lookup import also_from
 from memory.text.likeness import sayings_differ
@@ -112,7 +112,7 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     """Return one pair with both sides and their differences marked. Eight queries at most.
 
     A row of ``pairs_list`` and: ``title``, ``summary``: ``{older: [Piece], newer: [Piece]}`` (each side's own text in
-    pieces of ``memory.domain.differences``: same, and removed on the older or added on the newer side);
+    pieces of ``memory.core.differences``: same, and removed on the older or added on the newer side);
     ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
     pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]`` by name;
     ``differences: [{sort, older, newer, where, sentence}]`` what matters and differs;

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from memory.domain.errors import Conflict
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.text import MAX_CATEGORIES, UNTITLED, TopicText
+from memory.core.errors import Conflict
+from memory.core.problem_codes import ProblemCode
+from memory.core.text import MAX_CATEGORIES, UNTITLED, TopicText
 from memory.ingest.plan import MAX_FIELDS
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql

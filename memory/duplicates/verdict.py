@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.domain.knobs import Knobs
+from memory.core.knobs import Knobs
 from memory.text.folding import fold
 from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
-from memory.text.words import subject
+from memory.text.stems import subject
 
 # Vectors alone do not tell: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
 # (docs/duplicates.md). Two facts differ in a value or two; what differs in more tells of two events.

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 
 Vectors = npt.NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from memory.domain.text import MAX_EMBEDDED_CHARS, text_normalized
+from memory.core.text import MAX_EMBEDDED_CHARS, text_normalized
 from memory.embedding.base import Vectors
 
 # Idle OpenMP threads would spin and take the cores from the database. Read once, when the engine is loaded.

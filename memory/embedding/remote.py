@@ -9,7 +9,7 @@ import numpy as np
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from memory.domain.endpoints import retry_after_seconds
+from memory.core.endpoints import retry_after_seconds
 from memory.embedding.base import EmbeddingFailed, Vectors, WrongDimension, rows_normalized
 from memory.embedding.status import OPENAI_URL
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from memory.domain.endpoints import endpoint_place
+from memory.core.endpoints import endpoint_place
 
 OPENAI_URL = "https://api.openai.com/v1"
 # What an embedder is given, whichever it is.

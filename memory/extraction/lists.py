@@ -7,14 +7,14 @@ from typing import Any
 from django.db.models import F, Func, IntegerField
 
 from memory.access.principal import Principal
-from memory.domain.cursors import place_read
+from memory.core.cursors import place_read
 from memory.extraction.known import FACT_FIELD
 from memory.extraction.segments import note_of
 from memory.extraction.store import source_text
 from memory.extraction.work import method_of
-from memory.forgetting.ground import path_q
 from memory.models import ExtractionJob, Revision, Rung, Topic
-from memory.models.newest import newest_page
+from memory.models.newest_first import newest_page
+from memory.policy.partition import path_q
 
 STORED, KNOWN = "stored", "known"
 # So much of the text is shown beside a fact that was known.

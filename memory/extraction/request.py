@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import transaction
 
 from memory.access.principal import Principal
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.extraction.known import Duplicate, duplicates_look
 from memory.extraction.segments import Gathered, note_of, segments_gather
 from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of

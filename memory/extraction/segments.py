@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from memory.extraction.known import fact_key
-from memory.extraction.remembered import key_of, told_get, told_keep
+from memory.extraction.model_cache import key_of, told_get, told_keep
 from memory.llm.client import model_configured
 from memory.llm.facts import FactsTold, facts_ask
 from memory.llm.wire import ModelProblem

@@ -16,11 +16,11 @@ from django.db import connection
 from django.utils.crypto import salted_hmac
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.values import MAX_VALUE_LENGTH
+from memory.core.errors import MemoryProblem
+from memory.core.values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
 from memory.extraction.parts import parts_cut
-from memory.forgetting import moves
+from memory.forgetting import state_changes as moves
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import Reply

@@ -11,12 +11,12 @@ from collections import Counter
 import structlog
 from django.db import transaction
 
-from memory.access.acting import unsigned, writer_still
+from memory.access.impersonation import unsigned, writer_still
 from memory.access.principal import Principal
-from memory.domain.callables import Clock, HandOver
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible
-from memory.domain.identifiers import uuid7
-from memory.domain.problem_codes import ProblemCode
+from memory.core.callbacks import Clock, HandOver
+from memory.core.errors import Conflict, MemoryProblem, NotVisible
+from memory.core.ids import uuid7
+from memory.core.problem_codes import ProblemCode
 from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text

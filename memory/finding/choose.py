@@ -27,7 +27,7 @@ from memory.text.codes import codes_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_sought
 from memory.text.negation import negated
-from memory.text.words import Rarity, numbers, same_text, stem, stems, subject, things, verbs
+from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, things, verbs
 
 # What held for a time that has ended: it is history, and nothing new takes its place.
 _ENDED: Final = re.compile(

@@ -14,10 +14,10 @@ from memory.text.codes import codes_find, codes_solid
 from memory.text.folding import fold
 from memory.text.grammar import words_tag
 from memory.text.identifiers import STRONG, Identifier, identifiers_find
-from memory.text.lists import CALENDAR, FUNCTION
 from memory.text.names import mentions_find
-from memory.text.proper import name_meant
-from memory.text.words import UNSPACED, numbers, stem, stems
+from memory.text.proper_names import name_meant
+from memory.text.stems import UNSPACED, numbers, stem, stems
+from memory.text.word_lists import CALENDAR, FUNCTION
 
 _CAPITALISED: Final = re.compile(r"[^\W\d_]+")
 _NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from django.db import connection
 
-from memory.domain.text import UNTITLED
+from memory.core.text import UNTITLED
 from memory.ingest.items import FieldType
 from memory.predicates.binding import Bound
 from memory.text.clauses import Clause, clause_removed, clauses_split, pronoun_begins, pronoun_replaced, subject_phrase

@@ -11,8 +11,8 @@ from functools import cached_property, partial
 from django.db import connection, transaction
 from django.utils import timezone
 
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
@@ -20,7 +20,7 @@ from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_
 from memory.finding.facts import Fact, TopicSaid, facts_distinct, facts_of, ids_read, topics_said
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
-from memory.forgetting.standing import MOST_AT_ONCE
+from memory.forgetting.manual_actions import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
 from memory.ingest.mentions import mentions_complete
 from memory.llm.client import model_configured
@@ -33,7 +33,7 @@ from memory.recall.probe import question_probe
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
 from memory.text.names import name_keys
-from memory.text.words import UNSPACED, stems
+from memory.text.stems import UNSPACED, stems
 
 # So many topics are looked at closely: the best of the ranking.
 POOL = 16

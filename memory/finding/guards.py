@@ -8,8 +8,8 @@ from memory.finding.evidence import BEFORE, name_held, names_find
 from memory.finding.request import Request
 from memory.finding.weigh import Candidate
 from memory.text.folding import fold
-from memory.text.lists import RELATIVES
-from memory.text.words import numbers, stem, stems, subject
+from memory.text.stems import numbers, stem, stems, subject
+from memory.text.word_lists import RELATIVES
 
 _QUOTED: Final = re.compile(r"[\"“„«「]([^\"”“»」]{2,80})[\"”“»」]")
 RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 from memory.text.folding import fold
-from memory.text.lists import wordset
-from memory.text.words import stem
+from memory.text.stems import stem
+from memory.text.word_lists import wordset
 
 # All that is known of something, in some languages.
 _ALL: Final = re.compile(

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from memory.finding.facts import Fact
 from memory.text.negation import negated
-from memory.text.words import Rarity, same_text, stems, subject, value_kinds
+from memory.text.stems import Rarity, same_text, stems, subject, value_kinds
 
 # What is weighed:
 # * meaning: likeness of the vectors of fact and request, 0 for unrelated texts; its gap: how far below the best one
@@ -99,7 +99,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one | other else 1.0
 
 
-# Which fact a request means, and which fact a new text replaces: fitted by ``python -m tests.command.fitting``. "bias"
+# Which fact a request means, and which fact a new text replaces: fitted by ``python -m tests.erasure.fitting``. "bias"
 # is the constant term.
 MEANT: dict[str, float] = {
     "bias": 0.07,

@@ -14,9 +14,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.forgetting import moves
-from memory.forgetting.folding import Fold, folds_prepare, folds_write
-from memory.forgetting.state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
+from memory.forgetting import state_changes as moves
+from memory.forgetting.field_summaries import Fold, folds_prepare, folds_write
+from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
 

@@ -15,12 +15,12 @@ from typing import Any
 from django.db import connection
 from psycopg import sql
 
-from memory.domain.rules import RELEASED
-from memory.forgetting.ground import EVERYTHING, Ground, Only, grounds_of
-from memory.forgetting.judgement import Judge, RulesSql
+from memory.core.rules import RELEASED
+from memory.forgetting.judge import Judge, RulesSql
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.models.prepared import rows_prepared
+from memory.policy.partition import EVERYTHING, Ground, Only, grounds_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 

@@ -16,9 +16,9 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.rules import PIN_ACTIONS, Rule, RuleSet
-from memory.domain.text import MAX_CATEGORIES
-from memory.forgetting.judgement import Judge
+from memory.core.rules import PIN_ACTIONS, Rule, RuleSet
+from memory.core.text import MAX_CATEGORIES
+from memory.forgetting.judge import Judge
 from memory.models import AuditEvent
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound

@@ -6,11 +6,11 @@ import uuid
 
 from django.db import connection, transaction
 
-from memory.domain.errors import Conflict
-from memory.domain.identifiers import uuid7
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.rules import GATED_EVENTS
-from memory.domain.scopes import scope_within
+from memory.core.errors import Conflict
+from memory.core.ids import uuid7
+from memory.core.problem_codes import ProblemCode
+from memory.core.rules import GATED_EVENTS
+from memory.core.scopes import scope_within
 from memory.forgetting.candidates import (
     OTHER_COUNTS,
     STANDING_COUNTS,
@@ -18,10 +18,10 @@ from memory.forgetting.candidates import (
     candidates_possible,
     candidates_sql,
 )
-from memory.forgetting.ground import grounds_of
-from memory.forgetting.state import COUNTED, STATE
+from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
+from memory.policy.partition import grounds_of
 from memory.policy.snapshot import Policies
 
 # The circuit breaker does not trip over fewer than this.

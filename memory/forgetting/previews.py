@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import connection
 
-from memory.domain.errors import Conflict
+from memory.core.errors import Conflict
 from memory.forgetting.candidates import active_count
 from memory.forgetting.plan import ALWAYS_ALLOWED
 from memory.forgetting.runs import begin_refuse
-from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
 

@@ -9,15 +9,15 @@ from typing import Any
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.domain.callables import HandOver
-from memory.domain.errors import Conflict, NotVisible, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.rules import EVENTS
+from memory.core.callbacks import HandOver
+from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
-from memory.forgetting.parting import MERGED, TOOK_IN
 from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
-from memory.forgetting.state import STATE, drift_words, same_state_sql
+from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
 from memory.forgetting.undo import Undone, run_undo
+from memory.forgetting.unmerge import MERGED, TOOK_IN
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 

@@ -13,13 +13,13 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.errors import Conflict
-from memory.domain.problem_codes import ProblemCode
-from memory.forgetting import moves
+from memory.core.errors import Conflict
+from memory.core.problem_codes import ProblemCode
+from memory.forgetting import state_changes as moves
 from memory.forgetting.apply import BATCH
-from memory.forgetting.by_hand import BY_HAND, undone_journal
-from memory.forgetting.parting import MERGED, merge_part
-from memory.forgetting.state import HELD, drift_words, same_state_sql
+from memory.forgetting.manual_runs import BY_HAND, undone_journal
+from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
+from memory.forgetting.unmerge import MERGED, merge_part
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 
 from memory.access.principal import Principal
-from memory.domain.text import TopicText
+from memory.core.text import TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
-from memory.ingest.near import Near, topics_near
+from memory.ingest.nearest import Near, topics_near
 from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.models import Topic

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem, ValueRefused
-from memory.domain.problem_codes import ProblemCode, validation_code
+from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.problem_codes import ProblemCode, validation_code
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Outcome
 from memory.ingest.request import ingest_request

@@ -9,12 +9,12 @@ from django.db import transaction
 from django.db.models import Max
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, NotVisible, RequestRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.salience import fade_key
-from memory.domain.text import UNTITLED
+from memory.core.errors import Conflict, NotVisible, RequestRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.text import UNTITLED
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
+from memory.formulas.salience import fade_key
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import Plan
 from memory.ingest.write import plan_write

@@ -18,12 +18,12 @@ from django.db.backends.utils import CursorWrapper
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, NotVisible
-from memory.domain.identifiers import uuid7_past
-from memory.domain.salience import fade_key, salience_effective
-from memory.domain.values import MAX_VALUE_LENGTH
+from memory.core.errors import Conflict, NotVisible
+from memory.core.ids import uuid7_past
+from memory.core.values import MAX_VALUE_LENGTH
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
+from memory.formulas.salience import fade_key, salience_effective
 from memory.ingest.bulk import rows_copy
 from memory.ingest.items import EARLIEST, LATEST, FieldType
 from memory.ingest.load import KnownField, KnownTopic

@@ -9,8 +9,8 @@ from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, ValueRefused
+from memory.core.problem_codes import ProblemCode
 
 MAX_KEY_LENGTH = 200
 KEPT = dt.timedelta(days=7)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from django.db import connection
 
-from memory.domain.text import TopicText
+from memory.core.text import TopicText
 from memory.models import Rung
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
-from memory.domain.identifiers import uuid7
-from memory.domain.knobs import Knobs
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.salience import fade_key
-from memory.domain.text import MAX_CATEGORIES, UNTITLED
+from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
+from memory.core.ids import uuid7
+from memory.core.knobs import Knobs
+from memory.core.problem_codes import ProblemCode
+from memory.core.text import MAX_CATEGORIES, UNTITLED
+from memory.formulas.salience import fade_key
 from memory.ingest.items import IngestField, IngestItem
 from memory.ingest.load import Known, KnownField, KnownTopic
 from memory.models import Rung

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.text import TopicText
+from memory.core.text import TopicText
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic

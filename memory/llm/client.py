@@ -13,9 +13,9 @@ from typing import TypeVar
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
-from memory.domain.endpoints import endpoint_place
-from memory.domain.errors import MemoryProblem
-from memory.domain.jsonguard import json_guarded
+from memory.core.endpoints import endpoint_place
+from memory.core.errors import MemoryProblem
+from memory.core.json_limits import json_guarded
 from memory.llm.chat_request import (
     Call,
     Purpose,

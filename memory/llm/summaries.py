@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.domain.summary import Dated, date_words, values_summarize
+from memory.core.summary import Dated, date_words, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find

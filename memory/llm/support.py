@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
-from memory.text.lists import wordset
 from memory.text.negation import negated
+from memory.text.word_lists import wordset
 
 # So much of what a fact says has to be in the words of its text.
 LEAST_SHARED = 0.5

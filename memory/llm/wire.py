@@ -14,9 +14,9 @@ from typing import Any
 import httpx2
 from django.conf import settings
 
-from memory.domain.endpoints import retry_after_seconds
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import MODEL_CODES, ProblemCode
+from memory.core.endpoints import retry_after_seconds
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import MODEL_CODES, ProblemCode
 
 OPENAI_URL = "https://api.openai.com/v1"
 # More than any answer that is used here; what is longer is not read to its end.

@@ -2,8 +2,8 @@
 
 from django.core.management.base import CommandError
 
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 
 
 class CommandRefused(CommandError):

@@ -6,12 +6,12 @@ import uuid
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.domain.callables import Clock
-from memory.domain.errors import NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.agents.tools.read_tools import reading_tools
+from memory.agents.tools.tool import Toolbox
+from memory.core.callbacks import Clock
+from memory.core.errors import NotVisible
+from memory.core.problem_codes import ProblemCode
 from memory.recall.lookup import Page, TopicFilter, topics_list
-from memory.toolbox.reading import reading_tools
-from memory.toolbox.tool import Toolbox
 
 PREFIX = "memstate://topics/"
 TEMPLATE = PREFIX + "{topic_id}"

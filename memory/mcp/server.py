@@ -16,13 +16,13 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from memory.access.principal import Principal
+from memory.agents.tools.tool import Tool
 from memory.api.problems import failure_told
-from memory.domain.callables import Clock
-from memory.domain.errors import MemoryProblem
+from memory.core.callbacks import Clock
+from memory.core.errors import MemoryProblem
 from memory.mcp.resources import TEMPLATE, resource_read, resources_page
 from memory.mcp.results import RESULTS
 from memory.mcp.tools import NoSuchTool, tool_call, tools_make
-from memory.toolbox.tool import Tool
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

@@ -12,7 +12,7 @@ from mcp.server.stdio import stdio_server
 from memory.access.keys import key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
-from memory.domain.callables import Clock
+from memory.core.callbacks import Clock
 from memory.mcp.server import Work, server_make
 
 T = TypeVar("T")

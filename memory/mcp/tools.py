@@ -8,17 +8,17 @@ from pydantic import Field
 
 from memory import jobs
 from memory.access.principal import Principal
-from memory.domain.callables import Clock
-from memory.domain.errors import MemoryProblem, NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.agents.tools.read_tools import reading_tools
+from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
+from memory.agents.tools.write_tools import Kind, writing_tools
+from memory.core.callbacks import Clock
+from memory.core.errors import MemoryProblem, NotVisible
+from memory.core.problem_codes import ProblemCode
 from memory.extraction.request import extract
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import Reply
-from memory.toolbox.reading import reading_tools
-from memory.toolbox.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
-from memory.toolbox.writing import Kind, writing_tools
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"

@@ -12,8 +12,8 @@ from memory.access.principal import Principal
 from memory.api.authentication import request_authenticate
 from memory.api.parsing import body_read
 from memory.api.problems import failure_told, problem_response, refusal_response
-from memory.domain.errors import MemoryProblem, NotAllowed
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem, NotAllowed
+from memory.core.problem_codes import ProblemCode
 
 # The headers that the protocol speaks of, besides its own (Mcp-...). No key reaches the SDK.
 _HEADERS = {"accept", "content-type"}

@@ -1,11 +1,11 @@
 """The tables, one file per noun. Models hold data and constraints only: verbs live in the rooms that use them."""
 
-from memory.models.access import AccessLog
+from memory.models.access_log import AccessLog
 from memory.models.assistant import Conversation, ConversationTurn, ConversationWrite
 from memory.models.audit import AuditEvent
-from memory.models.command import ErasureReceipt, ForgetListing
 from memory.models.corpus import CorpusTotals, Lexeme
 from memory.models.duplicates import DuplicateLook, DuplicatePair
+from memory.models.erasure import ErasureReceipt, ForgetListing
 from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord

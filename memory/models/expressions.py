@@ -1,10 +1,10 @@
-"""The formulas of ``memory.domain`` as SQL, for statements that work on many rows at once.
+"""The formulas of ``memory.core`` as SQL, for statements that work on many rows at once.
 
 ``tests/properties/test_salience_equality.py`` and ``test_strategy_equality.py`` prove each equal to its Python twin.
 """
 
-from memory.domain.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
-from memory.domain.strategies import (
+from memory.formulas.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, MAX_HALVINGS, SECONDS_PER_DAY
+from memory.formulas.strategies import (
     BOOST_MAX,
     BOOST_STEP,
     FACTOR_FLOOR,

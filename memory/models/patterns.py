@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django.db import DatabaseError, OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
 
-from memory.domain.errors import ValueRefused
-from memory.domain.patterns import pattern_to_postgres
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.patterns import pattern_to_postgres
+from memory.core.problem_codes import ProblemCode
 
 # Short beside a request, long beside what a sound pattern takes: well under a millisecond.
 TRIAL_MS = 250

@@ -16,7 +16,7 @@ class Rung(models.IntegerChoices):
 
 
 class Topic(models.Model):
-    """A topic as last written. ``rung`` and the two markers change only through ``memory.forgetting.standing``."""
+    """A topic as last written. ``memory.forgetting`` alone changes ``rung`` and the two markers."""
 
     id = models.UUIDField(primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)

@@ -6,7 +6,7 @@ from memory.models.topics import Rung
 
 
 class Fading(models.Model):
-    """Salience and its fade key, on Topic (as Vitality) and on Field; formulas in ``memory.domain.salience``."""
+    """Salience and its fade key, on Topic (as Vitality) and on Field; formulas in ``memory.formulas.salience``."""
 
     salience = models.FloatField(default=1.0, help_text="At the last reinforcement.")
     reinforced_at = models.DateTimeField(help_text="When salience was last written: by creation, retrieval or edit.")

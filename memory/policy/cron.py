@@ -6,8 +6,8 @@ import re
 from croniter import croniter
 from croniter.croniter import CroniterError
 
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 
 FIELDS = 5
 # What the column of the scheduler holds.

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from django.conf import settings
 
-from memory.domain.errors import ValueRefused
-from memory.domain.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
-from memory.domain.presets import PRESETS
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import ValueRefused
+from memory.core.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
+from memory.core.presets import PRESETS
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.rule_parsing import rules_ordered, rules_parse
 from memory.policy.rule_presets import RULE_PRESETS

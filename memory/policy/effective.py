@@ -5,9 +5,9 @@ from typing import Any
 
 from django.conf import settings
 
-from memory.domain.knobs import KNOBS, Knobs, KnobValue
-from memory.domain.presets import PRESETS
-from memory.domain.rules import Rule
+from memory.core.knobs import KNOBS, Knobs, KnobValue
+from memory.core.presets import PRESETS
+from memory.core.rules import Rule
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy
 

@@ -3,8 +3,8 @@
 import dataclasses
 from functools import lru_cache
 
-from memory.domain.presets import PRESETS
-from memory.domain.rules import Rule
+from memory.core.presets import PRESETS
+from memory.core.rules import Rule
 from memory.policy.rule_presets import RULE_PRESETS
 
 

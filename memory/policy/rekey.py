@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.domain.scopes import ROOT, scope_within
+from memory.core.scopes import ROOT, scope_within
 from memory.models import Rekeying
 from memory.models.expressions import fade_key_sql, scope_within_sql
 from memory.models.locks import Lock, lock_try
@@ -25,7 +25,7 @@ MAX_STRAY_SCOPES = 20
 _FIRST = uuid.UUID(int=0)
 
 _WITHIN = scope_within_sql("v.scope_id")
-_COUNT = f"SELECT count(*) FROM memory_vitality v WHERE {_WITHIN}"  # noqa: S608
+_COUNT = f"SELECT count(*) FROM memory_vitality v WHERE {_WITHIN}"
 
 _BATCH = f"""
 SELECT v.topic_id, s.id, s.path
@@ -35,7 +35,7 @@ FROM (
 ) v
 JOIN memory_scope s ON s.id = v.scope_id
 ORDER BY v.topic_id
-"""  # noqa: S608
+"""
 
 
 def _rekey_sql(table: str, key: str, joined: str) -> str:
@@ -55,7 +55,7 @@ def _rekey_sql(table: str, key: str, joined: str) -> str:
         )
         UPDATE {table} r SET half_life = held.wanted, fade = {fade}, fade_floor = {fade}
         FROM held WHERE r.{key} = held.key
-    """  # noqa: S608
+    """
 
 
 _TOPICS = _rekey_sql("memory_vitality", "topic_id", "JOIN memory_vitality v ON v.topic_id = x.topic_id")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-from memory.domain.errors import ValueRefused
+from memory.core.errors import ValueRefused
 from memory.models import PolicyVersion
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.rules import ACTIONS, EVENTS, Rule
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.rules import ACTIONS, EVENTS, Rule
+from memory.core.scopes import scope_normalize
 from memory.predicates.rule_json import condition_json, condition_parse
 from memory.predicates.tree import categories_of, comparisons, value_words
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory.domain.rules import Rule
+from memory.core.rules import Rule
 from memory.policy.rule_parsing import rules_parse
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
-from memory.domain.errors import Conflict, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize, scope_within
+from memory.core.errors import Conflict, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize, scope_within
 from memory.models import PolicyVersion, Rekeying
 from memory.models.locks import Lock, lock_wait
 from memory.models.patterns import patterns_try

@@ -7,7 +7,7 @@ from typing import Any
 
 from django_q.models import Schedule
 
-from memory.domain.scopes import ROOT
+from memory.core.scopes import ROOT
 from memory.policy.cron import cron_next
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.domain.errors import ValueRefused
-from memory.domain.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
-from memory.domain.presets import PRESETS
-from memory.domain.rules import Rule, RuleSet
-from memory.domain.scopes import ROOT, scope_within
+from memory.core.errors import ValueRefused
+from memory.core.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
+from memory.core.presets import PRESETS
+from memory.core.rules import Rule, RuleSet
+from memory.core.scopes import ROOT, scope_within
 from memory.policy.preset_rules import preset_rules
 from memory.policy.rule_parsing import rules_ordered
 

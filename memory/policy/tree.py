@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db import connection
 
-from memory.domain.cursors import cursor_make, cursor_parse
-from memory.domain.scopes import ROOT
+from memory.core.cursors import cursor_make, cursor_parse
+from memory.core.scopes import ROOT
 from memory.models import PolicyVersion
 from memory.policy.effective import policies_current
 from memory.policy.rekey import rekeying_progress

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from memory.domain.scopes import ROOT
+from memory.core.scopes import ROOT
 from memory.models.expressions import path_within_sql
 
 Bind = Callable[[object], str]

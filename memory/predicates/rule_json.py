@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
-from memory.domain.durations import duration_parse, duration_text, seconds_bounded
-from memory.domain.errors import ValueRefused
-from memory.domain.patterns import pattern_check
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.durations import duration_parse, duration_text, seconds_bounded
+from memory.core.errors import ValueRefused
+from memory.core.patterns import pattern_check
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Predicate, Value
 
 MAX_DEPTH = 8

@@ -5,10 +5,10 @@ import difflib
 import re
 from collections.abc import Callable
 
-from memory.domain.durations import duration_parse
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.durations import duration_parse
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.predicates.tree import RUNGS, AllOf, Comparison, Predicate
 
 FIRST_DAY, LAST_DAY = dt.date(1000, 1, 1), dt.date(9998, 12, 31)

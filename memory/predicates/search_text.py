@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.predicates.search_qualifiers import EXAMPLES, qualifier_read
 from memory.predicates.tree import Comparison, Not, Phrase, Predicate, Word, all_of, any_of
 

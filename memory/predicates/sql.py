@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory.domain.patterns import pattern_to_postgres
+from memory.core.patterns import pattern_to_postgres
 from memory.models.expressions import salience_effective_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words

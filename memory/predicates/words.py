@@ -3,8 +3,8 @@
 import datetime as dt
 from collections.abc import Sequence
 
-from memory.domain.durations import duration_words
-from memory.domain.rules import Rule
+from memory.core.durations import duration_words
+from memory.core.rules import Rule
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Leaf, Not, Phrase, Predicate, Word, value_words
 

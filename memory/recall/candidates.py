@@ -20,9 +20,9 @@ import math
 import uuid
 from dataclasses import dataclass
 
-from memory.domain.knobs import Knobs
-from memory.domain.salience import SECONDS_PER_DAY
+from memory.core.knobs import Knobs
 from memory.embedding.base import Vectors
+from memory.formulas.salience import SECONDS_PER_DAY
 from memory.ingest.bulk import vector_text
 from memory.models.expressions import ranking_factor_sql
 from memory.models.prepared import rows_prepared

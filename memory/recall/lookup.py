@@ -11,9 +11,9 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read, place_read
-from memory.domain.errors import NotVisible, ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.core.errors import NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 from memory.predicates.binding import Bound

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from memory.access.principal import Principal
-from memory.domain.knobs import Knobs
+from memory.core.knobs import Knobs
 from memory.embedding import embedder_get
 from memory.policy.effective import knobs_effective
 from memory.recall.bundles import BundleOptions, bundles_load
@@ -20,7 +20,7 @@ from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
 from memory.recall.reinforcement import retrieval_record
 from memory.recall.request import QueryRequest
-from memory.recall.tokens import budget_apply, bundle_line
+from memory.recall.token_count import budget_apply, bundle_line
 
 
 @dataclass(slots=True)

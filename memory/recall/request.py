@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from memory.domain.scopes import MAX_SCOPE_LENGTH
+from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.ingest.items import EARLIEST, LATEST, Category, Name, ShortText
 
 MAX_TOP_K = 200

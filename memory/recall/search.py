@@ -15,10 +15,10 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.domain.cursors import cursor_make, cursor_parse, moment_read
-from memory.domain.errors import ValueRefused
-from memory.domain.knobs import Knobs
-from memory.domain.problem_codes import ProblemCode
+from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.core.errors import ValueRefused
+from memory.core.knobs import Knobs
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.models import Rung

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from memory.domain.differences import Piece
-from memory.forgetting.run_words import event_words
+from memory.core.differences import Piece
+from memory.forgetting.run_text import event_words
 
 register = template.Library()
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from memory.text.folding import fold
-from memory.text.lists import CALENDAR, FUNCTION
+from memory.text.word_lists import CALENDAR, FUNCTION
 
 # So many neighbouring words may be one code.
 MOST_WORDS: Final = 4

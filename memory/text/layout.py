@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from memory.text.lists import wordset
+from memory.text.word_lists import wordset
 
 Kind = Literal["prose", "item", "heading", "row", "code", "mark"]
 

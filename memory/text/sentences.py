@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memory.text.layout import Block, Kind, blocks_find
-from memory.text.lists import wordset
+from memory.text.word_lists import wordset
 
 # A sentence is no longer than this, or it is cut between words: nothing that reads one has to fear its length.
 MAX_SENTENCE = 1_000

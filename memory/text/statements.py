@@ -18,7 +18,7 @@ from memory.text.folding import fold
 from memory.text.grammar import has_verb
 from memory.text.messages import messages_masked, sender_at
 from memory.text.sentences import Sentence, sentences_find
-from memory.text.words import numbers, stems
+from memory.text.stems import numbers, stems
 
 # One fact. Longer sentences are cut where they may be.
 MAX_FACT: Final = 500

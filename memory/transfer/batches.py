@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.command.sought import SoughtEraser, receipts_wanted
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
+from memory.erasure.receipt_search import SoughtEraser, receipts_wanted
 from memory.ingest import history
 from memory.ingest.history import TopicHistory
 from memory.models import ErasureReceipt, ImportedTopic, ImportJob

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem, RequestRefused, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.ingest.history import Merged, OlderRevisions, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current

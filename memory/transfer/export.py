@@ -18,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 from pydantic import BaseModel
 
 from memory.access.principal import Principal
-from memory.domain.scopes import ROOT
+from memory.core.scopes import ROOT
 from memory.ingest.history import PastEdit, PastField, PastRevision, PastSummary, Presence
 from memory.models import AuditEvent
 from memory.models.expressions import path_within_sql

@@ -13,14 +13,14 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.domain.callables import HandOver
-from memory.domain.errors import Conflict, NotVisible, RequestRefused, ValueRefused
-from memory.domain.identifiers import uuid7
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
+from memory.core.callbacks import HandOver
+from memory.core.errors import Conflict, NotVisible, RequestRefused, ValueRefused
+from memory.core.ids import uuid7
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
 from memory.models.locks import Lock, lock_wait
-from memory.models.newest import newest_page
+from memory.models.newest_first import newest_page
 from memory.models.stalled import stalled_take
 from memory.models.transfer import OPEN, UNFINISHED
 from memory.policy.rekey import half_lives_stray_check

@@ -7,8 +7,8 @@ from typing import IO, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.ingest.history import Merged, OlderRevisions, Past, PastLink, Reference, TopicHistory
 from memory.policy.restore import PastVersion
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 
 from memory.access.principal import SYSTEM
-from memory.domain.errors import Conflict
+from memory.core.errors import Conflict
 from memory.models import ImportJob
 from memory.models.transfer import UNFINISHED
 from memory.transfer.importing import import_cancel

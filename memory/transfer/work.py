@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 
-from memory.access.acting import principal_still
+from memory.access.impersonation import principal_still
 from memory.access.principal import Principal
-from memory.command.receipts import purges_wait
-from memory.domain.callables import Clock, HandOver
-from memory.domain.errors import MemoryProblem
+from memory.core.callbacks import Clock, HandOver
+from memory.core.errors import MemoryProblem
+from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.plan import Reply

@@ -19,7 +19,7 @@ from memstate_site.folder import FULL, secret_ensure
 from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import PASSWORD_FILE, socket_address
 from memstate_site.postgres.binaries import Binaries, binaries_for
-from memstate_site.postgres.cluster import cluster_ensure, environment
+from memstate_site.postgres.datadir import cluster_ensure, environment
 from memstate_site.postgres.errors import PostgresError, StillAttachedError, explain, full_disk
 from memstate_site.postgres.pidfile import traces
 from memstate_site.postgres.place import DataPlace, socket_folder_ensure, socket_folder_remove

@@ -7,7 +7,7 @@ import pytest
 
 from memory.access.keys import KeyRefused, key_authenticate, key_create, key_ensure, secret_generate, secret_hash
 from memory.access.principal import Principal
-from memory.domain.errors import NotAllowed, NotVisible, ValueRefused
+from memory.core.errors import NotAllowed, NotVisible, ValueRefused
 from memory.models import ApiKey, AuditEvent
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from django_q.models import OrmQ
 
-from memory.assistant import running
+from memory.agents.chat import background_turn as running
 from memory.models import Conversation, ConversationTurn, StudyJob, Topic
 from memstate_site.folder import CHECKOUT
-from tests.assistant.talk import ask, say
+from tests.agents.chat.talk import ask, say
 from tests.cast import Answer, Caller, Cast, code_of, over_http, secret_of, store_rows
 from tests.llm import server
 from tests.llm.server import Model, calling

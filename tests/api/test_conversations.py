@@ -6,10 +6,10 @@ from typing import Any
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.assistant.undo import conversation_undo
-from memory.command.purge import topics_purge
+from memory.agents.chat.undo import conversation_undo
+from memory.erasure.purge import topics_purge
 from memory.models import ConversationTurn
-from tests.assistant.talk import ask, tell
+from tests.agents.chat.talk import ask, tell
 from tests.cast import Caller, Cast
 from tests.llm.server import Model, calling
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from memory.access.keys import key_create
 from memory.duplicates.detect import duplicates_find
 from memory.models import ApiKey, Conversation, StudyJob
-from tests.assistant.shop import Talk
+from tests.agents.chat.shop import Talk
+from tests.agents.study.shop import study_ready
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, secret_of, store_rows
-from tests.study.shop import study_ready
 
 ROLES = ("reader", "agent", "operator")
 

@@ -26,10 +26,10 @@ from schemathesis.specs.openapi.checks import (
 
 from memory.api.app import api
 from memory.duplicates.detect import duplicates_find
-from tests.assistant.shop import Talk
+from tests.agents.chat.shop import Talk
+from tests.agents.study.shop import study_ready
 from tests.cast import Cast, secret_of
 from tests.llm.server import Model
-from tests.study.shop import study_ready
 
 # Not among them: that everything senseless is refused. A number given as text, or 0 for false, is understood, as the
 # published server understands it; what must be refused is in test_bad_input.py.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cast import Caller
-from tests.command.cases import FAMILIES, case_run, cases_load, failures_told, table_told
+from tests.erasure.cases import FAMILIES, case_run, cases_load, failures_told, table_told
 
 FOLDER = Path(__file__).parent / "commands"
 FLOOR = 0.88

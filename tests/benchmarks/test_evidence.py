@@ -21,23 +21,23 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from memory.core.knobs import Knobs
+from memory.core.presets import PRESETS
 from memory.demo.build import story_build
 from memory.demo.store import story_load
-from memory.domain.knobs import Knobs
-from memory.domain.presets import PRESETS
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
-from memory.forgetting import moves
+from memory.forgetting import state_changes as moves
 from memory.forgetting.runs import run_start, run_take_back
-from memory.hindsight.backtest import Backtest, backtest
+from memory.insight.backtest import Backtest, backtest
 from memory.models import ForgetAction, ForgetRun
 from memory.models.expressions import score_sql
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
+from memory.recall.access_fold import accesses_fold
 from memory.recall.candidates import candidates_rank
 from memory.recall.filters import CandidateFilter
-from memory.recall.fold import accesses_fold
 from memory.recall.probe import question_probe
 from tests.benchmarks.report import table
 from tests.benchmarks.synthetic import store_clear

@@ -10,7 +10,7 @@ from memory.access.principal import SYSTEM
 from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
 from memory.forgetting.undo import run_undo
-from memory.forgetting.whatif import affected_page, whatif
+from memory.insight.whatif import affected_page, whatif
 from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current

@@ -11,10 +11,10 @@ from django_q.models import Schedule
 from playwright.sync_api import Page
 
 from memory.access.principal import SYSTEM
-from memory.command.filters import ForgetFilter
-from memory.command.listing import forget_list
-from memory.command.purge import topics_purge
-from memory.domain.identifiers import uuid7
+from memory.core.ids import uuid7
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import forget_list
+from memory.erasure.purge import topics_purge
 from memory.models import ApiKey, Conversation, DuplicatePair, ForgetRun, StudyJob, Topic
 from memory.transfer.importing import import_offer
 from memory.transfer.uploads import uploads_folder

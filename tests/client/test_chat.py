@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memory.assistant import running
+from memory.agents.chat import background_turn as running
 from memory.client import Conflict, ConnectionBroken, NotAllowed, TimedOut, Unavailable
 from tests.cast import secret_of
 from tests.client.conftest import Maker

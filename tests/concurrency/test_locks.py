@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections, transaction
 
-from memory.command.receipts import purges_wait
+from memory.erasure.receipts import purges_wait
 from memory.models.locks import Lock, lock_try, lock_wait
 from tests.cast import Cast
 

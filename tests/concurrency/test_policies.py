@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from memory.domain.errors import Conflict
+from memory.core.errors import Conflict
 from memory.models import Field, PolicyVersion, Rekeying, Vitality
 from memory.policy import rekey
 from memory.policy.effective import knobs_effective, policies_current
@@ -133,7 +133,7 @@ def test_a_policy_is_in_force_for_the_others_with_its_commit_and_not_before(http
 def test_rekeying_beside_retrievals_ingest_and_a_second_worker_leaves_every_row_right(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memory.recall.fold import accesses_fold
+    from memory.recall.access_fold import accesses_fold
 
     monkeypatch.setattr(rekey, "TOPICS_PER_BATCH", 20)
     items = [

@@ -11,19 +11,19 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.command import purge as purge_module
-from memory.command.purge import topics_purge
-from memory.command.receipts import receipts_verify
-from memory.command.verify import erasure_verify
+from memory.erasure import purge as purge_module
+from memory.erasure.purge import topics_purge
+from memory.erasure.receipts import receipts_verify
+from memory.erasure.verify import erasure_verify
 from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
 from memory.ingest.load import known_load
 from memory.models import AccessLog, ErasureReceipt, ForgetAction, ForgetRun, Link, Revision, Topic
 from memory.policy.effective import policies_current
 from tests.cast import Cast, worker_turn
-from tests.command.erasing import traces
 from tests.concurrency.test_runs_together import old_topics, policy
 from tests.concurrency.test_writers import at_once
+from tests.erasure.erasing import traces
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memory.models import AccessLog, Vitality
-from memory.recall.fold import accesses_fold
+from memory.recall.access_fold import accesses_fold
 from tests.cast import Cast, worker_turn
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.alone]

@@ -14,17 +14,17 @@ from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from memory import jobs
-from memory.forgetting import reasoner
+from memory.forgetting import triggers as reasoner
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import planner_wait, run_plan
-from memory.forgetting.reasoner import event_raise, wake_ups_answer
-from memory.ingest.waiting import vectors_give
+from memory.forgetting.triggers import event_raise, wake_ups_answer
+from memory.ingest.embed_pending import vectors_give
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, PolicyVersion, Vitality, WakeUp
 from memory.models.expressions import fade_key_sql
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
+from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
-from memory.recall.fold import accesses_fold
 from tests.cast import Answer, Cast
 from tests.concurrency.test_writers import at_once
 from tests.waiting import waiting

@@ -13,11 +13,11 @@ from django.db import close_old_connections, connection, connections, transactio
 from django.utils import timezone
 
 from memory.ingest.apply import ingest_apply, ingest_prepare
+from memory.ingest.embed_pending import vectors_give
 from memory.ingest.items import IngestItem
-from memory.ingest.waiting import vectors_give
 from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDocument, TopicVector, Vitality
+from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
-from memory.recall.fold import accesses_fold
 from tests.cast import Answer, Caller, Cast, principal_like
 from tests.waiting import waiting
 
@@ -238,7 +238,7 @@ def fold_all() -> int:
 
 
 def test_two_workers_that_fold_at_once_fold_each_access_once(http_cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memory.recall.fold.ROWS_PER_FOLD", 7)
+    monkeypatch.setattr("memory.recall.access_fold.ROWS_PER_FOLD", 7)
     ids = [http_cast.agent.remember(f"Topic {n}", values={"a": "0"}) for n in range(5)]
     fill_log(ids, 400)
     assert sum(at_once([fold_all] * 4)) == 400
@@ -250,7 +250,7 @@ def test_two_workers_that_fold_at_once_fold_each_access_once(http_cast: Cast, mo
 def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
     http_cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory.recall.fold.ROWS_PER_FOLD", 5)
+    monkeypatch.setattr("memory.recall.access_fold.ROWS_PER_FOLD", 5)
     agent, operator = http_cast.agent, http_cast.operator
     ids = [agent.remember(f"Topic {n}", values={"a": "0", "b": "0"}) for n in range(30)]
     fill_log(ids, 300)

@@ -13,9 +13,9 @@ from django_q.tasks import async_task
 from memory import jobs
 from memory.access.keys import key_create
 from memory.access.principal import SYSTEM
-from memory.command.filters import ForgetFilter
-from memory.command.listing import forget_list
-from memory.domain.identifiers import uuid7
+from memory.core.ids import uuid7
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import forget_list
 from memory.models import (
     AccessLog,
     AuditEvent,

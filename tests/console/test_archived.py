@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.forgetting.runs import run_take_back
-from memory.hindsight.archived import ArchiveFilter, archived_count, archived_list
+from memory.insight.archive_list import ArchiveFilter, archived_count, archived_list
 from memory.models import AccessLog, AuditEvent, ShadowHit
 from tests.cast import Caller, principal_like
 from tests.console.people import body_of, statements_of

@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memory.assistant.turns import turn_begin
+from memory.agents.chat.turns import turn_begin
 from memory.console.pages import assistant
 from memory.models import AuditEvent, Conversation, ConversationTurn, StudyJob, Topic
-from tests.assistant.shop import Talk
+from tests.agents.chat.shop import Talk
 from tests.cast import Caller
 from tests.console.people import codes_of
 from tests.llm.server import Model, calling, failing

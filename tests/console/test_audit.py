@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from memory.console.listing import cell_text, csv_lines
-from memory.hindsight.journal import AuditFilter, audit_list
+from memory.insight.audit_list import AuditFilter, audit_list
 from memory.models import AuditEvent, PolicyVersion
 from tests.cast import Caller, principal_like
 from tests.console.people import codes_of

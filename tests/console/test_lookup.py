@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from memory.access.keys import key_create
 from memory.console.pages.lookup import CHEATS, COLUMNS
-from memory.domain.scopes import scope_within
-from memory.forgetting.standing import topics_release
+from memory.core.scopes import scope_within
+from memory.forgetting.manual_actions import topics_release
 from memory.models import AccessLog, AuditEvent, Rung, Topic, TopicVector, Vitality
 from memory.predicates.search_text import search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of

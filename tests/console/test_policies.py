@@ -11,11 +11,11 @@ from django.db.models import Max
 from django.test import Client
 from django.utils import timezone
 
-from memory.domain.presets import PRESETS
+from memory.core.presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
+from memory.policy.read import policy_show
 from memory.policy.save import policy_save
-from memory.policy.shown import policy_show
 from tests.cast import Caller, Clock
 from tests.console.people import body_of, codes_of, person, statements_of
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django_q.models import Failure, OrmQ, Schedule
 
 from memory import jobs
-from memory.forgetting.reasoner import event_raise
+from memory.forgetting.triggers import event_raise
 from memory.models import AuditEvent, WorkerHeartbeat
 from memory.policy.cron_words import cron_words, minutes_words
 from tests.cast import Caller, Clock

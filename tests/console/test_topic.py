@@ -14,11 +14,11 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import MOST_PER_SIDE, WIDTH, graph_place
-from memory.hindsight.salience_history import salience_history
+from memory.insight.salience_history import salience_history
 from memory.models import AccessLog, AuditEvent, Topic, TopicEdit, Vitality
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.console.people import codes_of, person
-from tests.hindsight.past import BEGIN, folded, policy_set, run_now
+from tests.insight.past import BEGIN, folded, policy_set, run_now
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from django.db import connection, transaction
 
-from memory.command.receipts import purges_wait
-from memory.command.verify import erasure_verify
+from memory.erasure.receipts import purges_wait
+from memory.erasure.verify import erasure_verify
 from memory.models import AccessLog, ErasureReceipt, Topic
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast
-from tests.command.erasing import traces
+from tests.erasure.erasing import traces
 from tests.forgetting.shop import dump
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,8 +35,8 @@ django.setup()
 from django.db import connection
 from django.utils import timezone
 from memory.access.principal import SYSTEM
-from memory.command.purge import topics_purge
-from memory.command.redaction import Eraser
+from memory.erasure.purge import topics_purge
+from memory.erasure.redact_text import Eraser
 
 connection.settings_dict["NAME"] = sys.argv[1]
 ids = [uuid.UUID(line) for line in open(sys.argv[2]).read().split()]

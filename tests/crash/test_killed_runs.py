@@ -19,8 +19,8 @@ from django.apps import apps
 from django.db import connection
 from django.utils import timezone
 
-from memory.forgetting.reasoner import event_raise
 from memory.forgetting.runs import run_results
+from memory.forgetting.triggers import event_raise
 from memory.models import AuditEvent, ForgetAction, ForgetRun, Rekeying, WakeUp
 from memory.models.expressions import fade_key_sql
 from memory.policy.effective import policies_current

@@ -13,15 +13,15 @@ import psutil
 import psycopg
 import pytest
 
+from memory.agents.study.ids import session_ids
 from memory.models import StudyJob
-from memory.study.numbers import session_ids
 from memstate_site.postgres.address import embedded_address
 from memstate_site.postgres.server import server_pid
+from tests.agents.study.reader import CITIES, text_about
 from tests.crash.test_killed import KILLS, SEED, ask, installed, number, rows
 from tests.crash.test_study_killed import LEARNED, Watched, numbered
 from tests.llm.server import KEY, MODEL, Asked, Model, model_served
 from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
-from tests.study.reader import CITIES, text_about
 
 # The full variant is MEMSTATE_TEST_KILLS=20. Each time everything has to start again.
 WHOLE = max(2, KILLS // 4)

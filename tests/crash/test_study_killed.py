@@ -11,16 +11,16 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from memory.agents.study.ids import session_ids
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.models import AuditEvent, ConversationWrite, StudyJob, Topic
-from memory.study.numbers import session_ids
+from tests.agents.study.reader import CITIES, part_of, reader, rounds_of, text_about
+from tests.agents.study.shop import started, worked
 from tests.cast import principal_like
 from tests.crash.test_killed_runs import KILLS, SEED, Workers, pause
 from tests.llm.server import KEY, MODEL, Asked, Model
 from tests.site.conftest import eventually
-from tests.study.reader import CITIES, part_of, reader, rounds_of, text_about
-from tests.study.shop import started, worked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,16 +10,17 @@ from django.db import connection
 from django.db.models import QuerySet
 from django_q.models import Schedule
 
+from memory.agents.study.ids import session_ids
+from memory.core.errors import Conflict
+from memory.core.knobs import Knobs
 from memory.demo.build import story_build
 from memory.demo.loader import minutes_read
 from memory.demo.records import Story, topic_id
 from memory.demo.store import story_load, story_size
 from memory.demo.study import SCOPE as STUDIED
 from memory.demo.study import STUDY_ID
-from memory.domain.errors import Conflict
-from memory.domain.knobs import Knobs
 from memory.extraction.store import source_text
-from memory.forgetting.by_hand import BY_HAND
+from memory.forgetting.manual_runs import BY_HAND
 from memory.models import (
     AccessLog,
     AuditEvent,
@@ -36,7 +37,6 @@ from memory.models import (
     WakeUp,
 )
 from memory.policy.schedules import FUNCTION
-from memory.study.numbers import session_ids
 from tests.cast import Caller, store_rows, worker_turn
 from tests.demo.shop import of_the_story
 

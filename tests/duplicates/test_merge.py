@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory.access.principal import SYSTEM
-from memory.domain.errors import Conflict
+from memory.core.errors import Conflict
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import also_from, pair_detail
 from memory.forgetting.runs import run_results, run_take_back

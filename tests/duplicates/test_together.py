@@ -14,7 +14,7 @@ import pytest
 from django.db import connection, connections
 from django.utils import timezone
 
-from memory.domain.errors import Conflict
+from memory.core.errors import Conflict
 from memory.duplicates.detect import duplicates_find
 from memory.duplicates.merge import pair_merge, pair_undo
 from memory.models import DuplicatePair, Field, ForgetRun, Revision, Topic, TopicVector, Vitality

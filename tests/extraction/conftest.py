@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory.extraction import remembered
+from memory.extraction import model_cache as remembered
 from tests.llm.fixtures import model
 
 __all__ = ["model"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
 from memory.ingest.apply import ingest_apply
 from memory.models import Link
 from tests.cast import Caller, store_rows

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from memory import jobs
-from memory.command.purge import topics_purge
+from memory.erasure.purge import topics_purge
 from memory.extraction import work
 from memory.models import ApiKey, AuditEvent, ExtractionJob, Topic
 from tests.cast import Caller, Clock, principal_like

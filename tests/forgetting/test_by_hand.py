@@ -7,10 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.domain.errors import Conflict, NotVisible
-from memory.forgetting.by_hand import BY_HAND
-from memory.forgetting.runs import run_take_back
-from memory.forgetting.standing import (
+from memory.core.errors import Conflict, NotVisible
+from memory.forgetting.manual_actions import (
     topics_archive,
     topics_move,
     topics_pin,
@@ -18,6 +16,8 @@ from memory.forgetting.standing import (
     topics_restore,
     topics_sort,
 )
+from memory.forgetting.manual_runs import BY_HAND
+from memory.forgetting.runs import run_take_back
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run

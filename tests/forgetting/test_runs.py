@@ -114,7 +114,7 @@ def test_drift_names_the_topic_and_what_happened_to_it(operator: Caller, faded: 
 
 
 def changed(operator: Caller, topic_id: str, change: str) -> None:
-    from memory.recall.fold import accesses_fold
+    from memory.recall.access_fold import accesses_fold
 
     match change:
         case "retrieve":

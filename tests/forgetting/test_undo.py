@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory.domain.salience import fade_key
+from memory.formulas.salience import fade_key
 from memory.models import AuditEvent, Field, FieldSummary, TopicEdit, Vitality
-from memory.recall.fold import accesses_fold
+from memory.recall.access_fold import accesses_fold
 from tests.cast import Caller, Clock, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, actions, dump, policy_put, run, rungs, topics_make
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.domain.summary import Dated, values_summarize
+from memory.core.summary import Dated, values_summarize
 from memory.forgetting import runs
 from memory.llm import circuit_breaker
 from memory.models import Field, FieldSummary, ForgetRun, Revision

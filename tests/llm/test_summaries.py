@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory.domain.summary import Dated, values_summarize
+from memory.core.summary import Dated, values_summarize
 from memory.llm import Summary, revisions_summarize
 from memory.llm.summaries import MAX_REPLY
 from tests.llm import server

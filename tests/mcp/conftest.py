@@ -22,7 +22,7 @@ from django.db import connection
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 from memstate_site.folder import CHECKOUT
 from tests.cast import Cast, cast_make, over_http
 from tests.site.conftest import eventually, free_port

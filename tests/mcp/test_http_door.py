@@ -165,7 +165,7 @@ def test_what_fails_inside_is_told_without_the_inside(cast: Cast, monkeypatch: p
         (RuntimeError("the password is sesame"), "internal-error"),
         (OperationalError("server at 10.1.2.3 is away"), "database-unavailable"),
     ):
-        monkeypatch.setattr("memory.toolbox.reading.query_answer", Mock(side_effect=problem))
+        monkeypatch.setattr("memory.agents.tools.read_tools.query_answer", Mock(side_effect=problem))
         monkeypatch.setattr("memory.mcp.resources.topics_list", Mock(side_effect=problem))
         for method, params in (("tools/call", {"name": "query", "arguments": {"q": "tea"}}), ("resources/list", {})):
             error = door(cast.agent, method, params).json["error"]
@@ -180,6 +180,6 @@ def test_a_call_that_takes_too_long_is_answered(cast: Cast, monkeypatch: pytest.
             cursor.execute("SET LOCAL statement_timeout = '100ms'")
             cursor.execute("SELECT pg_sleep(60)")
 
-    monkeypatch.setattr("memory.toolbox.reading.query_answer", sleep)
+    monkeypatch.setattr("memory.agents.tools.read_tools.query_answer", sleep)
     error = door(cast.agent, "tools/call", {"name": "query", "arguments": {"q": "tea"}}).json["error"]
     assert error == {"code": -32603, "message": "The database took longer than a request may take."}

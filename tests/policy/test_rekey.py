@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.domain.knobs import NO_DECAY_SECONDS
-from memory.domain.salience import fade_before, fade_key, salience_effective
+from memory.core.knobs import NO_DECAY_SECONDS
+from memory.formulas.salience import fade_before, fade_key, salience_effective
 from memory.models import Field, Rekeying, Vitality
 from memory.models.expressions import salience_effective_sql
 from memory.policy import rekey

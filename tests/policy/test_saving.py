@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django_q.models import Schedule
 
-from memory.domain.errors import Conflict, ValueRefused
+from memory.core.errors import Conflict, ValueRefused
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import knobs_effective, policies_current
 from memory.policy.save import policy_rollback, policy_save

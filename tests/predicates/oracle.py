@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from memory.domain.scopes import scope_within
+from memory.core.scopes import scope_within
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Predicate, value_words
 
 _ORDER: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

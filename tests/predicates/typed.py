@@ -2,7 +2,7 @@
 
 import datetime as dt
 
-from memory.domain.durations import SECONDS
+from memory.core.durations import SECONDS
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word
 
 

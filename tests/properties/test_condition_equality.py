@@ -9,10 +9,10 @@ from django.db import connection
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.domain.errors import ValueRefused
-from memory.domain.identifiers import uuid7
-from memory.domain.patterns import pattern_to_postgres
-from memory.domain.salience import fade_key, salience_effective
+from memory.core.errors import ValueRefused
+from memory.core.ids import uuid7
+from memory.core.patterns import pattern_to_postgres
+from memory.formulas.salience import fade_key, salience_effective
 from memory.models import Scope, Topic, Vitality
 from memory.models import patterns as trial
 from memory.predicates.rule_json import FIELDS, LIST_OPERATORS, OPERATORS, ORDER_NAMES, condition_json, condition_parse

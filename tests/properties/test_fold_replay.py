@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.repeats import repeats_dropped
-from memory.domain.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, Reinforcement, fade_key, salience_reinforced
+from memory.core.repeats import repeats_dropped
+from memory.formulas.salience import FADE_FLOOR_LAG, LEAST_SALIENCE, Reinforcement, fade_key, salience_reinforced
 from memory.models import AccessLog, Field, Scope, Topic, TopicVector, Vitality, WakeUp
 from memory.policy.effective import knobs_effective
-from memory.recall import fold
-from memory.recall.fold import accesses_fold
+from memory.recall import access_fold as fold
+from memory.recall.access_fold import accesses_fold
 from tests.properties.conftest import examples
 
 pytestmark = pytest.mark.django_db

@@ -27,14 +27,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memory.domain.knobs import STRATEGIES
-from memory.domain.presets import PRESETS
-from memory.domain.salience import FADE_FLOOR_LAG, fade_key
-from memory.domain.scopes import scope_within
+from memory.core.knobs import STRATEGIES
+from memory.core.presets import PRESETS
+from memory.core.scopes import scope_within
+from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
 from memory.policy.rule_presets import RULE_PRESETS
-from memory.recall.fold import accesses_fold
+from memory.recall.access_fold import accesses_fold
 from tests.cast import Cast, cast_make, in_process, worker_turn
 from tests.properties.conftest import TIMES
 from tests.properties.test_store_invariants import TABLES, rows

@@ -9,12 +9,12 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.knobs import STRATEGIES
-from memory.domain.ladder import CLIMB_MARGIN, rung_target
-from memory.domain.salience import FADE_FLOOR_LAG, fade_key
-from memory.domain.strategies import Presence, archive_due, score
-from memory.forgetting.judgement import Judge
+from memory.core.knobs import STRATEGIES
+from memory.forgetting.judge import Judge
 from memory.forgetting.plan import run_is_due
+from memory.formulas.ladder import CLIMB_MARGIN, rung_target
+from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
+from memory.formulas.strategies import Presence, archive_due, score
 from memory.models import Scope, Topic, Vitality
 from memory.policy.draft import policies_drafted
 from memory.policy.snapshot import Policies

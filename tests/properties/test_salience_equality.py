@@ -10,7 +10,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.salience import (
+from memory.formulas.salience import (
     FADE_FLOOR_LAG,
     MAX_HALVINGS,
     SECONDS_PER_DAY,

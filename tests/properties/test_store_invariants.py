@@ -23,9 +23,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memory.domain.salience import FADE_FLOOR_LAG, fade_key
+from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
+from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
-from memory.recall.fold import accesses_fold
 from tests.cast import Cast, cast_make, in_process, worker_turn
 from tests.properties.conftest import TIMES
 

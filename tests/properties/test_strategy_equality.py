@@ -10,9 +10,9 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.domain.knobs import STRATEGIES
-from memory.domain.salience import SECONDS_PER_DAY
-from memory.domain.strategies import (
+from memory.core.knobs import STRATEGIES
+from memory.formulas.salience import SECONDS_PER_DAY
+from memory.formulas.strategies import (
     KIND_WEIGHTS,
     Presence,
     active_boost,

@@ -64,7 +64,7 @@ def sentences_text() -> str:
 
 def docs_table() -> str:
     """Return the table of ``docs/errors.md``: each code with the statuses of the API that it comes with."""
-    from memory.domain.problem_codes import ProblemCode
+    from memory.core.problem_codes import ProblemCode
 
     statuses: dict[str, set[int]] = defaultdict(set)
     for told in catalogue():
@@ -134,7 +134,7 @@ class _Module:
 
     def _problem_class(self, call: ast.Call, around: tuple[ast.AST, ...]) -> type | None:
         """Return the class of problems that a call makes one of, or begins one of within its own class."""
-        from memory.domain.errors import MemoryProblem
+        from memory.core.errors import MemoryProblem
 
         name = _name_of(call.func)
         if name == "__init__" and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call):
@@ -147,7 +147,7 @@ class _Module:
         return found if isinstance(found, type) and issubclass(found, MemoryProblem) else None
 
     def _default_code(self, kind: type, call: ast.Call) -> str:
-        from memory.domain.problem_codes import MODEL_CODES
+        from memory.core.problem_codes import MODEL_CODES
 
         of_model = _keyword(call, "kind")
         if isinstance(of_model, ast.Constant) and of_model.value in MODEL_CODES:
@@ -155,7 +155,7 @@ class _Module:
         return str(MODEL_CODES.get(getattr(kind, "kind", ""), kind.code))  # type: ignore[attr-defined]
 
     def _codes(self, code: ast.expr) -> list[str]:
-        from memory.domain.problem_codes import ProblemCode
+        from memory.core.problem_codes import ProblemCode
 
         if isinstance(code, ast.Attribute) and isinstance(code.value, ast.Name) and code.value.id == "ProblemCode":
             return [ProblemCode[code.attr].value]

@@ -19,7 +19,8 @@ import pytest
 
 from memstate_site.env import SettingError
 from memstate_site.folder import CHECKOUT
-from memstate_site.postgres import binaries, cluster
+from memstate_site.postgres import binaries
+from memstate_site.postgres import datadir as cluster
 from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import socket_address
 from memstate_site.postgres.errors import PostgresError, StillAttachedError, explain

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 from tests.site import error_catalogue
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -31,10 +31,10 @@ ALLOWED: dict[str, set[str]] = {
     "console/test_lookup.py": {"field:city=berlin", 'field:"due date"=""'},
     "console/test_transfer.py": {"Export of MemState", "Nothing was changed"},
     "crash/test_killed.py": {"There was no "},
-    "domain/test_aliases.py": {"the name of "},
-    "domain/test_lookup_language.py": {"field:city=Berlin", 'field:"due date"="next week"'},
+    "text/test_aliases.py": {"the name of "},
+    "predicates/test_search_text.py": {"field:city=Berlin", 'field:"due date"="next week"'},
     "forgetting/test_by_hand.py": {"It was changed while you looked."},
-    "hindsight/test_backtest_figures.py": {
+    "insight/test_backtest_figures.py": {
         "There were no topics in this scope by then, so there is nothing to tell.",
         "none of them",
     },

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_q.models import OrmQ, Task
 
 from memory import health
-from memory.domain.identifiers import uuid7
+from memory.core.ids import uuid7
 from memory.health import ALL_CHECKS, Finding, health_findings
 from memory.models import AccessLog, Scope, Topic, TopicVector, WorkerHeartbeat
 

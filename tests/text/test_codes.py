@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.text.codes import codes_find
-from memory.text.lists import CALENDAR, FUNCTION
-from memory.text.words import numbers, same_text, stems, subject
+from memory.text.stems import numbers, same_text, stems, subject
+from memory.text.word_lists import CALENDAR, FUNCTION
 
 # "but 437" is no code: a word of grammar is none.
 WORDS = st.text("abcdefghkpqrstuvwxz", min_size=3, max_size=6).filter(lambda word: word not in FUNCTION | CALENDAR)

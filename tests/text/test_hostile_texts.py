@@ -10,7 +10,7 @@ from memory.finding.request import request_read
 from memory.text.layout import blocks_find
 from memory.text.negation import negated
 from memory.text.statements import facts_read
-from memory.text.words import stems
+from memory.text.stems import stems
 
 READERS: tuple[Callable[[str], Any], ...] = (stems, negated, request_read, blocks_find, facts_read)
 PIECES = [

@@ -3,7 +3,7 @@
 import pytest
 
 from memory.text.names import mentions_find
-from memory.text.proper import name_meant
+from memory.text.proper_names import name_meant
 
 
 @pytest.mark.parametrize(

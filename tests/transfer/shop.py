@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.access.principal import SYSTEM, Principal
-from memory.command.purge import topics_purge
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
-from memory.forgetting.standing import topics_release
+from memory.erasure.purge import topics_purge
+from memory.forgetting.manual_actions import topics_release
 from memory.ingest.mentions import mentions_give
 from memory.models import ImportJob, Revision, Topic, TopicMention
 from memory.policy.save import policy_rollback, policy_save
@@ -20,9 +20,9 @@ from memory.transfer.export import store_export
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work
 from tests.cast import Cast, Clock
-from tests.command.erasing import history_make
 from tests.duplicates.shop import pair_make, twins
-from tests.hindsight.past import days_live
+from tests.erasure.erasing import history_make
+from tests.insight.past import days_live
 
 ODD = 'Ünïcödé "quoted" \\ back\\slash \\u0000 \t tab \u2028 line, 東京, \U0001f9ed, {"json": [1.0, null]}'
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
 from memory.models import Topic
 from memory.transfer import export as export_room
 from memory.transfer.check import import_check

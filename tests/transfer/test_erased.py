@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM
-from memory.command.purge import topics_purge
-from memory.command.verify import erasure_verify
-from memory.forgetting.standing import topics_pin
+from memory.erasure.purge import topics_purge
+from memory.erasure.verify import erasure_verify
+from memory.forgetting.manual_actions import topics_pin
 from memory.models import PolicyVersion, Topic, Vitality
 from memory.policy.save import policy_save
 from memory.transfer import work as work_room

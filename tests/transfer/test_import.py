@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.access.principal import SYSTEM, Principal
-from memory.command.purge import topics_purge
-from memory.command.verify import erasure_verify
-from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.duplicates.merge import pair_merge
+from memory.erasure.purge import topics_purge
+from memory.erasure.verify import erasure_verify
 from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.access.principal import SYSTEM
-from memory.domain.errors import MemoryProblem
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.scopes import scope_normalize
 from memory.ingest.items import IngestItem
 from memory.transfer.importers import importer, stream
 from memory.transfer.importers.chat import Chat

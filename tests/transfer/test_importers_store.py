@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
-from memory.command.purge import topics_purge
-from memory.domain.errors import NotVisible, ValueRefused
+from memory.core.errors import NotVisible, ValueRefused
+from memory.erasure.purge import topics_purge
 from memory.models import ImportJob, Link, Topic, Vitality
 from memory.transfer.importing import import_start
 from memory.transfer.work import import_work

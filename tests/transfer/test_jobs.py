@@ -13,15 +13,15 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
-from memory.domain.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
+from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_take_back
-from memory.forgetting.standing import topics_release
 from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
-from memory.transfer import back as back_room
 from memory.transfer import importing as importing_room
+from memory.transfer import revert as back_room
 from memory.transfer import work as work_room
-from memory.transfer.back import import_look, import_release
 from memory.transfer.importing import import_confirm, import_offer, import_start, imports_stalled
+from memory.transfer.revert import import_look, import_release
 from memory.transfer.work import import_work
 from tests.cast import Cast, principal_like
 from tests.forgetting.shop import policy_put

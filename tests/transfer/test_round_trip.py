@@ -12,7 +12,7 @@ from memory import jobs
 from memory.access.principal import SYSTEM
 from memory.demo.build import story_build
 from memory.demo.store import story_load
-from memory.forgetting.standing import topics_restore
+from memory.forgetting.manual_actions import topics_restore
 from memory.models import (
     AccessLog,
     AuditEvent,

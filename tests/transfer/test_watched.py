@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memory.access.principal import SYSTEM, Principal
-from memory.domain.errors import RequestRefused
+from memory.core.errors import RequestRefused
 from memory.models import AuditEvent, ImportJob
 from memory.transfer import digest as digest_room
 from memory.transfer import importing as importing_room

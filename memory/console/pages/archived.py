@@ -9,7 +9,7 @@ from django import forms
 from memory.access.principal import Principal
 from memory.console.fields import DayField, ScopeField, end_of, start_of
 from memory.console.list_page import Asked, FilterForm, ListPage
-from memory.hindsight.archived import ArchiveFilter, archived_count, archived_ids, archived_list
+from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
     "topic_id",

@@ -17,34 +17,34 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from memory import jobs
-from memory.assistant.chat import Chat, chat_begin, chat_run
-from memory.assistant.conversations import (
+from memory.agents.chat.background_turn import Running, place_taken
+from memory.agents.chat.chat import Chat, chat_begin, chat_run
+from memory.agents.chat.conversations import (
     conversation_get,
     conversation_name,
     conversation_turns,
     conversations_count,
     conversations_list,
 )
-from memory.assistant.request import ChatMessage, ChatRequest
-from memory.assistant.running import Running, place_taken
-from memory.assistant.undo import ConversationUndone, conversation_undo, conversation_undo_look
-from memory.assistant.undo_words import undone_words
-from memory.assistant.wrote import conversation_wrote
+from memory.agents.chat.request import ChatMessage, ChatRequest
+from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_look
+from memory.agents.chat.undo_text import undone_words
+from memory.agents.chat.write_summary import conversation_wrote
+from memory.agents.study.control import study_cancel, study_get, study_resume
+from memory.agents.study.progress import study_told
+from memory.console.chat_views import TurnShown, turns_shown
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.console.talk import TurnShown, turns_shown
 from memory.console.undo import run_named, undo_offer
-from memory.domain.cutting import line_cut
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, MemoryProblem, NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.llm.client import model_told
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
-from memory.study.start import study_cancel, study_get, study_resume
-from memory.study.told import study_told
 
 logger = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from django import forms
 
 from memory.console.fields import DayField, ScopeField, end_of, start_of
 from memory.console.list_page import FilterForm, ListPage
-from memory.hindsight.journal import AuditFilter, audit_count, audit_list
+from memory.insight.audit_list import AuditFilter, audit_count, audit_list
 
 COLUMNS = ("at", "actor", "action", "topic_id", "title", "scope", "reason", "before", "after")
 

@@ -20,16 +20,16 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.access.principal import Principal
-from memory.command.filters import ForgetFilter
-from memory.command.listing import forget_list
 from memory.console.fields import ReasonField
 from memory.console.forget_forms import PURGE, IdsForm, ids_pack
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.pages.archived import archived_chosen
 from memory.console.undo import back_to, undo_offer
-from memory.domain.errors import ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.forgetting.standing import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import forget_list
+from memory.forgetting.manual_actions import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
 from memory.models import Rung
 
 # So many of each group are shown; the numbers are of all.

@@ -17,10 +17,9 @@ from memory.console.duplicate_forms import ConfirmForm, DecideForm, LookForm, Pa
 from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import back_to, pair_undo_offer, undo_offer
-from memory.domain.differences import Piece, pieces_shorten, words_differ
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.scopes import ROOT
-from memory.duplicates.chosen import pairs_sort
+from memory.core.differences import Piece, pieces_shorten, words_differ
+from memory.core.errors import Conflict, MemoryProblem
+from memory.core.scopes import ROOT
 from memory.duplicates.detect import duplicates_find
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
 from memory.duplicates.pairs import (
@@ -32,6 +31,7 @@ from memory.duplicates.pairs import (
     settings_told,
     waiting_count,
 )
+from memory.duplicates.selection import pairs_sort
 from memory.duplicates.verdict import differences_words
 
 COLUMNS = (

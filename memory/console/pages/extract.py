@@ -15,12 +15,12 @@ from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
+from memory.extraction.dropped_text import dropped_words
 from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_count, extractions_list
 from memory.extraction.request import Extracted, extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
-from memory.extraction.words import dropped_words
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
 from memory.health import worker_check
 from memory.llm.client import model_told

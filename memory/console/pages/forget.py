@@ -9,17 +9,17 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.command.filters import ForgetFilter
-from memory.command.listed import Listing, Match, listing_get, listing_matches, listings_count, listings_list
-from memory.command.listing import forget_execute, forget_list
-from memory.command.listing_facts import listing_others, listing_tally
-from memory.command.narrowing import listing_narrow, listing_repeat
 from memory.console.fields import form_error
 from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm
 from memory.console.list_page import Asked, ListPage, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
-from memory.domain.errors import Conflict, MemoryProblem
+from memory.core.errors import Conflict, MemoryProblem
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import forget_execute, forget_list
+from memory.erasure.forget_list_details import listing_others, listing_tally
+from memory.erasure.forget_list_refine import listing_narrow, listing_repeat
+from memory.erasure.forget_lists import Listing, Match, listing_get, listing_matches, listings_count, listings_list
 from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
 from memory.models import ForgetRun

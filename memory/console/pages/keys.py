@@ -27,8 +27,8 @@ from memory.console.fields import DayField, ReasonField, ScopeField, end_of
 from memory.console.list_page import Asked, FilterForm, ListPage
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
 from memory.console.people import people_list
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
 
 # More accounts than this are looked up in Django's admin.
 MOST_PEOPLE = 100

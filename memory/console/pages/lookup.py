@@ -8,15 +8,15 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.access.acting import Acting, keys_acting
+from memory.access.impersonation import Acting, keys_acting
 from memory.access.principal import Principal
 from memory.api.replies import json_text
 from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import EARLIEST, LATEST
 from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.exactness import exactness_check

@@ -12,13 +12,13 @@ from memory.console.fields import DayField, ScopeField, end_of, start_of
 from memory.console.list_page import FilterForm, ListPage
 from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
 from memory.console.page import READER, ConsoleRequest, page, show
-from memory.domain.scopes import ROOT
-from memory.forgetting.gauges import limits_below, root_limit, standing_counts
-from memory.forgetting.run_lookup import RunFilter, run_told, runs_held, runs_list
-from memory.forgetting.tokens import token_gauges
+from memory.core.scopes import ROOT
+from memory.forgetting.run_list import RunFilter, run_told, runs_held, runs_list
+from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_told, worker_check
-from memory.hindsight.activity import QueryFilter, activity_days, queries_count, queries_list
-from memory.hindsight.regret import regret_totals, regretted_count, regretted_list
+from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
+from memory.insight.regret import regret_totals, regretted_count, regretted_list
+from memory.insight.topic_counts import limits_below, root_limit, standing_counts
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 

@@ -15,19 +15,19 @@ from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
-from memory.domain.cursors import place_read
-from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
-from memory.domain.knobs import knobs_warnings
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import ROOT, scope_normalize
-from memory.forgetting.effect import Effect, rollback_effect
-from memory.forgetting.effect import policy_effect as policy_effect_of
-from memory.policy.drafting import draft_start, preset_overridden
+from memory.core.cursors import place_read
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.knobs import knobs_warnings
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT, scope_normalize
+from memory.insight.policy_effect import Effect, rollback_effect
+from memory.insight.policy_effect import policy_effect as policy_effect_of
+from memory.policy.choices import presets_offered, rule_sets_offered
+from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
-from memory.policy.offers import presets_offered, rule_sets_offered
+from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback
-from memory.policy.sheet import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
 from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20

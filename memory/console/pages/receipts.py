@@ -6,9 +6,9 @@ from django.apps import apps
 from django.http import HttpResponse
 from django.urls import path
 
-from memory.command.receipts import receipt_get, receipts_count, receipts_list, receipts_verify
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.page import READER, ConsoleRequest, page, show
+from memory.erasure.receipts import receipt_get, receipts_count, receipts_list, receipts_verify
 
 COLUMNS = (
     "number",

@@ -15,11 +15,11 @@ from memory.console.fields import ReasonForm
 from memory.console.list_page import Asked, ListPage
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import ActionsForm, RunsForm, StartForm
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.scopes import ROOT
-from memory.forgetting.by_hand import BY_HAND, REVISE
+from memory.core.errors import Conflict, MemoryProblem
+from memory.core.scopes import ROOT
+from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.previews import Preview, apply_preview, approve_preview, plan_preview, undo_preview
-from memory.forgetting.run_lookup import (
+from memory.forgetting.run_list import (
     ActionFilter,
     RunFilter,
     run_actions_count,
@@ -31,12 +31,12 @@ from memory.forgetting.run_lookup import (
     runs_held,
     runs_list,
 )
-from memory.forgetting.run_words import run_sentence, undone_words
+from memory.forgetting.run_text import run_sentence, undone_words
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_take_back
 from memory.health import worker_check
-from memory.hindsight.regret import regret_of_run
+from memory.insight.regret import regret_of_run
 from memory.models import ForgetRun
-from memory.policy.sheet import versions_behind
+from memory.policy.explain import versions_behind
 
 COLUMNS = (
     "run_id",

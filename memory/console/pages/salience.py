@@ -14,14 +14,14 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import field_named
 from memory.console.policy_steps import draft_save
 from memory.console.salience_figure import backtest_figure, salience_figure
-from memory.domain.errors import Conflict, MemoryProblem, ValueRefused
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import Conflict, MemoryProblem, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.forgetting.runs import run_start
-from memory.forgetting.tryout import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
-from memory.hindsight.backtest import backtest
+from memory.insight.backtest import backtest
+from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
 from memory.policy.effective import policies_current
-from memory.policy.shown import diff_told, policy_versions
+from memory.policy.read import diff_told, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
 SHOWN = 5

@@ -12,9 +12,9 @@ from django.utils import timezone
 from memory.console.fields import ReasonField
 from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.scheduling.acts import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
-from memory.scheduling.told import (
+from memory.core.errors import Conflict, MemoryProblem
+from memory.jobs.schedule_actions import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
+from memory.jobs.schedule_list import (
     ScheduleTold,
     failures_told,
     queue_told,

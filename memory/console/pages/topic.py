@@ -10,17 +10,17 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.assistant.conversations import conversations_behind
+from memory.agents.chat.conversations import conversations_behind
 from memory.console.listing import ROWS
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.console.pages import topic_actions, topic_forget
 from memory.console.topic_chart import salience_figure
 from memory.console.topic_graph import graph_place
-from memory.hindsight.accesses import accesses_of
-from memory.hindsight.journal import AuditFilter, audit_list
-from memory.hindsight.salience_history import salience_history
-from memory.hindsight.timeline import field_timeline, topic_timeline
-from memory.hindsight.why import topic_why
+from memory.insight.accesses import accesses_of
+from memory.insight.audit_list import AuditFilter, audit_list
+from memory.insight.salience_history import salience_history
+from memory.insight.timeline import field_timeline, topic_timeline
+from memory.insight.why import topic_why
 from memory.recall.lookup import topic_get
 
 LAST_CHANGES = 5

@@ -15,9 +15,9 @@ from django.utils import timezone
 from memory.console.fields import ReasonField, form_error
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.undo import undo_offer
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.problem_codes import ProblemCode
-from memory.forgetting.standing import topics_archive, topics_pin, topics_release, topics_restore
+from memory.core.errors import Conflict, MemoryProblem
+from memory.core.problem_codes import ProblemCode
+from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_release, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.models import ForgetRun
 from memory.recall.lookup import topic_get

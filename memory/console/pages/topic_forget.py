@@ -9,14 +9,14 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.command.purge import topics_purge
-from memory.command.supersede import MAX_TEXT, Superseded, supersede
 from memory.console.fields import ReasonField, form_error
 from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
-from memory.domain.cutting import text_cut
-from memory.domain.errors import Conflict, MemoryProblem, NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, MemoryProblem, NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.core.truncate import text_cut
+from memory.erasure.purge import topics_purge
+from memory.erasure.supersede import MAX_TEXT, Superseded, supersede
 from memory.finding.facts import facts_of, topics_said
 from memory.recall.lookup import topic_detail, topic_get
 

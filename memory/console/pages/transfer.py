@@ -24,11 +24,10 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.console.people import may
 from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
-from memory.domain.errors import Conflict, MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import Conflict, MemoryProblem
+from memory.core.problem_codes import ProblemCode
 from memory.health import worker_check
 from memory.models import ImportJob
-from memory.transfer.back import import_look, import_release
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
 from memory.transfer.importing import (
@@ -41,6 +40,7 @@ from memory.transfer.importing import (
 )
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
+from memory.transfer.revert import import_look, import_release
 from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
 from memory.transfer.work import import_work

@@ -7,11 +7,11 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 from tqdm import tqdm
 
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 from memory.demo.build import story_build
 from memory.demo.loader import StoryProblem
 from memory.demo.store import story_load, story_size
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
 from memory.management.refused import CommandRefused, command_refused
 
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.management.refused import CommandRefused, command_refused
 from memory.transfer.export import export_count, export_note, store_export
 

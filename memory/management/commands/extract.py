@@ -8,11 +8,11 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
+from memory.extraction.dropped_text import dropped_words
 from memory.extraction.request import Extracted, extract
-from memory.extraction.words import dropped_words
 from memory.jobs import upkeep_request
 from memory.management.refused import CommandRefused, command_refused
 

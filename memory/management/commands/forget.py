@@ -10,12 +10,12 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.rules import EVENTS
-from memory.domain.scopes import ROOT, scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.rules import EVENTS
+from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
-from memory.forgetting.run_lookup import RunFilter, run_actions, runs_list
+from memory.forgetting.run_list import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_take_back
 from memory.management.refused import command_refused
 from memory.models import ForgetRun

@@ -10,17 +10,17 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from memory.access.principal import Principal
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.jobs import upkeep_request
 from memory.management.refused import CommandRefused
 from memory.models import ImportJob
-from memory.transfer.back import import_look, import_release
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import ImportReport, Progress, counts_words
+from memory.transfer.revert import import_look, import_release
 from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 

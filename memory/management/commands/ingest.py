@@ -15,10 +15,10 @@ from tqdm import tqdm
 
 from memory.access.principal import Principal
 from memory.api.problems import problem_status
-from memory.domain.errors import MemoryProblem
-from memory.domain.jsonguard import json_guarded
-from memory.domain.problem_codes import URN_PREFIX, ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem
+from memory.core.json_limits import json_guarded
+from memory.core.problem_codes import URN_PREFIX, ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.ingest.batch import batch_ingest
 from memory.jobs import upkeep_request
 from memory.management.refused import CommandRefused, command_refused

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from memory.access.keys import key_create, key_revoke, secret_generate
 from memory.access.principal import ROLES
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 from memory.management.refused import CommandRefused, command_refused
 from memory.models import ApiKey
 

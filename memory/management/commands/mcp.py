@@ -11,7 +11,7 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from memory.access.keys import KeyRefused, key_authenticate
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.management.refused import CommandRefused
 

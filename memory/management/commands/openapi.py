@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from memory.api.app import api
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
 from memory.management.refused import CommandRefused
 
 PLACE = Path("docs") / "openapi.json"

@@ -6,20 +6,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from memory.domain.errors import MemoryProblem, ValueRefused
-from memory.domain.knobs import KNOBS
-from memory.domain.presets import PRESETS
-from memory.domain.problem_codes import ProblemCode
-from memory.domain.scopes import scope_normalize
+from memory.core.errors import MemoryProblem, ValueRefused
+from memory.core.knobs import KNOBS
+from memory.core.presets import PRESETS
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
 from memory.management.refused import CommandRefused, command_refused
 from memory.models import PolicyVersion
 from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
 from memory.policy.draft import knob_name
 from memory.policy.effective import policies_current
+from memory.policy.read import policy_show, policy_versions, version_told
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback, policy_save, version_present
-from memory.policy.shown import policy_show, policy_versions, version_told
 
 AUTHOR = "terminal"
 

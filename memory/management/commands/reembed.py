@@ -5,10 +5,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
-from memory.domain.errors import MemoryProblem
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem
+from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
-from memory.ingest.waiting import foreign_count, vectors_give, vectors_resize
+from memory.ingest.embed_pending import foreign_count, vectors_give, vectors_resize
 from memory.management.refused import CommandRefused
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
-from memory.command.verify import MOST_TOLD, Trace, Verdict, erasure_verify, rows_expected
-from memory.domain.problem_codes import ProblemCode
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.verify import MOST_TOLD, Trace, Verdict, erasure_verify, rows_expected
 from memory.management.refused import CommandRefused
 
 

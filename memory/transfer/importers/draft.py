@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.crypto import salted_hmac
 
-from memory.domain.errors import MemoryProblem
+from memory.core.errors import MemoryProblem
 from memory.ingest.batch import item_parse
 from memory.ingest.items import IngestItem
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memory.access.principal import Principal
-from memory.domain.errors import NotVisible
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import NotVisible
+from memory.core.problem_codes import ProblemCode
 from memory.ingest.items import IngestItem
 from memory.transfer.importers.draft import Draft
 from memory.transfer.importers.known import ids_known, item_id

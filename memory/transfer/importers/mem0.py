@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memory.domain.errors import ValueRefused
-from memory.domain.scopes import MAX_SCOPE_LENGTH, scope_normalize
-from memory.domain.text import MAX_CATEGORIES
-from memory.domain.values import MAX_VALUE_LENGTH
+from memory.core.errors import ValueRefused
+from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
+from memory.core.text import MAX_CATEGORIES
+from memory.core.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
     NOTHING,
     UNKNOWN,

@@ -15,9 +15,9 @@ from typing import IO, Any
 import ijson
 from django.conf import settings
 
-from memory.domain.errors import MemoryProblem, RequestRefused
-from memory.domain.jsonguard import json_guarded
-from memory.domain.problem_codes import ProblemCode
+from memory.core.errors import MemoryProblem, RequestRefused
+from memory.core.json_limits import json_guarded
+from memory.core.problem_codes import ProblemCode
 
 BLOCK = 256 * 1024
 # Of one entry. The longest text that a topic can hold is far below; a list of vectors may be as long.

@@ -8,7 +8,7 @@ from typing import Any
 
 from django_q.management.commands import qcluster
 
-from memstate_site.cluster import cluster_guard
+from memstate_site.worker import cluster_guard
 
 
 class Command(qcluster.Command):  # type: ignore[misc] # django-q2 has no types

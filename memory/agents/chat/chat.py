@@ -1,0 +1,279 @@
+"""One message to the assistant, from the request to the reply: intent, then tools or a study, and the record of it.
+
+A turn begins (``chat_begin``) before anything is asked of the model, and so refuses with a status of its own what is
+wrong with the request. Then it runs (``chat_run``), in the thread of the request or in one of its own (``running``),
+and tells what happens as it happens.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, Literal
+
+import structlog
+from django.conf import settings
+from django.db import OperationalError, transaction
+
+from memory.access.principal import Principal
+from memory.agents.chat.conversations import conversation_begin, conversation_led, conversation_messages
+from memory.agents.chat.idempotency import key_bind, key_take, reply_keep
+from memory.agents.chat.intent import SECONDS, Intent, intent_find
+from memory.agents.chat.prompts import instructions_of, long_message, reply_of, study_sentence
+from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, messages_said, request_check, wishes_of
+from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
+from memory.agents.study.control import study_start
+from memory.agents.study.progress import study_told
+from memory.agents.tools.loop import LoopEnd, tools_loop
+from memory.agents.tools.read_tools import reading_tools
+from memory.agents.tools.tool import Toolbox, ToolCalled
+from memory.agents.tools.write_log import writer_make
+from memory.agents.tools.write_tools import writing_tools
+from memory.core.callbacks import Clock, HandOver
+from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.llm.chat_request import mark_make, model_configured
+from memory.llm.dialogue import dialogue_begin, model_named
+from memory.llm.wire import ModelProblem, ModelUnavailable
+from memory.models import Conversation, ConversationTurn
+from memory.models.locks import lock_missed
+
+logger = structlog.get_logger(__name__)
+
+Event = Literal["intent", "tool", "reply", "done"]
+Tell = Callable[[Event, dict[str, Any]], None]
+# What of a reply is known before anything is done.
+_FIRST_TOLD = ("intent", "intent_source", "model", "conversation_id")
+
+_NO_MODEL = (
+    "No language model is configured, so there is nobody to talk with. Set MEMSTATE_LLM_MODEL, and "
+    "MEMSTATE_LLM_BASE_URL and MEMSTATE_LLM_API_KEY as its endpoint needs them; the console's page Model tells more."
+)
+# A lock is waited for so many times at the end of a turn.
+_TRIES = 3
+# The model is there and has said no, or nothing: asking again would change little, so this is a reply.
+_SAID_NOTHING = frozenset({"refused", "cut_off", "empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A turn that has begun. ``principal`` is the caller, narrowed to the scope of the conversation. ``recalls`` if
+    what was said before is on record here, and not with the caller; ``keyed`` if the reply is kept for an
+    Idempotency-Key."""
+
+    request: ChatRequest
+    principal: Principal
+    conversation: Conversation
+    turn: ConversationTurn
+    recalls: bool = False
+    keyed: bool = False
+
+
+def chat_begin(
+    request: ChatRequest,
+    *,
+    channel: str,
+    principal: Principal,
+    now: dt.datetime,
+    recalls: bool = False,
+    idempotency_key: str | None = None,
+) -> Chat:
+    """Check a request and write down that its message has come. Eight queries, and three with an ``idempotency_key``,
+    which is asked about before (``reply_again``).
+
+    With ``recalls`` the request holds the last message alone; those before it are taken from the conversation.
+
+    Raises what ``request_check`` raises, ``NotVisible`` for a scope or a conversation that is not the caller's,
+    ``RequestRefused`` for a conversation of another scope, ``Conflict`` while its last message is still at work,
+    ``ModelUnavailable`` if no model is configured, and what ``key_take`` raises.
+    """
+    principal.require("reader")
+    scope = principal.scope_chosen(request.scope)
+    request_check(request, principal=principal)
+    conversation = None
+    if request.conversation_id is not None:
+        conversation = conversation_led(request.conversation_id, principal=principal)
+        if request.scope is not None and scope != conversation.scope:
+            raise RequestRefused(
+                f"This conversation is about {conversation.scope}; begin another one for {scope}.",
+                code=ProblemCode.ANOTHER_SCOPE,
+            )
+    if not model_configured():
+        raise ModelUnavailable(_NO_MODEL, kind="not_configured")
+    message = long_message(len(request.last)) if _may_be_studied(request, principal) else request.last
+    with transaction.atomic():
+        record = key_take(request, key=idempotency_key, principal=principal, now=now) if idempotency_key else None
+        if conversation is None:
+            conversation = conversation_begin(scope=scope, channel=channel, principal=principal, now=now)
+        turn = turn_begin(conversation, message=message, model=model_named(request.model), now=now)
+        if record is not None:
+            key_bind(record, turn)
+    return Chat(
+        request, replace(principal, scope=conversation.scope), conversation, turn, recalls, keyed=record is not None
+    )
+
+
+def chat_run(
+    chat: Chat,
+    *,
+    clock: Clock,
+    hand_over: HandOver,
+    tell: Tell = lambda _event, _told: None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> dict[str, Any]:
+    """Answer the message and return the reply of the wire format; ``tell`` hears of each part of it as it comes.
+
+    Takes ``MEMSTATE_CHAT_TIMEOUT_SECONDS`` and one call of a tool at most. ``go_on`` is asked at each round: False ends
+    the work there, and what is written stays. Costs what the tools cost, and two queries for each call, which is
+    written down as it happens. Once a tool was used, a failing model is told in the reply and not raised, since what
+    was written is written. Raises ``ModelProblem``, what ``study_start`` raises, and what the database raises; the
+    turn is closed in any case.
+    """
+    notes = Notes(chat.turn)
+    try:
+        return _run(_recalled(chat, now=clock()), notes, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
+    except Exception as problem:
+        # A refusal says why by itself; of anything else the log says more than is for people here.
+        told = problem.sentence if isinstance(problem, MemoryProblem) else ""
+        ended = Ended.MODEL if isinstance(problem, ModelProblem) else Ended.FAILED
+        _close(notes, reply=told, ended=ended, rounds=0, now=clock())
+        raise
+
+
+def _recalled(chat: Chat, *, now: dt.datetime) -> Chat:
+    """Return the turn with what was said before it, if that is on record here. Three queries then."""
+    if not chat.recalls:
+        return chat
+    turn_recall(chat.turn)
+    before = conversation_messages(chat.conversation, now=now, before=chat.turn.place)
+    messages = [*map(ChatMessage.model_validate, before), chat.request.messages[-1]]
+    return replace(chat, request=chat.request.model_copy(update={"messages": messages}))
+
+
+def _close(notes: Notes, **how: Any) -> None:
+    """Close the turn. Whoever waits for the reply gets it, even if others hold the row for ever: what was written is
+    written."""
+    for _try in range(_TRIES):
+        try:
+            notes.end(**how)
+        except OperationalError as problem:
+            if not lock_missed(problem):
+                raise
+        else:
+            return
+    logger.error("turn_not_closed", turn=notes.turn.pk)
+
+
+def _run(
+    chat: Chat, notes: Notes, *, clock: Clock, hand_over: HandOver, tell: Tell, go_on: Callable[[], bool]
+) -> dict[str, Any]:
+    request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
+    intent = _intent(chat)
+    turn_intend(chat.turn, intent=intent.intent, source=intent.source)
+    body: dict[str, Any] = {
+        "reply": "",
+        "intent": intent.intent,
+        "intent_source": intent.source,
+        "tool_log": [],
+        "model": model_named(request.model),
+        "rounds": 0,
+        "conversation_id": str(chat.conversation.id),
+        "ended": "done",
+        "study": None,
+    }
+    tell("intent", {name: body[name] for name in _FIRST_TOLD})
+    study_id, stays = None, True
+    if intent.writes and request.study and request.is_long:
+        now = clock()
+        job = study_start(
+            request.last,
+            conversation_id=chat.conversation.id,
+            scope=chat.conversation.scope,
+            model=request.model or "",
+            principal=chat.principal,
+            now=now,
+            hand_over=hand_over,
+        )
+        study_id, body["study"] = job.id, study_told(job)
+        body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
+    else:
+        length_check(request)
+        end = _talk(chat, notes, writes=intent.writes, seconds=until - monotonic(), clock=clock, tell=tell, go_on=go_on)
+        ended = Ended.STOPPED if end.ended == "time" and not go_on() else end.ended
+        # Nobody has heard what a message that was stopped has come to; said again, it may as well begin again.
+        stays = ended != Ended.STOPPED or any(called.wrote for called in end.log)
+        body |= {"reply": reply_of(end), "rounds": end.rounds, "ended": end.ended}
+        body["tool_log"] = [called.as_json() for called in end.log]
+    _close(
+        notes,
+        reply=body["reply"],
+        ended=ended,
+        rounds=body["rounds"],
+        now=clock(),
+        study_id=study_id,
+        at_end=lambda: reply_keep(chat.turn, body) if chat.keyed and stays else None,
+    )
+    tell("reply", {"reply": body["reply"]})
+    tell("done", body)
+    return body
+
+
+def reply_events(body: dict[str, Any]) -> Iterator[tuple[Event, dict[str, Any]]]:
+    """Yield what ``chat_run`` tells of a reply, in the same order, of one that was given before."""
+    yield "intent", {name: body[name] for name in _FIRST_TOLD}
+    for called in body["tool_log"]:
+        yield "tool", called
+    yield "reply", {"reply": body["reply"]}
+    yield "done", body
+
+
+def _intent(chat: Chat) -> Intent:
+    request = chat.request
+    if request.intent_override is not None:
+        return Intent(request.intent_override, "override")
+    if chat.principal.role == "reader":
+        # It may not write, whatever it wants.
+        return Intent("query", "rule")
+    said = [{"role": str(each.role), "content": each.content} for each in request.messages]
+    return intent_find(said, turns=request.turns, within=min(SECONDS, settings.MEMSTATE_CHAT_TIMEOUT_SECONDS))
+
+
+def _talk(
+    chat: Chat, notes: Notes, *, writes: bool, seconds: float, clock: Clock, tell: Tell, go_on: Callable[[], bool]
+) -> LoopEnd:
+    """Let the model use tools until it has its answer. Raises ``ModelProblem`` if it was of no help at all."""
+    request, mark = chat.request, mark_make()
+
+    def tick(called: ToolCalled) -> None:
+        notes.call(called)
+        tell("tool", called.as_json())
+
+    tools = reading_tools(chat.principal, clock=clock)
+    if writes:
+        writer = writer_make(
+            chat.principal, chat.conversation.id, clock, heard=notes.heard, check=lambda: turn_check(chat.turn)
+        )
+        tools += writing_tools(writer)
+    instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
+    end = tools_loop(
+        dialogue_begin(instructions, messages_said(request), mark=mark),
+        Toolbox(tools),
+        mark=mark,
+        most_rounds=request.rounds,
+        seconds=seconds,
+        purpose="chat",
+        model=request.model,
+        tick=tick,
+        go_on=go_on,
+    )
+    if end.problem is not None and end.problem.kind == "absent" and request.model and not end.log:
+        raise ValueRefused(end.problem.sentence, code=end.problem.code)
+    if end.ended == "model" and end.problem is not None and not end.log and end.problem.kind not in _SAID_NOTHING:
+        raise end.problem
+    if end.ended == "done" and not end.reply:
+        end.ended = "model"
+    return end
+
+
+def _may_be_studied(request: ChatRequest, principal: Principal) -> bool:
+    return request.study and request.is_long and principal.role != "reader" and request.intent_override != "query"

@@ -1,0 +1,136 @@
+"""Conversations: begun, gone on with, and read again."""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+
+from django.db.models import OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, Left
+
+from memory.access.principal import Principal
+from memory.agents.chat.turns import turn_ended
+from memory.core.cursors import place_read
+from memory.core.errors import NotVisible
+from memory.core.ids import uuid7
+from memory.core.problem_codes import ProblemCode
+from memory.models import Conversation, ConversationTurn, ConversationWrite
+from memory.models.newest_first import newest_page
+from memory.policy.partition import path_q
+
+Channel = Conversation.Channel
+
+# So much of the first message names a conversation in a list.
+_NAME = 120
+
+
+def conversation_begin(*, scope: str, channel: str, principal: Principal, now: dt.datetime) -> Conversation:
+    """Begin a conversation at ``scope``, which must be one that ``principal`` may work in. One query."""
+    return Conversation.objects.create(
+        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        scope=scope,
+        channel=channel,
+        actor=principal.actor,
+        identity=principal.identity,
+        created_at=now,
+        moved_at=now,
+    )
+
+
+def conversation_get(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
+    """Return a conversation that the caller leads, or oversees as an operator, with its ``name``. One query.
+
+    Raises ``NotVisible`` for any other: whoever may read a store may not therefore read what others talk about.
+    """
+    found = _named(_visible(principal)).filter(pk=conversation_id).first()
+    if found is None:
+        raise NotVisible(f"There is no conversation {conversation_id}.", code=ProblemCode.CONVERSATION_NOT_FOUND)
+    return found
+
+
+def conversation_led(conversation_id: uuid.UUID, *, principal: Principal) -> Conversation:
+    """Return a conversation that the caller began and may go on with. One query. Raises ``NotVisible``."""
+    found = conversation_get(conversation_id, principal=principal)
+    if found.identity != principal.identity:
+        raise NotVisible(
+            f"There is no conversation {conversation_id} of this caller; whoever began it goes on with it.",
+            code=ProblemCode.CONVERSATION_NOT_FOUND,
+        )
+    return found
+
+
+def conversations_list(
+    *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[Sequence[Conversation], str | None]:
+    """Return a page of conversations, the last moved first, and the cursor of the next. One query.
+
+    Each has the beginning of its first message as ``name``. Raises ``ValueRefused`` for a foreign cursor.
+    """
+    return newest_page(_named(_visible(principal)), by="moved_at", cursor=cursor, limit=limit)
+
+
+def conversations_behind(topic_id: uuid.UUID, *, principal: Principal, most: int) -> Sequence[Conversation]:
+    """Return the conversations that wrote to a topic, of those that the caller may read, the last moved first, each
+    with its ``name``, at most ``most``. One query."""
+    wrote = ConversationWrite.objects.filter(topic=topic_id).values("conversation")
+    return list(_named(_visible(principal).filter(pk__in=wrote)).order_by("-moved_at", "-id")[:most])
+
+
+def conversations_count(*, principal: Principal, at_most: int) -> int:
+    """Return how many conversations there are, or one more than ``at_most``. One query."""
+    return _visible(principal)[: at_most + 1].count()
+
+
+def conversation_turns(
+    conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 50
+) -> list[ConversationTurn]:
+    """Return the newest turns before a place, in their order, each with its study. One query.
+
+    One whose process was lost is told as lost, whether somebody has closed it or not.
+    """
+    rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__told")
+    if before is not None:
+        rows = rows.filter(place__lt=before)
+    turns = list(rows.order_by("-place")[:limit])[::-1]
+    for turn in turns:
+        turn.ended = turn_ended(turn, now=now)
+    return turns
+
+
+def conversation_name(conversation: Conversation) -> str:
+    """Return the beginning of the first message of a conversation that was read here; empty if it was erased. No
+    query."""
+    return str(conversation.name)  # type: ignore[attr-defined]
+
+
+def conversation_page(
+    conversation: Conversation, *, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[ConversationTurn], str | None]:
+    """Return a page of turns as ``conversation_turns`` does, but newest first, and the cursor of the next. One query.
+
+    Raises ``ValueRefused`` for a foreign cursor.
+    """
+    before = None if cursor is None else place_read(cursor)
+    turns = conversation_turns(conversation, now=now, before=before, limit=limit)[::-1]
+    return turns, str(turns[-1].place) if turns and turns[-1].place > 1 else None
+
+
+def conversation_messages(
+    conversation: Conversation, *, now: dt.datetime, before: int | None = None, limit: int = 30
+) -> list[dict[str, str]]:
+    """Return what was said in the last turns before a place, as the messages of a request. One query."""
+    messages = []
+    for turn in conversation_turns(conversation, now=now, before=before, limit=limit):
+        for role, content in (("user", turn.message), ("assistant", turn.reply)):
+            if content:
+                messages.append({"role": role, "content": content})
+    return messages
+
+
+def _named(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    first = ConversationTurn.objects.filter(conversation=OuterRef("pk"), place=1)
+    return rows.annotate(name=Coalesce(Subquery(first.values(begin=Left("message", _NAME))), Value("")))
+
+
+def _visible(principal: Principal) -> QuerySet[Conversation]:
+    rows = Conversation.objects.filter(path_q(principal.scope))
+    return rows if principal.role == "operator" else rows.filter(identity=principal.identity)

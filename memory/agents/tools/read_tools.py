@@ -1,0 +1,162 @@
+"""Tools that read: query, topic, history, why. They show what the caller's key would be shown, within one scope."""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from pydantic import Field
+
+from memory.access.principal import Principal
+from memory.agents.tools.tool import Arguments, Tool, ToolReply
+from memory.core.callbacks import Clock
+from memory.core.truncate import text_cut
+from memory.insight.why import topic_why
+from memory.recall.lookup import field_history, topic_detail
+from memory.recall.query import query_answer
+from memory.recall.reinforcement import lookup_record
+from memory.recall.request import QueryRequest, QueryText
+
+# Of one text; whoever needs all of it asks for the topic.
+_SHORT = 1_000
+_LONG = 8_000
+_MOST_NEIGHBORS = 20
+# Of one topic, where many are told, and where it is told alone.
+_MOST_FIELDS, _MOST_FIELDS_ALONE = 60, 200
+
+
+class QueryArguments(Arguments):
+    """A question to the store."""
+
+    q: QueryText = Field(description="What is to be known, in plain words; names and details help.")
+    top_k: int = Field(default=8, ge=1, le=50, description="How many topics to return at most.")
+    kinds: list[str] | None = Field(default=None, max_length=50, description="Only topics of these kinds.")
+    as_of: dt.datetime | None = Field(default=None, description="As things were known then, with an offset.")
+    include_archived: bool = Field(default=False, description="Look among forgotten (archived) topics too.")
+
+
+class TopicArguments(Arguments):
+    """One topic."""
+
+    topic_id: uuid.UUID
+
+
+class HistoryArguments(Arguments):
+    """One field of a topic."""
+
+    topic_id: uuid.UUID
+    field: str = Field(min_length=1, max_length=200, description="The name of the field.")
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+def reading_tools(principal: Principal, *, clock: Clock) -> list[Tool[Any]]:
+    """Return the tools that read in the scope of ``principal``. What a query returns is reinforced, as over HTTP."""
+
+    def query(asked: QueryArguments) -> ToolReply:
+        as_of = asked.as_of if asked.as_of is None or asked.as_of.tzinfo else asked.as_of.replace(tzinfo=dt.UTC)
+        request = QueryRequest(
+            q=asked.q, top_k=asked.top_k, kinds=asked.kinds, as_of=as_of, include_archived=asked.include_archived
+        )
+        found = query_answer(request, principal=principal, now=clock()).body["candidates"]
+        told = [_bundle(each) for each in found]
+        ids = [uuid.UUID(each["topic_id"]) for each in found]
+        return ToolReply({"topics": told}, ids, [each for topic in told for each in _linked(topic)])
+
+    def topic(asked: TopicArguments) -> ToolReply:
+        now = clock()
+        detail = topic_detail(asked.topic_id, principal=principal, now=now)
+        lookup_record(asked.topic_id, scope=detail["scope"], principal=principal, now=now)
+        told = _detail(detail)
+        return ToolReply(told, [asked.topic_id], _linked(told))
+
+    def history(asked: HistoryArguments) -> ToolReply:
+        page = field_history(
+            asked.topic_id, asked.field, principal=principal, cursor=None, limit=asked.limit, now=clock()
+        )
+        told = [_plain(each) for each in page.items]
+        return ToolReply({"field": asked.field, "revisions": told, "more": page.next is not None}, [asked.topic_id])
+
+    def why(asked: TopicArguments) -> ToolReply:
+        card = topic_why(asked.topic_id, principal=principal, now=clock())
+        return ToolReply({"topic_id": str(asked.topic_id), "sentences": card["sentences"]}, [asked.topic_id])
+
+    return [
+        Tool(
+            "query",
+            "Ask the memory store. Returns the topics that answer best, each with its fields, their current values and "
+            "the topics it is linked with. Use it before you say that something is not known.",
+            QueryArguments,
+            query,
+        ),
+        Tool(
+            "topic",
+            "Read one topic whole, by its id: all fields, links, where it stands. Archived topics too.",
+            TopicArguments,
+            topic,
+        ),
+        Tool(
+            "history",
+            "Read all values that one field of a topic has had, newest first, with when and why each was changed.",
+            HistoryArguments,
+            history,
+        ),
+        Tool(
+            "why",
+            "Explain where a topic stands on the way to being forgotten: what happened to it and why, what comes next.",
+            TopicArguments,
+            why,
+        ),
+    ]
+
+
+def _cut(text: object, most: int) -> object:
+    return text_cut(text, most) if isinstance(text, str) else text
+
+
+def _fields(fields: list[dict[str, Any]], most: int, longest: int) -> dict[str, Any]:
+    told: dict[str, Any] = {"fields": {each["name"]: _cut(each["current"]["value"], longest) for each in fields[:most]}}
+    return told | {"fields_left_out": len(fields) - most} if len(fields) > most else told
+
+
+def _bundle(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "topic_id": found["topic_id"],
+        "title": found["title"],
+        "summary": _cut(found["summary"], _SHORT),
+        "kind": found["topic_kind"],
+        **_fields([each for each in found["fields"] if each["current"]], _MOST_FIELDS, _SHORT),
+        "linked": [
+            {"topic_id": each["topic_id"], "kind": each["kind"], "title": each["title"]}
+            for each in found["neighbors"][:_MOST_NEIGHBORS]
+        ],
+    }
+
+
+def _detail(topic: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "topic_id": topic["topic_id"],
+        "title": topic["title"],
+        "summary": _cut(topic["summary"], _LONG),
+        "kind": topic["topic_kind"],
+        "scope": topic["scope"],
+        "stands": topic["rung"],
+        "categories": topic["categories"],
+        "created_at": topic["created_at"].isoformat(),
+        **_fields(topic["fields"], _MOST_FIELDS_ALONE, _LONG),
+        "linked": [
+            {"topic_id": each["topic_id"], "kind": each["kind"], "direction": each["direction"], "title": each["title"]}
+            for each in topic["neighbors"][:_MOST_NEIGHBORS]
+        ],
+    }
+
+
+def _linked(told: dict[str, Any]) -> list[uuid.UUID]:
+    return [uuid.UUID(str(each["topic_id"])) for each in told["linked"]]
+
+
+def _plain(revision: dict[str, Any]) -> dict[str, Any]:
+    wanted = ("value", "valid_from", "recorded_at", "provenance", "why_changed")
+    plain = {name: revision[name] for name in wanted if revision.get(name) not in (None, "")}
+    return {
+        name: value.isoformat() if isinstance(value, dt.datetime) else _cut(value, _SHORT)
+        for name, value in plain.items()
+    }

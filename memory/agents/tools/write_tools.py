@@ -1,0 +1,200 @@
+"""Tools that write: the three placements of ingest, and link. How an item gets into the store is for the maker of the
+box: at once, with a note of the conversation, or staged until a segment is finished. What is written is marked ``llm``
+unless the maker says otherwise.
+"""
+
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from memory.agents.tools.tool import Arguments, Tool, ToolReply
+from memory.extraction.store import SOURCE_KIND
+from memory.ingest.items import Category, IngestEdge, IngestField, IngestItem, LongText, Name, ShortText
+from memory.ingest.plan import Reply
+from memory.models.study import STUDY_KIND
+
+PROVENANCE = "llm"
+MOST_FIELDS = 50
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+Value = Annotated[str, StringConstraints(max_length=20_000)]
+
+# Takes one item into the store, or raises ``MemoryProblem``.
+Writer = Callable[[IngestItem], Reply]
+
+
+class FieldArguments(Arguments):
+    """A named value."""
+
+    name: Name
+    value: Value
+
+
+class LinkArguments(Arguments):
+    """A link to a topic that exists."""
+
+    to_topic_id: uuid.UUID
+    kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
+
+
+def _once(fields: list[FieldArguments]) -> list[FieldArguments]:
+    names = [each.name for each in fields]
+    if len(set(names)) < len(names):
+        raise ValueError("each field may be named once")
+    return fields
+
+
+# Of two values for one field in one call, the first would be history before anybody has read it.
+Fields = Annotated[list[FieldArguments], Field(max_length=MOST_FIELDS), AfterValidator(_once)]
+
+
+def _kind_free(kind: str) -> str:
+    if kind == SOURCE_KIND or kind.startswith(STUDY_KIND):
+        raise ValueError("this kind is for texts that are studied and what comes of them; choose another")
+    return kind
+
+
+Kind = Annotated[ShortText, AfterValidator(_kind_free)]
+
+
+class NewTopicArguments(Arguments):
+    """A topic that is not known yet."""
+
+    title: Title = Field(description="A short name for it.")
+    summary: LongText = Field(default="", description="One or two sentences that stand by themselves.")
+    kind: Kind = Field(default="", description="What sort of thing it is: person, project, preference ...")
+    fields: Fields = Field(default_factory=list)
+    links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+    categories: list[Category] = Field(default_factory=list, max_length=20)
+
+
+def _apart(topic_id: uuid.UUID, *others: uuid.UUID) -> None:
+    if topic_id in others:
+        raise ValueError("a topic is not linked to itself")
+
+
+class ExtendTopicArguments(Arguments):
+    """More about a topic that is known."""
+
+    topic_id: uuid.UUID
+    fields: Fields = Field(default_factory=list)
+    links: list[LinkArguments] = Field(default_factory=list, max_length=MOST_FIELDS)
+
+    @model_validator(mode="after")
+    def _something_is_there(self) -> "ExtendTopicArguments":
+        if not self.fields and not self.links:
+            raise ValueError("give at least one field or link")
+        _apart(self.topic_id, *(each.to_topic_id for each in self.links))
+        return self
+
+
+class VersionFieldArguments(Arguments):
+    """A new value for one field; the old one stays in its history."""
+
+    topic_id: uuid.UUID
+    field: Name
+    value: Value
+    why_changed: LongText = Field(default="", description="What changed, in a sentence.")
+
+
+class LinkTopicsArguments(Arguments):
+    """A link between two topics that are known."""
+
+    from_topic_id: uuid.UUID
+    to_topic_id: uuid.UUID
+    kind: Name = Field(default="related", description="Such as related, part_of, follows, supersedes.")
+
+    @model_validator(mode="after")
+    def _two(self) -> "LinkTopicsArguments":
+        _apart(self.from_topic_id, self.to_topic_id)
+        return self
+
+
+def writing_tools(write: Writer, *, provenance: str = PROVENANCE) -> list[Tool[Any]]:
+    """Return the tools that write, each by ``write``; values carry ``provenance``."""
+
+    def new_topic(asked: NewTopicArguments) -> ToolReply:
+        return _replied(write(item_new(asked, provenance=provenance)))
+
+    def extend_topic(asked: ExtendTopicArguments) -> ToolReply:
+        return _replied(
+            write(
+                IngestItem(
+                    placement="extend_topic",
+                    topic_id=str(asked.topic_id),
+                    fields=_fields(asked.fields, provenance),
+                    edges=_edges(asked.links),
+                )
+            )
+        )
+
+    def version_field(asked: VersionFieldArguments) -> ToolReply:
+        field = IngestField(
+            name=asked.field, value=asked.value, why_changed=asked.why_changed or None, provenance=provenance
+        )
+        return _replied(write(IngestItem(placement="version_field", topic_id=str(asked.topic_id), fields=[field])))
+
+    def link(asked: LinkTopicsArguments) -> ToolReply:
+        edge = IngestEdge(to_topic_id=asked.to_topic_id, kind=asked.kind)
+        reply = write(IngestItem(placement="extend_topic", topic_id=str(asked.from_topic_id), edges=[edge]))
+        return _replied(reply, asked.to_topic_id)
+
+    return [
+        Tool(
+            "new_topic",
+            "Remember something new as a topic of its own. Ask the store first whether it knows it already.",
+            NewTopicArguments,
+            new_topic,
+            writes=True,
+        ),
+        Tool(
+            "extend_topic",
+            "Add fields or links to a topic that is known.",
+            ExtendTopicArguments,
+            extend_topic,
+            writes=True,
+        ),
+        Tool(
+            "version_field",
+            "Give one field of a topic a new value, because it has changed or was wrong. The old one stays on record.",
+            VersionFieldArguments,
+            version_field,
+            writes=True,
+        ),
+        Tool("link", "Link two topics that are known.", LinkTopicsArguments, link, writes=True),
+    ]
+
+
+def item_new(
+    asked: NewTopicArguments,
+    *,
+    topic_id: uuid.UUID | None = None,
+    kind: str | None = None,
+    provenance: str = PROVENANCE,
+) -> IngestItem:
+    """Return a new topic as an item of ingest; ``topic_id`` and ``kind`` where they are not the model's to choose."""
+    return IngestItem(
+        placement="new_topic",
+        topic_id=str(topic_id) if topic_id else None,
+        title=asked.title,
+        summary=asked.summary,
+        topic_kind=asked.kind if kind is None else kind,
+        # A topic tells by its first field who wrote it, so one without a field gets its summary as one.
+        fields=_fields(asked.fields, provenance)
+        or [IngestField(name="note", value=asked.summary, provenance=provenance)],
+        edges=_edges(asked.links),
+        categories=list(asked.categories),
+    )
+
+
+def _fields(asked: list[FieldArguments], provenance: str) -> list[IngestField]:
+    return [IngestField(name=each.name, value=each.value, provenance=provenance) for each in asked]
+
+
+def _edges(asked: list[LinkArguments]) -> list[IngestEdge]:
+    return [IngestEdge(to_topic_id=each.to_topic_id, kind=each.kind) for each in asked]
+
+
+def _replied(reply: Reply, *also: uuid.UUID) -> ToolReply:
+    return ToolReply({"topic_id": str(reply.topic_id), "applied": reply.applied}, [reply.topic_id, *also])

@@ -1,0 +1,124 @@
+"""Forgetting on command: /v1/forget for operators, /v1/supersede for whoever may remember."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from memory.api.authentication import principal_of
+from memory.api.erasure_schemas import AmbiguousProblem, ForgetReply, ForgetRequest, SupersedeReply, SupersedeRequest
+from memory.api.problems import problem_response
+from memory.api.replies import json_reply
+from memory.api.responses import problems
+from memory.core.errors import RequestRefused
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.filters import ForgetFilter
+from memory.erasure.forget_list_create import forget_execute, forget_list
+from memory.erasure.forget_lists import Listing, Match
+from memory.erasure.supersede import Ambiguous, supersede
+
+router = Router(tags=["command"])
+
+_CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
+
+
+@router.post("/forget", summary="Release or purge by query or filter", response={200: ForgetReply, **_CHANGE})
+def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
+    """List what would be released or purged, or do it. Operator keys.
+
+    A dry run, the default, returns the list with the reason for each topic and a `token`. Sending the token executes
+    exactly that list; `409` if one of its topics changed. `dry_run: false` lists and executes in one call. A query
+    that means several things equally well is `ambiguous`: all of them are listed, nothing is executed.
+    """
+    principal = principal_of(request, "operator")
+    now = timezone.now()
+    if payload.token is not None:
+        if payload.query is not None or payload.filter is not None:
+            raise RequestRefused(
+                "A token stands for its list; leave query and filter out.", code=ProblemCode.CONTRADICTORY_REQUEST
+            )
+        done = forget_execute(
+            payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
+        )
+        return json_reply(_reply(done.listing, done.listing.matches))
+    wanted = None if payload.filter is None else ForgetFilter.of(payload.filter.model_dump())
+    listing = forget_list(
+        payload.verb,
+        query=payload.query,
+        wanted=wanted,
+        scope=payload.scope,
+        reason=payload.reason,
+        principal=principal,
+        now=now,
+    )
+    if payload.dry_run or listing.token is None:
+        return json_reply(_reply(listing, listing.matches))
+    done = forget_execute(listing.token, verb=payload.verb, principal=principal, now=now)
+    return json_reply(_reply(done.listing, listing.matches))
+
+
+@router.post(
+    "/supersede",
+    summary="Replace a fact by what is true now",
+    response={200: SupersedeReply, **(_CHANGE | {409: AmbiguousProblem})},
+)
+def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpResponse:
+    """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
+
+    Of a sentence that holds two facts only the one that is meant goes. Where nothing says the old, the new text is
+    remembered and `superseded` is empty. Where facts about different subjects are equally near, nothing is done: `409`
+    names them, each with a `token` that says it is meant.
+    """
+    principal = principal_of(request, "agent")
+    try:
+        done = supersede(
+            payload.old_query,
+            payload.new_text,
+            scope=payload.scope,
+            reason=payload.reason,
+            token=payload.token,
+            principal=principal,
+            now=timezone.now(),
+        )
+    except Ambiguous as problem:
+        candidates = [asdict(one) | {"topic_id": str(one.topic_id)} for one in problem.candidates]
+        return problem_response(409, problem.sentence, problem.code, members={"candidates": candidates})
+    return json_reply(
+        {
+            "topic_id": str(done.topic_id),
+            "superseded": [asdict(entry) | {"topic_id": str(entry.topic_id)} for entry in done.superseded],
+        }
+    )
+
+
+def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:
+    return {
+        "token": listing.token,
+        "expires_at": listing.expires_at,
+        "verb": listing.verb,
+        "count": listing.count,
+        "ambiguous": listing.ambiguous,
+        "question": listing.question,
+        "executed": listing.executed_at is not None,
+        "run_id": str(listing.run_id) if listing.run_id else None,
+        "receipt_id": str(listing.receipt_id) if listing.receipt_id else None,
+        "matches": [
+            {
+                "topic_id": str(match.topic_id),
+                "title": match.title,
+                "summary": match.summary,
+                "scope": match.scope,
+                "topic_kind": match.kind,
+                "standing": match.standing,
+                "pinned": match.pinned,
+                "why": match.why,
+                "confidence": match.confidence,
+                "by": match.by,
+                "excerpt": match.excerpt,
+                "keeps": match.keeps,
+            }
+            for match in matches
+        ],
+    }

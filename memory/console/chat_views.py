@@ -1,0 +1,204 @@
+"""A conversation as its page shows it: turns with their calls, arguments in words, topics by their titles."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.access.principal import Principal
+from memory.agents.study.progress import study_told
+from memory.forgetting.manual_actions import MOST_AT_ONCE, Standing, topics_look
+from memory.models import ConversationTurn
+
+# Longer texts are folded, and show their beginning.
+FOLDED_CHARS = 1200
+# So many calls of very many stay unfolded.
+LAST_CALLS = 8
+# So many topics of one call are named.
+MOST_TOPICS = 8
+
+TOOLS = {
+    "query": "Asked the memory",
+    "topic": "Read a topic",
+    "history": "Read the history of a field",
+    "why": "Asked why",
+    "new_topic": "Remembered something new",
+    "extend_topic": "Added to a topic",
+    "version_field": "Changed a value",
+    "link": "Linked two topics",
+}
+INTENTS = {"query": "asks", "ingest": "remembers", "both": "remembers and asks"}
+SOURCES = {"override": "as you chose", "model": "as the model understood it", "rule": "by rules"}
+# How a turn ended, where the reply does not say it by itself.
+ENDINGS = {
+    "stopped": "It was stopped.",
+    "failed": "Something went wrong in the server, whose log says what. What was written until then stays.",
+    "lost": "The process that was at it is gone. What was written until then stays.",
+}
+FAULTS = {"model": "model", "failed": "server", "lost": "server"}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a call: its name, and what was given, as a text or as the topic it names."""
+
+    name: str
+    text: str
+    topic: Standing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallShown:
+    """One call of a tool."""
+
+    tool: str
+    words: str
+    ok: bool
+    ms: float
+    said: str
+    arguments: list[Argument]
+    topics: list[Standing]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text, and its beginning if it is long."""
+
+    whole: str
+    begin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnShown:
+    """A message and what became of it."""
+
+    place: int
+    at: Any
+    working: bool
+    message: Text
+    reply: Text
+    intent: str
+    model: str
+    rounds: int
+    ended: str
+    # Whose fault it is that there is no answer: ``model``, ``server``, or nobody's.
+    failed: str
+    calls: list[CallShown] = field(default_factory=list)
+    study: dict[str, Any] | None = None
+
+    @property
+    def earlier(self) -> list[CallShown]:
+        """The first calls of very many, which are folded once the turn has ended."""
+        return [] if self.working or len(self.calls) <= 2 * LAST_CALLS else self.calls[:-LAST_CALLS]
+
+    @property
+    def latest(self) -> list[CallShown]:
+        """The calls after those."""
+        return self.calls[len(self.earlier) :]
+
+
+def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> list[TurnShown]:
+    """Return turns as their page shows them. One query, for the topics that their calls name."""
+    ids = list(dict.fromkeys(each for turn in turns for call in turn.tool_log for each in _ids(call)))[:MOST_AT_ONCE]
+    known = {topic.id: topic for topic in topics_look(ids, principal=principal)} if ids else {}
+    return [_turn(turn, known) for turn in turns]
+
+
+def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnShown:
+    intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
+    return TurnShown(
+        turn.place,
+        turn.at,
+        turn.ended == ConversationTurn.Ended.WORKING,
+        _text(turn.message),
+        _text(turn.reply),
+        intent,
+        turn.model,
+        turn.rounds,
+        _ending(turn),
+        FAULTS.get(turn.ended, ""),
+        [_call(call, known) for call in turn.tool_log],
+        study_told(turn.study) if turn.study else None,
+    )
+
+
+def _ending(turn: ConversationTurn) -> str:
+    # What was refused has its reason for a reply.
+    refused = turn.ended == ConversationTurn.Ended.FAILED and turn.reply
+    return "" if refused else ENDINGS.get(turn.ended, "")
+
+
+def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallShown:
+    tool = str(call.get("tool", ""))
+    arguments = call.get("arguments")
+    pairs = arguments.items() if isinstance(arguments, dict) else [("sent", arguments)] if arguments else []
+    topics = [known[each] for each in _touched(call) if each in known]
+    return CallShown(
+        tool,
+        TOOLS.get(tool, "Asked for a tool that is not there") if tool else "A call",
+        bool(call.get("ok")),
+        float(call.get("ms") or 0),
+        str(call.get("said", "")),
+        [each for name, value in pairs for each in _arguments(str(name), value, known)],
+        topics[:MOST_TOPICS],
+        max(0, len(topics) - MOST_TOPICS),
+    )
+
+
+def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Iterator[Argument]:
+    """Return one argument as lines that a person reads: a list of fields as one line for each."""
+    if value in (None, "", [], {}):
+        return
+    words = name.replace("_", " ")
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        for each in value:
+            if "name" in each:
+                yield Argument(f"field {each['name']}", str(each.get("value", "")))
+            elif "to_topic_id" in each:
+                yield _plain(f"{each.get('kind', 'related')} →", each["to_topic_id"], known)
+            else:
+                yield Argument(words, _flat(each))
+        return
+    yield _plain(words.removesuffix(" id"), value, known)
+
+
+def _plain(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Argument:
+    named = _id(value)
+    return Argument(name, _flat(value), known.get(named) if named else None)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_flat, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_flat(each)}" for name, each in value.items())
+    return str(value)
+
+
+def _touched(call: Mapping[str, Any]) -> list[uuid.UUID]:
+    return [found for each in call.get("topic_ids", ()) if (found := _id(each))]
+
+
+def _ids(call: Mapping[str, Any]) -> Iterator[uuid.UUID]:
+    """Return the topics that a call names: those it touched, and those among its arguments."""
+    yield from _touched(call)
+    arguments = call.get("arguments")
+    for value in arguments.values() if isinstance(arguments, dict) else ():
+        for each in value if isinstance(value, list) else [value]:
+            if found := _id(each.get("to_topic_id") if isinstance(each, dict) else each):
+                yield found
+
+
+def _id(value: Any) -> uuid.UUID | None:
+    """Return an id; None for anything else. A purge masks those that it has erased."""
+    try:
+        return uuid.UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _text(whole: str) -> Text:
+    return Text(whole, f"{whole[: FOLDED_CHARS // 2].rstrip()}…" if len(whole) > FOLDED_CHARS else "")

@@ -1,0 +1,311 @@
+"""Every value an operator may turn, with its default. A value that is not set in a policy has the value it has here.
+
+The environment may give other defaults: the variable of a knob is its name in capitals after ``MEMSTATE_``
+(``MEMSTATE_FIELD_SALIENCE_MAX``). A few thresholds have another default under another strategy (``STRATEGY_DEFAULTS``).
+"""
+
+import dataclasses
+import math
+from typing import Literal
+
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_normalize
+
+# What a knob may be set to. Lists are tuples, so that a set of knobs can be kept and compared.
+KnobValue = float | int | bool | str | tuple[str, ...]
+KnobType = Literal["number", "count", "switch", "choice", "text", "words", "scopes"]
+
+MAX_WORDS = 100
+MAX_WORD_LENGTH = 200
+
+# Without decay a row still needs a half-life for its fade key; over any time this one takes nothing away, and is small
+# enough that the key stays finite.
+NO_DECAY_SECONDS = 1e18
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Knob:
+    """How a knob is described and bounded. ``group`` is where an editor shows it."""
+
+    meaning: str
+    group: str
+    type: KnobType
+    low: float = 0
+    high: float = 0
+    choices: tuple[str, ...] = ()
+
+
+def _number(default: float, group: str, meaning: str, low: float, high: float) -> float:
+    value: float = dataclasses.field(default=default, metadata={"knob": Knob(meaning, group, "number", low, high)})
+    return value
+
+
+def _count(default: int, group: str, meaning: str, low: int, high: int) -> int:
+    value: int = dataclasses.field(default=default, metadata={"knob": Knob(meaning, group, "count", low, high)})
+    return value
+
+
+def _switch(default: bool, group: str, meaning: str) -> bool:
+    value: bool = dataclasses.field(default=default, metadata={"knob": Knob(meaning, group, "switch")})
+    return value
+
+
+def _choice(default: str, group: str, meaning: str, *choices: str) -> str:
+    knob = Knob(meaning, group, "choice", choices=choices)
+    value: str = dataclasses.field(default=default, metadata={"knob": knob})
+    return value
+
+
+def _text(default: str, group: str, meaning: str) -> str:
+    value: str = dataclasses.field(default=default, metadata={"knob": Knob(meaning, group, "text")})
+    return value
+
+
+def _words(default: tuple[str, ...], group: str, meaning: str, kind: KnobType = "words") -> tuple[str, ...]:
+    value: tuple[str, ...] = dataclasses.field(default=default, metadata={"knob": Knob(meaning, group, kind)})
+    return value
+
+
+STRATEGIES = ("half_life", "static", "active_forgetting", "relevance")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Knobs:
+    """The effective values for one scope."""
+
+    # Strategy and ladder
+    strategy: str = _choice("half_life", "ladder", "how the score of a topic is made", *STRATEGIES)
+    half_life_days: float = _number(
+        30.0, "ladder", "days in which an unused topic loses half of its salience", 0.001, 36_500
+    )
+    active_half_life_days: float = _number(
+        180.0, "ladder", "half-life of the active-forgetting factor in days", 0.001, 36_500
+    )
+    theta_summary: float = _number(0.25, "ladder", "score below which older revisions are summarized", 0, 1000)
+    theta_detach: float = _number(0.12, "ladder", "score below which links and faded fields are detached", 0, 1000)
+    forget_salience_threshold: float = _number(0.05, "ladder", "score below which a topic is archived", 0, 1000)
+    prune_after_days: float = _number(30.0, "ladder", "days without use before a topic may be archived", 0, 36_500)
+    archive_attenuation: float = _number(0.5, "ladder", "what archiving multiplies the salience with", 0.01, 1)
+    keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing leaves in a field", 1, 10_000)
+    exempt_scopes: tuple[str, ...] = _words((), "ladder", "scopes in which nothing is ever forgotten", "scopes")
+    exempt_kinds: tuple[str, ...] = _words(
+        ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
+    )
+    # Runs
+    mode: str = _choice(
+        "auto", "runs", "whether runs apply by themselves, wait for approval, or rest", "auto", "review", "off"
+    )
+    cron: str = _text("0 3 * * *", "runs", "when the scheduled run starts, in UTC")
+    topic_count_soft_limit: int = _count(
+        500,
+        "runs",
+        "active topics below which no event and no schedule forgets, but for memory pressure",
+        0,
+        1_000_000_000,
+    )
+    max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics one run acts on", 1, 1_000_000)
+    max_archive_share: float = _number(
+        0.2, "runs", "share of the active topics above which a run waits for approval", 0, 1
+    )
+    # Salience
+    query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
+    query_field_salience_bump: float = _number(
+        0.1, "salience", "added to the salience of each field a query returns", 0, 10
+    )
+    field_salience_max: float = _number(
+        10.0, "salience", "highest salience that use can reach, of topics and fields", 0.1, 1000
+    )
+    reinforce_once_seconds: float = _number(
+        60.0, "salience", "a repeat of a query by one key within this time counts once", 0, 86_400
+    )
+    max_field_history: int = _count(500, "salience", "revisions of a field that stay warm", 1, 1_000_000)
+    # Duplicates
+    duplicates_mode: str = _choice(
+        "review",
+        "duplicates",
+        "whether topics that say the same wait for review, are merged, or are not looked for",
+        "review",
+        "auto",
+        "off",
+    )
+    duplicate_threshold: float = _number(0.92, "duplicates", "cosine from which two topics count as duplicates", 0.5, 1)
+    supersedes_threshold: float = _number(
+        0.75, "duplicates", "cosine from which one topic may be offered as replacing another", 0.5, 1
+    )
+    # Token budgets
+    token_budgets: bool = _switch(False, "tokens", "whether the token budgets raise memory pressure")
+    token_budget_identity: int = _count(50, "tokens", "tokens for topics of kind identity", 0, 1_000_000_000)
+    token_budget_critical: int = _count(200, "tokens", "tokens for pinned topics", 0, 1_000_000_000)
+    token_budget_active: int = _count(5_000, "tokens", "tokens for all other active topics", 0, 1_000_000_000)
+    token_budget_historical: int = _count(
+        50_000, "tokens", "tokens for summarized and detached topics", 0, 1_000_000_000
+    )
+    # Regret
+    shadow_share: float = _number(0.02, "regret", "share of queries that are tried on archived topics too", 0, 1)
+    shadow_top_k: int = _count(10, "regret", "rank up to which an archived topic would have been missed", 1, 100)
+    # Recall; the reasons for each default are in docs/benchmarks.md, with what each part contributes.
+    ranking_decay: str = _choice(
+        "off", "recall", "whether the time since the last use lowers the rank", "off", "active_forgetting", "half_life"
+    )
+    recall_semantic_weight: float = _number(1.0, "recall", "weight of likeness in meaning", 0, 100)
+    recall_lexical_weight: float = _number(1.0, "recall", "weight of shared words", 0, 100)
+    recall_neighbor_share: float = _number(
+        0.5, "recall", "how much a word in a linked topic counts; its square over two links", 0, 1
+    )
+    recall_center: float = _number(
+        1.0, "recall", "share of the scope's mean vector that is taken off the question", 0, 1
+    )
+    recall_candidates: int = _count(20, "recall", "candidates that each of the two searches gathers", 10, 1000)
+    recall_exact_below: int = _count(2000, "recall", "live topics up to which a scope is compared exactly", 0, 100_000)
+    bm25_k1: float = _number(1.2, "recall", "how fast repeating a word stops to count", 0, 10)
+    bm25_b: float = _number(0.4, "recall", "how much a long text is held against its words", 0, 1)
+    suggest_similar_above: float = _number(0.92, "recall", "cosine from which ingest suggests a similar topic", 0, 1)
+
+    @property
+    def half_life(self) -> float:
+        """The half-life in seconds with which salience fades: so long under ``static`` that nothing does."""
+        return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
+
+    @property
+    def detach_below(self) -> float:
+        """The score below which a topic is detached; 0, which nothing is below, if archiving starts no lower.
+
+        So equal thresholds switch a rung off, and the designs that only archive do nothing else.
+        """
+        return self.theta_detach if self.theta_detach > self.forget_salience_threshold else 0.0
+
+    @property
+    def summarize_below(self) -> float:
+        """The score below which a topic is summarized; 0 if archiving starts no lower."""
+        return self.theta_summary if self.theta_summary > self.forget_salience_threshold else 0.0
+
+    @property
+    def active_half_life(self) -> float:
+        """The half-life of active forgetting in seconds."""
+        return self.active_half_life_days * 86_400.0
+
+    @property
+    def prune_after(self) -> float:
+        """Seconds without use before a topic may be archived."""
+        return self.prune_after_days * 86_400.0
+
+
+KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
+
+# Outside these bounds a threshold finds other things than duplicates; it is accepted, and said where it is shown.
+DUPLICATE_THRESHOLD_USUAL = (0.85, 0.95)
+
+# Other names under which the field knows a knob.
+KNOB_ALIASES = {"theta_archive": "forget_salience_threshold"}
+
+# Each strategy scores on a scale of its own, so the published designs come with thresholds of their own. They hold
+# where no policy and no variable says otherwise.
+STRATEGY_DEFAULTS: dict[str, dict[str, float]] = {
+    "half_life": {},
+    "static": {"prune_after_days": 0.0},
+    "active_forgetting": {"forget_salience_threshold": 0.1, "prune_after_days": 0.0},
+    "relevance": {
+        "theta_summary": 0.35,
+        "theta_detach": 0.25,
+        "forget_salience_threshold": 0.2,
+        "prune_after_days": 90.0,
+    },
+}
+
+
+def knobs_warnings(knobs: "Knobs") -> list[str]:
+    """Return what is unwise about values that are in force, a sentence each. They are accepted all the same."""
+    low, high = DUPLICATE_THRESHOLD_USUAL
+    found = []
+    if knobs.duplicates_mode != "off" and knobs.duplicate_threshold < low:
+        found.append(
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: below {low:g}, topics that only speak of the same "
+            "thing count as duplicates."
+        )
+    if knobs.duplicates_mode != "off" and knobs.duplicate_threshold > high:
+        found.append(
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: above {high:g}, most topics that say the same in "
+            "other words are not found."
+        )
+    return found
+
+
+def knob_parse(name: str, value: object) -> KnobValue:
+    """Return ``value`` as what knob ``name`` takes; text is read as from a form or a terminal.
+
+    Raises ``ValueRefused`` with a sentence for an unknown knob, a value of another type, or one out of bounds.
+    """
+    if name not in KNOBS:
+        raise ValueRefused(f"There is no policy value named {_quoted(name)}.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+    knob = KNOBS[name]
+    match knob.type:
+        case "number" | "count":
+            return _number_parse(name, knob, value)
+        case "switch":
+            return _switch_parse(name, value)
+        case "choice":
+            if value not in knob.choices:
+                raise ValueRefused(
+                    f"{name} must be one of {', '.join(knob.choices)}; {_quoted(value)} is not.",
+                    code=ProblemCode.INVALID_POLICY_VALUE,
+                )
+            return str(value)
+        case "text":
+            if not isinstance(value, str) or len(value) > MAX_WORD_LENGTH or "\x00" in value:
+                raise ValueRefused(
+                    f"{name} must be a text of at most {MAX_WORD_LENGTH} characters.",
+                    code=ProblemCode.INVALID_POLICY_VALUE,
+                )
+            return value.strip()
+        case "words" | "scopes":
+            return _words_parse(name, knob, value)
+
+
+def _quoted(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= MAX_WORD_LENGTH else said[:MAX_WORD_LENGTH] + "…"
+
+
+def _number_parse(name: str, knob: Knob, value: object) -> float | int:
+    whole = knob.type == "count"
+    try:
+        number = math.nan if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or (whole and number != int(number)):
+        raise ValueRefused(
+            f"{name} must be a {'whole ' if whole else ''}number; {_quoted(value)} is not.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
+    if not knob.low <= number <= knob.high:
+        raise ValueRefused(
+            f"{name} must lie between {knob.low:g} and {knob.high:g}; {number:g} does not.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
+    return int(number) if whole else number
+
+
+def _switch_parse(name: str, value: object) -> bool:
+    said = {True: True, False: False, "true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+    given = value.strip().lower() if isinstance(value, str) else value
+    if not isinstance(given, (bool, str)) or given not in said:
+        raise ValueRefused(
+            f"{name} must be true or false; {_quoted(value)} is neither.", code=ProblemCode.INVALID_POLICY_VALUE
+        )
+    return said[given]
+
+
+def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)) or not all(isinstance(word, str) for word in given):
+        raise ValueRefused(
+            f"{name} must be a list of texts; {_quoted(value)} is not.", code=ProblemCode.INVALID_POLICY_VALUE
+        )
+    words = tuple(dict.fromkeys(word.strip() for word in given if word.strip()))
+    if len(words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH or "\x00" in word for word in words):
+        raise ValueRefused(
+            f"{name} takes at most {MAX_WORDS} entries of at most {MAX_WORD_LENGTH} characters.",
+            code=ProblemCode.INVALID_POLICY_VALUE,
+        )
+    return tuple(scope_normalize(word) for word in words) if knob.type == "scopes" else words

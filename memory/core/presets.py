@@ -1,0 +1,78 @@
+"""Presets: the published designs as sets of values, one name each. Where a value comes from is in docs/policy.md.
+
+Every preset sets the same names, all those that make up a design, so that choosing one below a scope with another
+leaves nothing of that other. What belongs to the operator and not to a design (mode, schedule, circuit breaker, exempt
+kinds, token budgets, recall) is in none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memory.core.knobs import STRATEGY_DEFAULTS, Knobs, KnobValue
+
+_DESIGN = (
+    "strategy",
+    "half_life_days",
+    "active_half_life_days",
+    "theta_summary",
+    "theta_detach",
+    "forget_salience_threshold",
+    "prune_after_days",
+    "archive_attenuation",
+    "keep_recent_revisions",
+    "topic_count_soft_limit",
+    "max_topics_for_forget_scan",
+    "query_salience_bump",
+    "query_field_salience_bump",
+    "field_salience_max",
+    "reinforce_once_seconds",
+    "max_field_history",
+    "ranking_decay",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """``meaning`` is one line for people; ``rules`` names sets of ``memory.policy.rule_presets``."""
+
+    meaning: str
+    values: Mapping[str, KnobValue] = field(default_factory=dict)
+    rules: tuple[str, ...] = ()
+
+
+def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, ...] = ()) -> Preset:
+    plain = Knobs()
+    defaults: dict[str, KnobValue] = {name: getattr(plain, name) for name in _DESIGN}
+    of_strategy = STRATEGY_DEFAULTS[str(values.get("strategy", plain.strategy))]
+    return Preset(meaning, {**defaults, **of_strategy, **values}, rules)
+
+
+def _archive_only(threshold: float) -> dict[str, KnobValue]:
+    # A design that knows no steps before archiving: all three thresholds are one.
+    return {"theta_summary": threshold, "theta_detach": threshold, "forget_salience_threshold": threshold}
+
+
+PRESETS: dict[str, Preset] = {
+    "balanced": _preset("the defaults: salience halves in 30 days without use, and goes down the whole ladder", {}),
+    "memstate": _preset(
+        "topic-graph memory: salience never fades, and below 0.05 a topic is archived",
+        {"strategy": "static", "reinforce_once_seconds": 0.0, **_archive_only(0.05)},
+    ),
+    "importance-decay": _preset(
+        "importance halves in 30 days without use; below 0.05 after 30 days a topic is archived, /user excepted",
+        {"exempt_scopes": ("/user",), **_archive_only(0.05)},
+    ),
+    "active-forgetting": _preset(
+        "use and time since the last one weigh the rank of a topic; below 0.1 it is archived",
+        {"strategy": "active_forgetting", "ranking_decay": "active_forgetting", **_archive_only(0.1)},
+    ),
+    "relevance": _preset(
+        "age, use, time since use and kind make up the score; below 0.2 and unused for 90 days a topic is archived",
+        {"strategy": "relevance", **_archive_only(0.2)},
+    ),
+    "graduated": _preset(
+        "rules by age and kind decide; salience decides nothing",
+        {"strategy": "static", **_archive_only(0.0)},
+        rules=("graduated_retention",),
+    ),
+}

@@ -1,0 +1,36 @@
+"""Scopes: slash-separated paths such as ``/user/alice`` that every topic lives in and every key is bound to."""
+
+import re
+
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+
+ROOT = "/"
+MAX_SCOPE_LENGTH = 500
+_SEGMENT = re.compile(r"[^/\s\x00-\x1f\x7f]+")
+
+
+def scope_normalize(path: str) -> str:
+    """Return the canonical form of a scope path: one leading slash, none at the end, no empty segments.
+
+    Raises ``ValueRefused`` for white space or control characters within a segment, ``.`` and ``..`` segments, and
+    paths longer than ``MAX_SCOPE_LENGTH`` characters.
+    """
+    segments = [segment for segment in path.split("/") if segment]
+    length = len(ROOT + "/".join(segments))
+    if length > MAX_SCOPE_LENGTH:
+        raise ValueRefused(
+            f"A scope has at most {MAX_SCOPE_LENGTH} characters; this one has {length}.", code=ProblemCode.INVALID_SCOPE
+        )
+    for segment in segments:
+        if segment in (".", "..") or not _SEGMENT.fullmatch(segment):
+            raise ValueRefused(
+                f"The scope segment {segment!r} must not be '.', '..' or hold white space.",
+                code=ProblemCode.INVALID_SCOPE,
+            )
+    return ROOT + "/".join(segments)
+
+
+def scope_within(path: str, prefix: str) -> bool:
+    """Tell whether ``path`` is ``prefix`` or lies below it; both are canonical."""
+    return prefix == ROOT or path == prefix or path.startswith(prefix + "/")

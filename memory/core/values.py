@@ -1,0 +1,115 @@
+"""Field values: each is stored as text together with the type that the text must parse as."""
+
+import datetime as dt
+import json
+import math
+import re
+from collections.abc import Callable
+
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+
+MAX_VALUE_LENGTH = 100_000
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _is_int(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None
+
+
+def _is_float(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and text.isascii() and "_" not in text and text == text.strip()
+    except ValueError:
+        return False
+
+
+def _is_bool(text: str) -> bool:
+    return text.lower() in ("true", "false")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    # Python also reads weeks and dates without dashes, which other languages do not.
+    return _DATE.fullmatch(text) is not None
+
+
+def _is_datetime(text: str) -> bool:
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(digits)
+    return number
+
+
+def _parses_as_json(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_list(text: str) -> bool:
+    return _parses_as_json(text) and isinstance(json.loads(text), list)
+
+
+FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
+    "string": (lambda _text: True, "text"),
+    "int": (_is_int, "a whole number such as 42"),
+    "float": (_is_float, "a finite number such as 3.5"),
+    "bool": (_is_bool, "true or false"),
+    "date": (_is_date, "a date such as 2026-03-01"),
+    "datetime": (_is_datetime, "a date and time such as 2026-03-01T09:30:00Z"),
+    "list": (_is_list, 'a JSON list such as ["a", "b"]'),
+    "json": (_parses_as_json, "JSON"),
+}
+
+
+def value_as_text(value: object, *, field_type: str, name: str) -> str:
+    """Return the text to store for ``value``, which came from JSON and is to be of ``field_type``.
+
+    Text is stored as given. A number, boolean, list or object is accepted for a type that is not ``string`` and stored
+    as JSON. Raises ``ValueRefused`` with a sentence that names the
+    field for an unknown type, a value that does not parse as its type, or one longer than ``MAX_VALUE_LENGTH``.
+    """
+    if field_type not in FIELD_TYPES:
+        raise ValueRefused(
+            f"Field {name!r} has the unknown type {field_type!r}; types are {', '.join(FIELD_TYPES)}.",
+            code=ProblemCode.UNKNOWN_FIELD_TYPE,
+        )
+    fits, example = FIELD_TYPES[field_type]
+    if isinstance(value, str):
+        text = value
+    elif field_type == "string":
+        raise ValueRefused(
+            f"Field {name!r} is of type string, so its value must be text.", code=ProblemCode.INVALID_FIELD_VALUE
+        )
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    if len(text) > MAX_VALUE_LENGTH:
+        raise ValueRefused(
+            f"The value of field {name!r} has {len(text)} characters; the limit is {MAX_VALUE_LENGTH}.",
+            code=ProblemCode.TEXT_TOO_LONG,
+        )
+    if not fits(text):
+        raise ValueRefused(
+            f"The value of field {name!r} is not of type {field_type}: it must be {example}.",
+            code=ProblemCode.INVALID_FIELD_VALUE,
+        )
+    return text

@@ -1,0 +1,68 @@
+"""One topic into another that says the same, without a pair: whoever calls this has made up their mind."""
+
+import datetime as dt
+import uuid
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import Principal
+from memory.core.errors import Conflict
+from memory.core.problem_codes import ProblemCode
+from memory.duplicates.join import topics_join, vectors_prepare
+from memory.duplicates.pair_locks import pairs_lapse, topics_hold
+from memory.duplicates.plan import MergePlan, merge_plan, sides_read
+from memory.embedding.base import Vectors
+from memory.models import ForgetRun
+from memory.policy.effective import policies_current
+
+
+def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> dict[str, Vectors]:
+    """Embed what ``into`` will say as things stand, before any lock; nothing if the two cannot be merged."""
+    try:
+        return vectors_prepare(_plan(topic_id, into, now=now))
+    except Conflict:
+        return {}
+
+
+def topic_merge_into(
+    cursor: CursorWrapper,
+    topic_id: uuid.UUID,
+    into: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    vectors: dict[str, Vectors],
+) -> ForgetRun:
+    """Let ``into`` take in a topic of its scope, whatever the kinds; it keeps its own. About forty statements.
+
+    As ``pair_merge`` does: fields move over or join their histories, links are re-pointed, nothing is removed. In the
+    transaction of the caller, who answers for who may do so, and holds the topics (``topics_hold``) if there are more
+    of them. Returns the run that takes it back. Raises ``Conflict``, with nothing changed, if one of the two is gone or
+    they live in different scopes.
+    """
+    states = topics_hold(cursor, [topic_id, into])
+    plan = _plan(topic_id, into, now=now)
+    run = topics_join(cursor, plan, states=states, vectors=vectors, principal=principal, reason=reason, now=now)
+    pairs_lapse(topic_id)
+    return run
+
+
+def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePlan:
+    sides = sides_read([topic_id, into], now=now)
+    for side_id in (topic_id, into):
+        side = sides.get(side_id)
+        if side is None or side.gone:
+            raise Conflict(
+                f"Topic {side_id} {side.gone if side else 'is not there'}, so it cannot be merged.",
+                code=ProblemCode.TOPICS_NOT_MERGEABLE,
+            )
+    survivor, loser = sides[into], sides[topic_id]
+    if topic_id == into:
+        raise Conflict("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
+    if survivor.scope != loser.scope:
+        raise Conflict(
+            f"The two live in different scopes, {loser.scope} and {survivor.scope}.",
+            code=ProblemCode.TOPICS_NOT_MERGEABLE,
+        )
+    return merge_plan(survivor, loser, most_warm=policies_current().knobs(survivor.scope).max_field_history)

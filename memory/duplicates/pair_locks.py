@@ -1,0 +1,44 @@
+"""Topics that are about to become one, locked in the order of every writer; and what becomes of their pairs."""
+
+import json
+import uuid
+from collections.abc import Collection
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.forgetting.topic_state import HELD
+from memory.models import DuplicatePair
+
+_LOCK = f"WITH {HELD} SELECT id, state FROM held"
+_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+# All pairs of the topics: those that lose one of theirs are taken off the list.
+_PAIRS_LOCK = """
+SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
+ORDER BY id FOR NO KEY UPDATE
+"""
+
+
+def topics_hold(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Lock topics with their fields and pairs, and return the state of each that is there. Three statements.
+
+    Whoever joins several pairs in one transaction holds all of them first, so that nobody waits in a circle.
+    """
+    wanted = {"topics": list(ids)}
+    cursor.execute(_LOCK, wanted)
+    states: dict[uuid.UUID, Any] = dict(cursor.fetchall())
+    cursor.execute(_FIELDS_LOCK, wanted)
+    cursor.execute(_PAIRS_LOCK, wanted)
+    return {topic_id: _text(state) for topic_id, state in states.items()}
+
+
+def pairs_lapse(topic_id: uuid.UUID, *, but: uuid.UUID | None = None) -> None:
+    """Take the open pairs of a topic that has gone off the list, ``but`` one. Two statements; undo has them compared
+    again."""
+    for column in ("one", "other"):
+        rows = DuplicatePair.objects.filter(**{column: topic_id}, state=DuplicatePair.State.OPEN)
+        (rows if but is None else rows.exclude(pk=but)).update(state=DuplicatePair.State.LAPSED)
+
+
+def _text(state: Any) -> str:
+    return state if isinstance(state, str) else json.dumps(state)

@@ -1,0 +1,60 @@
+"""The value that a sentence gives for a field: "Olga is 42 years old." gives 42 for her age."""
+
+import re
+from typing import Final
+
+from memory.core.errors import ValueRefused
+from memory.core.values import value_as_text
+from memory.text.grammar import verb_place, words_tag
+from memory.text.identifiers import identifiers_find
+from memory.text.negation import negated
+from memory.text.stems import stems
+
+# A longer old value is a sentence itself, and a longer new one is more than a value.
+MOST_WORDS: Final = 8
+_NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
+_YES: Final = re.compile(r"\b(?:true|yes|on|enabled|active)\b", re.IGNORECASE)
+_NO: Final = re.compile(r"\b(?:false|no|not|off|disabled|inactive|never)\b|n't\b", re.IGNORECASE)
+# Between the verb and the value.
+_PREPOSITIONS: Final = frozenset({"PRP", "TO0"})
+_JOINING: Final = frozenset({"VVN", "VBN", "VHN", "VDN", "VVG", "PRP", "TO0", "AV0", "AVP"})
+
+
+def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
+    """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None if it gives none.
+
+    For a typed field a value of that type, if there is just one. For a field of text what follows the verb, if the
+    sentence is about the topic and the old value is no sentence.
+    """
+    if field_type != "string":
+        return _typed(text, field_type)
+    if len(old.split()) > MOST_WORDS or not set(stems(title)) & set(stems(text)):
+        return None
+    label, colon, after = text.partition(":")
+    if colon and set(stems(label)) <= set(stems(f"{title} {name}")):
+        return after.strip().rstrip(".") or None
+    words = words_tag(text)
+    verb = verb_place(words)
+    # "No longer lives in Oslo" gives no value, and "moved from Oslo to Bergen" gives two.
+    if verb is None or negated(text) or sum(word.tag in _PREPOSITIONS for word in words[verb + 1 :]) > 1:
+        return None
+    start = verb + 1
+    while start < len(words) and words[start].tag in _JOINING:
+        start += 1
+    value = text[words[start].start :].strip().rstrip(".") if start < len(words) else ""
+    return value if 0 < len(value.split()) <= MOST_WORDS else None
+
+
+def _typed(text: str, field_type: str) -> str | None:
+    if field_type in ("int", "float"):
+        found = _NUMBER.findall(text)
+    elif field_type == "bool":
+        found = [word for word, pattern in (("false", _NO), ("true", _YES)) if pattern.search(text)][:1]
+    else:
+        found = [one.canonical for one in identifiers_find(text) if one.kind == field_type]
+    if len(set(found)) != 1:
+        return None
+    try:
+        return value_as_text(found[0], field_type=field_type, name="value")
+    except ValueRefused:
+        return None

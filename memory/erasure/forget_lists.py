@@ -1,0 +1,198 @@
+"""What a list that was stored tells, and where it stands: for whoever looks before saying yes, and afterwards."""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.core.cursors import place_read
+from memory.core.errors import NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.erasure.remainder import rest_words
+from memory.models import ForgetListing, Rung
+from memory.models.newest_first import newest_page
+from memory.policy.partition import path_q
+
+# So long after it expired a list still tells what was asked for.
+KEPT_FOR = dt.timedelta(days=7)
+
+_SHOWN = """
+SELECT t.id, t.title, t.summary, s.path, t.kind, t.rung, t.released_at IS NOT NULL, v.pinned
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One topic of a list: why it is on it, how sure that is (0 to 1), by what it was found, and the words that
+    matched."""
+
+    topic_id: uuid.UUID
+    title: str
+    summary: str
+    scope: str
+    kind: str
+    standing: str
+    pinned: bool
+    why: str
+    confidence: float
+    excerpt: str = ""
+    keeps: str = ""
+    by: str = "filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list as it is shown. ``token`` is None where there is nothing to execute; ``question`` then says why.
+
+    ``state`` is ``open``, ``executed``, ``expired``, ``ambiguous`` or ``empty``.
+    """
+
+    id: uuid.UUID
+    verb: str
+    query: str
+    filter: dict[str, Any]
+    scope: str
+    reason: str
+    actor: str
+    created_at: dt.datetime
+    expires_at: dt.datetime
+    count: int
+    ambiguous: bool
+    question: str
+    state: str
+    executed_at: dt.datetime | None = None
+    run_id: uuid.UUID | None = None
+    receipt_id: uuid.UUID | None = None
+    matches: list[Match] = field(default_factory=list)
+
+    @property
+    def token(self) -> str | None:
+        """What executes the list."""
+        return str(self.id) if self.state == "open" else None
+
+
+def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> Listing:
+    """Return a list without its topics. One query. Raises ``NotVisible`` for one outside the caller's scope."""
+    return listing_told(_row(listing_id, principal), now=now)
+
+
+def listing_matches(
+    listing_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[Match], str | None]:
+    """Return a page of the topics of a list, and the cursor of the next. Two queries. What was purged since is told by
+    its id alone. Raises ``NotVisible`` and ``ValueRefused``."""
+    row = _row(listing_id, principal)
+    at = place_read(cursor) if cursor else 0
+    page = row.entries[at : at + limit]
+    return matches_told(page), str(at + limit) if at + limit < len(row.entries) else None
+
+
+def listings_list(
+    *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[Listing], str | None]:
+    """Return lists, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
+    rows = ForgetListing.objects.filter(path_q(principal.scope)).defer("entries")
+    found, following = newest_page(rows, cursor=cursor or None, limit=limit)
+    return [listing_told(row, now=now) for row in found], following
+
+
+def listings_count(*, principal: Principal, at_most: int) -> int:
+    """Return how many lists there are; counting stops one after ``at_most``. One query."""
+    return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
+
+
+def listings_tidy(*, now: dt.datetime) -> int:
+    """Empty what lists that expired ``KEPT_FOR`` ago say of what was asked for; return how many. One query.
+
+    Who asked to forget something does not want it kept in a list of requests. That there was a list stays on record.
+    """
+    return (
+        ForgetListing.objects.filter(expires_at__lt=now - KEPT_FOR)
+        .exclude(query="", filter={}, entries=[], reason="", question="")
+        .update(query="", filter={}, entries=[], reason="", question="")
+    )
+
+
+def listing_state(row: ForgetListing, now: dt.datetime) -> str:
+    """Return where a list stands: ``executed``, ``ambiguous``, ``empty``, ``expired`` or ``open``. No query."""
+    if row.executed_at is not None:
+        return "executed"
+    if row.ambiguous:
+        return "ambiguous"
+    if not row.count:
+        return "empty"
+    return "expired" if row.expires_at <= now else "open"
+
+
+def listing_told(row: ForgetListing, *, now: dt.datetime, matches: list[Match] | None = None) -> Listing:
+    """Return a stored list as it is shown. No query."""
+    return Listing(
+        id=row.id,
+        verb=row.verb,
+        query=row.query,
+        filter=row.filter,
+        scope=row.scope,
+        reason=row.reason,
+        actor=row.actor,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        count=row.count,
+        ambiguous=row.ambiguous,
+        question=row.question,
+        state=listing_state(row, now),
+        executed_at=row.executed_at,
+        run_id=row.run_id,
+        receipt_id=row.receipt_id,
+        matches=matches or [],
+    )
+
+
+def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
+    """Return entries of a list with what their topics are now; what was purged is told by its id. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SHOWN, [[entry["id"] for entry in entries]])
+        known = {row[0]: row for row in cursor.fetchall()}
+    found = []
+    for entry in entries:
+        topic_id = uuid.UUID(entry["id"])
+        _id, title, summary, path, kind, rung, released, pinned = known.get(topic_id) or (
+            topic_id,
+            "",
+            "",
+            "",
+            "",
+            0,
+            False,
+            False,
+        )
+        standing = "purged" if topic_id not in known else "released" if released else Rung(rung).label
+        found.append(
+            Match(
+                topic_id,
+                title,
+                summary,
+                path,
+                kind,
+                standing,
+                pinned,
+                entry["why"],
+                entry["confidence"],
+                entry.get("excerpt", ""),
+                rest_words(entry["keeps"]) if entry.get("keeps") else "",
+                entry.get("by", "filter"),
+            )
+        )
+    return found
+
+
+def _row(listing_id: uuid.UUID, principal: Principal) -> ForgetListing:
+    row = ForgetListing.objects.filter(pk=listing_id).first()
+    if row is None or not principal.sees(row.scope):
+        raise NotVisible(f"There is no list {listing_id}.", code=ProblemCode.LIST_NOT_FOUND)
+    return row

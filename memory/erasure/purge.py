@@ -1,0 +1,229 @@
+"""Purge: topics go for good, and with them whatever else in the database tells what they said.
+
+Rows that belong to a topic are removed, references to it are cut, and journals are kept with the erased text replaced.
+One transaction: there is either everything or nothing of it, and a receipt (``receipts``) if it is nothing.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import Principal
+from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT
+from memory.erasure.erased_text import erased_make, found_read
+from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
+from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unnoted
+from memory.erasure.related_rows import belongings, columns_of, cuts
+from memory.erasure.sources import sources_of
+from memory.forgetting.manual_actions import MOST_AT_ONCE
+from memory.ingest.mentions import mentions_complete
+from memory.models import AuditEvent, ErasureReceipt
+from memory.recall.access_fold import fold_wait
+from memory.recall.corpus import documents_erase
+
+# What was merged into a topic, and into that, goes with it.
+_FAMILY = """
+WITH RECURSIVE family AS (
+    SELECT id FROM memory_topic WHERE id = ANY(%(ids)s::uuid[])
+    UNION
+    SELECT t.id FROM memory_topic t JOIN family f ON t.merged_into_id = f.id
+)
+SELECT id FROM family ORDER BY id
+"""
+# In the order of ids, as all writers, and each table by its key, whatever the planner believes of them. Against these
+# locks nothing can begin to refer to a topic.
+_TOPICS = """
+SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
+JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%(ids)s) AND v.topic_id = ANY(%(ids)s) ORDER BY t.id FOR UPDATE OF t, v
+"""
+_FIELDS = "SELECT id FROM memory_field WHERE topic_id = ANY(%(ids)s) ORDER BY id FOR UPDATE"
+
+_CUT = """
+WITH cut AS (
+    UPDATE memory_revision r SET ref_topic_id = NULL WHERE ref_topic_id = ANY(%(ids)s::uuid[])
+    RETURNING r.field_id, r.seq
+)
+INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
+SELECT %(now)s, %(actor)s, 'reference_cut', f.topic_id, s.path, %(reason)s, '{}',
+       jsonb_build_object('references', jsonb_object_agg(f.name, f.revisions), 'number', %(number)s::bigint)
+FROM (
+    SELECT f.topic_id, f.name, jsonb_agg(c.seq ORDER BY c.seq) AS revisions
+    FROM cut c JOIN memory_field f ON f.id = c.field_id GROUP BY f.topic_id, f.name
+) f JOIN memory_topic t ON t.id = f.topic_id JOIN memory_scope s ON s.id = t.scope_id
+GROUP BY f.topic_id, s.path ORDER BY f.topic_id
+"""
+
+
+def topics_purge(
+    ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, said: Sequence[str] = ()
+) -> ErasureReceipt:
+    """Erase topics for good, with those that were merged into them and the texts they were extracted from.
+
+    Returns the receipt. ``said`` are texts, such as the request's query, that go from reasons and logs as well. A key
+    that is bound to a scope changes no journal outside it, except by the ids. One transaction of about a
+    hundred statements, a few for each table of the database, however many topics; it reads every journal once, so it
+    takes as long as these are. Meanwhile the topics are locked, no other purge begins, and the worker neither folds nor
+    counts. Raises ``NotAllowed`` below operator, ``NotVisible`` if one is unknown to the caller, ``Conflict`` for
+    one that was merged into a topic that is to stay, ``ValueRefused`` for none or too many; then nothing is changed.
+    """
+    principal.require("operator")
+    if not ids:
+        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
+    if len(set(ids)) > MOST_AT_ONCE:
+        raise ValueRefused(
+            f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.",
+            code=ProblemCode.TOO_MANY_TOPICS,
+        )
+    # What the others name is asked of the index.
+    mentions_complete()
+    with transaction.atomic(), connection.cursor() as cursor:
+        number = purges_wait()
+        fold_wait()
+        scopes, sources = _lock_all(cursor, ids, principal=principal)
+        wanted, owned = list(scopes), belongings()
+        columns = columns_of(cursor)
+        found = found_read(cursor, wanted, owned, columns)
+        turns = turns_unnoted(cursor, wanted)
+        counts = _remove(cursor, wanted)
+        erased = erased_make(cursor, found, said=said)
+        masked = erased.strict.masked(reason)
+        cut = _cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
+        counts |= cut
+        if sources:
+            counts["memory_topic.extracted_from"] = sources
+        redacted = logs_redact(cursor, erased.eraser, wanted, columns, within=principal.scope, turns=turns)
+        for table, times in redacted.items():
+            counts[table] = counts.get(table, 0) + times
+        if reworded := reasons_mask(erased.eraser.masked, within=principal.scope):
+            counts["memory_erasurereceipt"] = reworded
+        statistics_renew(cursor, erased.eraser)
+        receipt = receipt_write(
+            number,
+            wanted,
+            passages=erased.passages,
+            identifiers=erased.identifiers,
+            counts=counts,
+            scope=scope_common(list(scopes.values())),
+            reason=masked,
+            actor=principal.actor,
+            now=now,
+        )
+        _journal(receipt, scopes)
+        return receipt
+
+
+def scope_common(paths: Sequence[str]) -> str:
+    """Return the nearest scope that holds all of these."""
+    parts = [[part for part in path.split("/") if part] for path in paths]
+    shared = []
+    for each in zip(*parts, strict=False):
+        if len(set(each)) > 1:
+            break
+        shared.append(each[0])
+    return ROOT + "/".join(shared)
+
+
+def _lock_all(
+    cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal
+) -> tuple[dict[uuid.UUID, str], int]:
+    """Lock the topics and the texts they were extracted from; return the scopes by topic, and how many are such texts.
+
+    These are looked for before, so that all are locked in one order, and again once nobody can add to them.
+    """
+    sources = set(sources_of(cursor, ids))
+    while True:
+        scopes = _lock(cursor, [*ids, *sources], principal=principal)
+        more = sources_of(cursor, list(scopes))
+        if not more:
+            return scopes, len(sources)
+        sources.update(more)
+
+
+def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal) -> dict[uuid.UUID, str]:
+    """Lock the topics and whatever was merged into them, until that is all; return the scopes by topic."""
+    wanted = list(dict.fromkeys(ids))
+    scopes: dict[uuid.UUID, str] = {}
+    merged: dict[uuid.UUID, uuid.UUID] = {}
+    while True:
+        cursor.execute(_FAMILY, {"ids": wanted})
+        family = [row[0] for row in cursor.fetchall()]
+        if scopes.keys() == set(family):
+            break
+        cursor.execute(_TOPICS, {"ids": family})
+        found = cursor.fetchall()
+        scopes = {topic_id: path for topic_id, path, _into in found}
+        merged = {topic_id: into for topic_id, _path, into in found if into is not None}
+    missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
+    if missing:
+        raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
+    # A merge stays within a scope; if ever one did not, what lies outside is not the caller's to erase.
+    outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
+    if outside:
+        raise NotVisible(
+            "A topic that was merged into one of these lies outside the scope of the key.",
+            code=ProblemCode.TOPIC_NOT_FOUND,
+        )
+    for topic_id, into in merged.items():
+        if into not in scopes:
+            raise Conflict(
+                f"Topic {topic_id} was merged into {into}, which holds what it said. Purge that one, and this goes "
+                "with it; or undo the merge first.",
+                code=ProblemCode.TOPIC_MERGED,
+            )
+    cursor.execute(_FIELDS, {"ids": family})
+    return scopes
+
+
+def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
+    """Remove all rows that belong to the topics and return how many, by table. A statement for each table."""
+    counts: dict[str, int] = {}
+    counts["memory_topicdocument"], counts["memory_lexeme"] = documents_erase(ids)
+    for each in belongings():
+        if each.table == "memory_topic":
+            # They refer to one another, and others refer to them; the database checks that at the end.
+            continue
+        cursor.execute(f"DELETE FROM {each.table} WHERE {each.where}", {"ids": list(ids)})
+        counts[each.table] = counts.get(each.table, 0) + cursor.rowcount
+    cursor.execute("DELETE FROM memory_topic WHERE id = ANY(%(ids)s)", {"ids": list(ids)})
+    counts["memory_topic"] = cursor.rowcount
+    return {table: times for table, times in counts.items() if times}
+
+
+def _cut(
+    cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, number: int, actor: str, reason: str, now: dt.datetime
+) -> dict[str, int]:
+    """Cut the references of other topics' fields, and say so in the trail of each of these topics."""
+    told: dict[str, Any] = {"ids": list(ids), "number": number, "actor": actor, "reason": reason, "now": now}
+    counts: dict[str, int] = {}
+    for model, column in cuts():
+        table = model._meta.db_table
+        cursor.execute(f'SELECT count(*) FROM {table} WHERE "{column}" = ANY(%(ids)s)', told)
+        counts[f"{table}.{column}"] = int(cursor.fetchone()[0])
+        if table == "memory_revision":
+            cursor.execute(_CUT, told)
+        else:
+            cursor.execute(f'UPDATE {table} SET "{column}" = NULL WHERE "{column}" = ANY(%(ids)s)', told)
+    return {table: times for table, times in counts.items() if times}
+
+
+def _journal(receipt: ErasureReceipt, scopes: dict[uuid.UUID, str]) -> None:
+    told = anchor_of(receipt)
+    AuditEvent.objects.bulk_create(
+        AuditEvent(
+            at=receipt.at,
+            actor=receipt.actor,
+            action=PURGED,
+            topic_id=topic_id,
+            scope=scope,
+            reason=receipt.reason,
+            after=told,
+        )
+        for topic_id, scope in scopes.items()
+    )

@@ -1,0 +1,171 @@
+"""Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
+
+A summary covers the one before it, if there is one, and has its depth and one more. At depth 2 it is the last: what
+comes after it stays warm until the topic is archived or climbs back.
+"""
+
+import datetime as dt
+import time
+import uuid
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from memory.core.summary import Dated
+from memory.llm.client import model_configured
+from memory.llm.summaries import revisions_summarize
+from memory.models import FieldSummary
+
+MAX_DEPTH = 2
+# Well below the time after which a job is taken for dead.
+MODEL_SECONDS = 120.0
+
+_OLDER = """
+SELECT f.topic_id, f.id, f.last_seq, f.cold_through, r.seq, r.value, r.valid_from, s.text, s.from_seq, s.depth
+FROM memory_field f
+JOIN unnest(%(ids)s::uuid[], %(keeps)s::int[]) AS d (id, keep) ON f.topic_id = d.id
+LEFT JOIN LATERAL (
+    SELECT text, from_seq, depth FROM memory_fieldsummary
+    WHERE field_id = f.id AND withdrawn_at IS NULL ORDER BY through_seq DESC LIMIT 1
+) s ON true
+JOIN memory_revision r ON r.field_id = f.id AND r.seq > f.cold_through AND r.seq <= f.last_seq - d.keep
+WHERE f.last_seq - f.cold_through > d.keep AND coalesce(s.depth, 0) < %(most)s
+ORDER BY f.topic_id, f.id, r.seq
+"""
+
+_COLD = """
+UPDATE memory_field f SET cold_through = d.through
+FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id = d.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The summary of one field's older revisions, made for ``last_seq`` and ``cold_through`` as they were read."""
+
+    topic_id: uuid.UUID
+    last_seq: int
+    cold_through: int
+    from_seq: int
+    through_seq: int
+    depth: int
+    text: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Folds by field, and the topics that there was no time for."""
+
+    folds: dict[uuid.UUID, Fold]
+    left: frozenset[uuid.UUID] = frozenset()
+
+
+def folds_prepare(
+    keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None, *, until: float | None = None
+) -> Prepared:
+    """Return a fold for each field of these topics that has more warm revisions than ``keep``. One query.
+
+    A field whose summary has the greatest depth is left as it is. A model may take until ``until``, by the monotonic
+    clock, else ``MODEL_SECONDS``, and for the last question that was begun ``MEMSTATE_LLM_TIMEOUT_SECONDS``. When the
+    time is up, the topic in hand is summarized without it and the ones after it are left. With a ``cursor``, whose
+    transaction holds locks, no model is asked and none is left.
+    """
+    if not keep:
+        return Prepared({})
+    until = time.monotonic() + MODEL_SECONDS if until is None else until
+    wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
+    if cursor is not None:
+        cursor.execute(_OLDER, wanted)
+        rows = cursor.fetchall()
+    else:
+        with connection.cursor() as own:
+            own.execute(_OLDER, wanted)
+            rows = own.fetchall()
+    asking = cursor is None and model_configured()
+    by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(rows, key=lambda row: row[0])}
+    folds: dict[uuid.UUID, Fold] = {}
+    # In the order in which they will be taken, so that what is done is a beginning of it.
+    for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
+        # The first one is always done: otherwise nothing would ever be, where the time is short.
+        if asking and number and time.monotonic() >= until:
+            waiting = list(keep)
+            return Prepared(folds, frozenset(waiting[waiting.index(topic_id) :]))
+        for field_id, of_field in groupby(by_topic[topic_id], key=lambda row: row[1]):
+            folds[field_id] = _fold(list(of_field), until=until if asking else None)
+    return Prepared(folds)
+
+
+def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
+    """Return the fold of one field's older revisions; asks a model if there is an ``until``, and it is to come."""
+    topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
+    left = 0.0 if until is None else until - time.monotonic()
+    said = revisions_summarize(
+        [Dated(at=row[6], text=row[5]) for row in older],
+        earlier=earlier,
+        ask_model=left > 0,
+        # What is begun has the time of one answer, since half of that would be time lost.
+        within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
+    )
+    return Fold(
+        topic_id=topic_id,
+        last_seq=last_seq,
+        cold_through=cold_through,
+        from_seq=from_seq if from_seq is not None else first,
+        through_seq=older[-1][4],
+        depth=(depth or 0) + 1,
+        text=said.text,
+        method=said.method,
+    )
+
+
+def folds_write(
+    cursor: CursorWrapper, keep: dict[uuid.UUID, int], prepared: dict[uuid.UUID, Fold], *, now: dt.datetime
+) -> dict[uuid.UUID, list[int]]:
+    """Write the folds of these topics and return the ids of the summaries, by topic. Three statements.
+
+    The topics are locked. A field that was written to after its fold was prepared is folded anew.
+    """
+    if not keep:
+        return {}
+    present = _present(cursor, list(keep))
+    # A field that was written to meanwhile, or has more than it may keep by now and was not prepared for it.
+    stale = {
+        topic_id
+        for field_id, (topic_id, last_seq, cold_through) in present.items()
+        if last_seq - cold_through > keep[topic_id]
+        and ((fold := prepared.get(field_id)) is None or (fold.last_seq, fold.cold_through) != (last_seq, cold_through))
+    }
+    folds = {
+        field_id: fold for field_id, fold in prepared.items() if fold.topic_id in keep and fold.topic_id not in stale
+    }
+    unprepared = {topic_id: keep[topic_id] for topic_id in keep if topic_id in stale}
+    folds |= folds_prepare(unprepared, cursor).folds
+    if not folds:
+        return {}
+    summaries = FieldSummary.objects.bulk_create(
+        FieldSummary(
+            field_id=field_id,
+            from_seq=fold.from_seq,
+            through_seq=fold.through_seq,
+            text=fold.text,
+            method=fold.method,
+            depth=fold.depth,
+            created_at=now,
+        )
+        for field_id, fold in folds.items()
+    )
+    cursor.execute(_COLD, {"ids": list(folds), "through": [fold.through_seq for fold in folds.values()]})
+    written: dict[uuid.UUID, list[int]] = {}
+    for summary, fold in zip(summaries, folds.values(), strict=True):
+        written.setdefault(fold.topic_id, []).append(summary.pk)
+    return written
+
+
+def _present(cursor: CursorWrapper, topics: list[uuid.UUID]) -> dict[uuid.UUID, tuple[uuid.UUID, int, int]]:
+    cursor.execute("SELECT id, topic_id, last_seq, cold_through FROM memory_field WHERE topic_id = ANY(%s)", [topics])
+    return {field_id: tuple(row) for field_id, *row in cursor.fetchall()}

@@ -1,0 +1,343 @@
+"""Where a topic stands, changed by hand: archived, released, restored, pinned; each time with a journal row.
+
+All copies of the state change in one transaction (``moves``), so that no read path can see a topic half archived. The
+same transaction writes the run that undo works from (``by_hand``).
+"""
+
+import datetime as dt
+import itertools
+import json
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import Principal
+from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.forgetting import state_changes as moves
+from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_id, hand_run_write
+from memory.forgetting.topic_state import STATE
+from memory.models import ForgetRun, Rung
+from memory.policy.effective import policies_current
+
+# A topic that somebody brings back is wanted: it starts again with the salience of a new one, or with what it had.
+RESTORED_SALIENCE = 1.0
+# So many topics may be changed at once: it is one transaction, and whoever writes to one of them waits for it.
+MOST_AT_ONCE = 10_000
+
+_READ = """
+SELECT t.id, s.path, t.title, t.rung, t.released_at IS NOT NULL, t.merged_into_id IS NOT NULL,
+       v.pinned, v.salience, v.reinforced_at, t.updated_at, {state}
+FROM memory_topic t
+JOIN memory_scope s ON s.id = t.scope_id
+JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = ANY(%s)
+ORDER BY t.id
+"""
+_LOCK = _READ.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
+_LOOK = _READ.format(state="'{}'::jsonb")
+
+_TOUCH = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
+
+_JOURNAL = """
+INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
+SELECT %(now)s, %(actor)s, %(action)s, d.id, d.scope, %(reason)s, d.before, %(after)s::jsonb
+FROM unnest(%(ids)s::uuid[], %(scopes)s::text[], %(befores)s::jsonb[]) AS d (id, scope, before)
+"""
+
+
+class Standing(NamedTuple):
+    """Where one topic stands."""
+
+    id: uuid.UUID
+    scope: str
+    title: str
+    rung: int
+    released: bool
+    merged: bool
+    pinned: bool
+    salience: float
+    reinforced_at: dt.datetime
+    updated_at: dt.datetime
+    state: str = "{}"
+
+
+Act = Callable[[CursorWrapper, Sequence[Standing], str, dt.datetime], Mapping[uuid.UUID, dict[str, Any]]]
+
+
+class _Verb(NamedTuple):
+    """What can be done by hand: its name in journals, when it is in vain, what it does, and what it leaves."""
+
+    action: str
+    in_vain: Callable[[Standing], str]
+    act: Act
+    after: dict[str, object]
+    # Whether it is a change of what the topic is, and whether it moves fields too.
+    touches: bool = True
+    fields: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Topics that a verb would touch, and those it would not, each with the reason."""
+
+    touched: list[Standing]
+    left: list[tuple[uuid.UUID, Standing | None, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a change of many topics did: the run to take it back by, None if nothing was left to change."""
+
+    run: ForgetRun | None
+    left: list[tuple[uuid.UUID, Standing | None, str]]
+
+
+def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
+    """Take topics out of retrieval: archived, salience halved, found by id and by ``include_archived`` only.
+
+    Ten statements. Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is archived or gone
+    already; then nothing is changed. Returns the run that ``run_take_back`` undoes, as all of these do.
+    """
+    return _all_move("archive", ids, principal=principal, reason=reason, now=now)
+
+
+def topics_restore(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
+    """Bring archived and released topics back: active, all fields attached and warm, with the salience of a new topic
+    or what they had before, if that is more.
+
+    About fifteen statements. Raises ``NotVisible`` and ``Conflict`` as ``topics_archive`` does.
+    """
+    return _all_move("restore", ids, principal=principal, reason=reason, now=now)
+
+
+def topics_release(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
+    """Take topics out of every query, by exact text too, until somebody restores them. Nine statements.
+
+    Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is released or merged already.
+    """
+    return _all_move("release", ids, principal=principal, reason=reason, now=now)
+
+
+def topics_pin(
+    ids: Sequence[uuid.UUID], *, pinned: bool, principal: Principal, reason: str, now: dt.datetime
+) -> ForgetRun:
+    """Protect topics from every forgetting, or end that. Five statements; pinning a pinned topic changes its reason.
+
+    Raises ``NotVisible`` if one is unknown to the caller.
+    """
+    return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
+
+
+def topics_sort(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> Sorted:
+    """Return what ``verb``, one of ``VERBS``, would touch of these topics, and what not and why. One query.
+
+    Both in the order in which the topics are given. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
+    """
+    _bound(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, [list(ids)])
+        return _sort(verb, ids, cursor.fetchall(), principal=principal)
+
+
+def topics_look(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Standing]:
+    """Return where topics stand, in the order in which they are given; those the caller does not know are left out.
+
+    One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
+    """
+    _bound(ids)
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, [list(ids)])
+        known = {row.id: row for row in itertools.starmap(Standing, cursor.fetchall()) if principal.sees(row.scope)}
+    return [known[topic_id] for topic_id in dict.fromkeys(ids) if topic_id in known]
+
+
+def topics_move(
+    verb: str,
+    ids: Sequence[uuid.UUID],
+    *,
+    seen_at: dt.datetime,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+    pinned: Collection[uuid.UUID] | None = None,
+) -> Moved:
+    """Do ``verb``, one of ``VERBS``, to as many of these topics as it can be done to, in one transaction.
+
+    Left alone, and told with the reason, are those where it is in vain and those that changed after ``seen_at``, when
+    somebody looked at them and decided. A pin is no change of the topic, so ``pinned`` names those that were pinned
+    then; with None, pins are not asked about. As many statements as the verb by itself. Raises ``NotAllowed`` and
+    ``ValueRefused``.
+    """
+    principal.require("operator")
+    _bound(ids)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK, [list(ids)])
+        found = _sort(verb, ids, cursor.fetchall(), principal=principal)
+        rows, late = [], []
+        for row in found.touched:
+            if row.updated_at > seen_at:
+                late.append((row.id, row, "It was changed while you looked."))
+            elif pinned is not None and row.pinned != (row.id in pinned):
+                late.append((row.id, row, f"It was {'pinned' if row.pinned else 'unpinned'} while you looked."))
+            else:
+                rows.append(row)
+        left = [*found.left, *late]
+        if not rows:
+            return Moved(None, left)
+        return Moved(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)
+
+
+def _all_move(
+    verb: str, ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, strict: bool = True
+) -> ForgetRun:
+    if not ids:
+        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LOCK, [list(ids)])
+        rows = [row for row in itertools.starmap(Standing, cursor.fetchall()) if principal.sees(row.scope)]
+        missing = sorted(set(ids) - {row.id for row in rows})
+        if missing:
+            raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
+        for row in rows:
+            if strict and (why := VERBS[verb].in_vain(row)):
+                raise Conflict(
+                    f"Topic {row.id} {why}, so it cannot be {VERBS[verb].action}.", code=ProblemCode.WRONG_STANDING
+                )
+        return _move(cursor, verb, rows, principal=principal, reason=reason, now=now)
+
+
+def _sort(verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, principal: Principal) -> Sorted:
+    known = {row.id: row for row in itertools.starmap(Standing, found) if principal.sees(row.scope)}
+    told = Sorted([])
+    for topic_id in dict.fromkeys(ids):
+        row = known.get(topic_id)
+        if row is None:
+            told.left.append((topic_id, None, "There is no such topic."))
+        elif why := VERBS[verb].in_vain(row):
+            told.left.append((topic_id, row, f"It {why}."))
+        else:
+            told.touched.append(row)
+    return told
+
+
+def _bound(ids: Sequence[uuid.UUID]) -> None:
+    if len(ids) > MOST_AT_ONCE:
+        raise ValueRefused(
+            f"At most {MOST_AT_ONCE:,} topics can be changed at once; these are {len(ids):,}. Narrow the filter.",
+            code=ProblemCode.TOO_MANY_TOPICS,
+        )
+
+
+def _move(
+    cursor: CursorWrapper, verb: str, rows: Sequence[Standing], *, principal: Principal, reason: str, now: dt.datetime
+) -> ForgetRun:
+    """Do ``verb`` to locked topics and write both journals."""
+    done = VERBS[verb]
+    ids = [row.id for row in rows]
+    fields = fields_read(cursor, ids) if done.fields else {}
+    if done.touches:
+        cursor.execute(_TOUCH, {"ids": ids, "now": now})
+    changes = done.act(cursor, rows, reason, now)
+    run_id = hand_run_id(now)
+    _journal(cursor, rows, done, run_id, principal=principal, reason=reason, now=now)
+    actions = [HandAction(row.id, row.scope, row.state, fields.get(row.id), changes.get(row.id, {})) for row in rows]
+    return hand_run_write(cursor, run_id, actions, action=done.action, actor=principal.actor, reason=reason, now=now)
+
+
+def _archive(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+    policies = policies_current()
+    moves.archive(cursor, {row.id: policies.knobs(row.scope).archive_attenuation for row in rows})
+    return {}
+
+
+def _restore(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+    policies = policies_current()
+    knobs = {scope: policies.knobs(scope) for scope in {row.scope for row in rows}}
+    withdrawn = moves.revive(
+        cursor,
+        {row.id: knobs[row.scope].archive_attenuation if row.rung == Rung.ARCHIVED else 1.0 for row in rows},
+        least=RESTORED_SALIENCE,
+        most={row.id: knobs[row.scope].max_field_history for row in rows},
+        now=now,
+    )
+    return {topic_id: {"withdrawn": summaries} for topic_id, summaries in withdrawn.items()}
+
+
+def _release(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+    moves.release(cursor, [row.id for row in rows], now=now)
+    return {row.id: {"released": True} for row in rows}
+
+
+def _pin(cursor: CursorWrapper, rows: Sequence[Standing], reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+    moves.pins_set(cursor, {row.id: (True, reason) for row in rows})
+    return {row.id: {"pinned": True} for row in rows}
+
+
+def _unpin(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+    moves.pins_set(cursor, {row.id: (False, "") for row in rows})
+    return {row.id: {"pinned": False} for row in rows}
+
+
+def _gone(row: Standing) -> str:
+    return "was merged into another topic" if row.merged else "was released before" if row.released else ""
+
+
+def _archive_in_vain(row: Standing) -> str:
+    return _gone(row) or ("is archived already" if row.rung == Rung.ARCHIVED else "")
+
+
+def _restore_in_vain(row: Standing) -> str:
+    if row.merged:
+        return "was merged into another topic"
+    return "" if row.released or row.rung == Rung.ARCHIVED else "is neither archived nor released"
+
+
+VERBS = {
+    "archive": _Verb("archived", _archive_in_vain, _archive, {"rung": Rung.ARCHIVED.label}),
+    "restore": _Verb("restored", _restore_in_vain, _restore, {"rung": Rung.ACTIVE.label}, fields=True),
+    "release": _Verb("released", _gone, _release, {"released": True}),
+    "pin": _Verb("pinned", lambda row: "is pinned already" if row.pinned else "", _pin, {"pinned": True}, False),
+    "unpin": _Verb("unpinned", lambda row: "" if row.pinned else "is not pinned", _unpin, {"pinned": False}, False),
+}
+
+
+def _journal(
+    cursor: CursorWrapper,
+    rows: Sequence[Standing],
+    done: _Verb,
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    reason: str,
+    now: dt.datetime,
+) -> None:
+    befores = [
+        json.dumps(
+            {
+                "rung": Rung(row.rung).label,
+                "released": row.released,
+                "pinned": row.pinned,
+                "salience": row.salience,
+                "reinforced_at": row.reinforced_at.isoformat(),
+            }
+        )
+        for row in rows
+    ]
+    cursor.execute(
+        _JOURNAL,
+        {
+            "now": now,
+            "actor": principal.actor,
+            "action": done.action,
+            "reason": reason,
+            "after": json.dumps({**done.after, "run": str(run_id)}),
+            "ids": [row.id for row in rows],
+            "scopes": [row.scope for row in rows],
+            "befores": befores,
+        },
+    )

@@ -1,0 +1,152 @@
+"""Changes by hand as runs: what a person does to topics leaves the same journal as a run, so undo takes it back.
+
+A change by hand is a ForgetRun of the event ``by_hand`` that is done as soon as it is there: in the transaction of the
+change itself, with one action per topic and the rows as they stood before and after. ``undo`` knows no difference.
+"""
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.core.ids import uuid7
+from memory.core.scopes import ROOT
+from memory.forgetting.topic_state import FIELDS, STATE
+from memory.models import ForgetRun
+
+# The event of these runs. No policy and no rule knows it, and no list of runs shows it unless it is asked for.
+BY_HAND = "by_hand"
+# The same for what the search for duplicates does by itself, where the policy says so.
+REVISE = "revise"
+
+_WRITE = f"""
+WITH standing AS (
+    SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
+    WHERE t.id = ANY(%(topics)s)
+), now_fields AS ({FIELDS})
+INSERT INTO memory_forgetaction
+    (run_id, place, topic_id, action, from_rung, to_rung, changes, why, state, before, after, note, at)
+SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int, (s.state->>'rung')::int, d.changes,
+       jsonb_build_object('by', %(by)s::text, 'reason', %(reason)s::text), 'applied',
+       d.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
+       s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END, '', %(now)s
+FROM unnest(
+         %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
+     ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
+JOIN standing s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
+"""
+
+# What an undo put back, told in the trail of each topic as the change itself was.
+_UNDONE = """
+INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
+SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
+       jsonb_build_object('action', a.action, 'at', a.at),
+       jsonb_build_object('run', a.run_id, 'rung', (ARRAY['active', 'summarized', 'detached', 'archived'])[t.rung + 1])
+FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
+WHERE a.id = ANY(%(actions)s) ORDER BY a.place
+"""
+
+
+@dataclass(slots=True)
+class HandAction:
+    """One topic that is about to be changed: its rows as they stand, locked, and what is done beside the rung.
+
+    ``action`` is what happens to this one, if that is not what the run is called after.
+    """
+
+    topic_id: uuid.UUID
+    scope: str
+    before: str
+    fields: str | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
+    action: str = ""
+
+
+def by_hand_sql(alias: str) -> str:
+    """Return the condition that the action ``alias`` was done by hand, or as by hand. The audit tells of it too."""
+    return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
+
+
+def taken_back_sql(event: str) -> str:
+    """Return the condition that an undo took back what the AuditEvent ``event`` tells, a change by hand."""
+    return f"""EXISTS (
+        SELECT 1 FROM memory_forgetaction u
+        WHERE u.topic_id = {event}.topic_id AND u.run_id = ({event}.after->>'run')::uuid AND u.state = 'undone'
+    )"""
+
+
+def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return what is cold and detached of the fields of locked topics, as JSON. One query."""
+    cursor.execute(FIELDS, {"topics": list(topics)})
+    return dict(cursor.fetchall())
+
+
+def hand_run_write(
+    cursor: CursorWrapper,
+    run_id: uuid.UUID,
+    actions: Sequence[HandAction],
+    *,
+    action: str,
+    actor: str,
+    reason: str,
+    now: dt.datetime,
+    event: str = BY_HAND,
+) -> ForgetRun:
+    """Write down what was done to these topics, whose rows are as the change has left them, and return the run.
+
+    Two statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` where nobody's hand did it.
+    """
+    named = [each.action or action for each in actions]
+    run = ForgetRun.objects.create(
+        id=run_id,
+        scope=_scope_around([each.scope for each in actions]),
+        event=event,
+        actor=actor,
+        status=ForgetRun.Status.DONE,
+        policy_version=0,
+        judged_at=now,
+        created_at=now,
+        started_at=now,
+        finished_at=now,
+        counts={action: named.count(action)},
+        planned=len(actions),
+        applied=len(actions),
+    )
+    cursor.execute(
+        _WRITE,
+        {
+            "run": run.id,
+            "actions": named,
+            "reason": reason,
+            "now": now,
+            "by": "hand" if event == BY_HAND else event,
+            "topics": [each.topic_id for each in actions],
+            "befores": [each.before for each in actions],
+            "fields": [each.fields for each in actions],
+            "changes": [json.dumps(each.changes) for each in actions],
+        },
+    )
+    return run
+
+
+def hand_run_id(now: dt.datetime) -> uuid.UUID:
+    """Return an id for a run at ``now``: the journal of the change names it before it is written."""
+    return uuid7(now_ms=int(now.timestamp() * 1000))
+
+
+def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:
+    """Write one AuditEvent for each topic that an undo of a change by hand has put back. One statement."""
+    if actions:
+        cursor.execute(_UNDONE, {"actions": list(actions), "actor": actor, "reason": reason, "now": now})
+
+
+def _scope_around(scopes: Sequence[str]) -> str:
+    """Return the nearest scope that all of these lie in."""
+    parts = [scope.strip("/").split("/") for scope in set(scopes)]
+    common = [each[0] for each in takewhile(lambda level: len(set(level)) == 1, zip(*parts, strict=False))]
+    return "/" + "/".join(common) if any(common) else ROOT

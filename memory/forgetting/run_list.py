@@ -1,0 +1,204 @@
+"""Runs and their actions, page by page. Nothing here changes anything."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from memory.access.principal import Principal
+from memory.core.cursors import place_read
+from memory.forgetting.manual_runs import BY_HAND, REVISE
+from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_standing, run_took, why_words
+from memory.forgetting.runs import run_get
+from memory.models import ForgetAction, ForgetRun, Rung
+from memory.models.newest_first import newest_page
+from memory.policy.partition import path_q
+
+# How many runs that wait for approval are told of by name.
+HELD_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs a list shows; None stands for all. ``scope`` is canonical and includes what is below.
+
+    Changes by hand, and merges of duplicates, are shown to who asks for their event. ``replaced`` tells apart held runs
+    that were planned anew, which count as failed, from runs that really failed.
+    """
+
+    scope: str
+    status: str | None = None
+    event: str | None = None
+    dry_run: bool | None = None
+    replaced: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFilter:
+    """Which actions of a run a list shows; None stands for all."""
+
+    action: str | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many actions a run has, by action and by what became of them."""
+
+    by_action: dict[str, int]
+    by_state: dict[str, int]
+
+
+def runs_list(wanted: RunFilter, *, cursor: str | None, limit: int) -> tuple[list[ForgetRun], str | None]:
+    """Return runs, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
+    return newest_page(_runs(wanted), cursor=cursor, limit=limit)
+
+
+def runs_count(wanted: RunFilter, *, at_most: int) -> int:
+    """Return how many runs there are, ``at_most`` + 1 if there are more than that. One query."""
+    return _runs(wanted)[: at_most + 1].count()
+
+
+def runs_held() -> tuple[list[ForgetRun], int]:
+    """Return the first runs that wait for approval, and how many wait in all. One query, by the index of what is
+    open; a scope has one of them at most."""
+    held = list(ForgetRun.objects.filter(status=ForgetRun.Status.HELD).order_by("-created_at", "-id"))
+    return held[:HELD_NAMED], len(held)
+
+
+def runs_scheduled_last(scopes: Sequence[str]) -> dict[str, ForgetRun]:
+    """Return the last scheduled run over each of these scopes, where there was one. One query."""
+    rows = ForgetRun.objects.filter(event="cron", dry_run=False, scope__in=scopes)
+    return {run.scope: run for run in rows.order_by("scope", "-created_at").distinct("scope")}
+
+
+def run_told(run: ForgetRun) -> dict[str, Any]:
+    """Return a run as lists and exports tell of it. No query."""
+    policy = run_policy(run)
+    return {
+        "run_id": str(run.pk),
+        "at": run.created_at,
+        "scope": run.scope,
+        "event": run.event,
+        "event_words": event_words(run.event),
+        "status": run_standing(run),
+        "sentence": run_sentence(run),
+        "dry_run": run.dry_run,
+        "policy": policy[0] if policy else None,
+        "version": policy[1] if policy else None,
+        "counts": run.counts,
+        "planned": run.planned,
+        "applied": run.applied,
+        "skipped": run.skipped,
+        "left_over": run.left_over,
+        "actor": run.actor,
+        "approved_by": run.approved_by or None,
+        "undone_by": run.undone_by or None,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "undone_at": run.undone_at,
+        "took": run_took(run),
+        "held_because": run.held_because or None,
+        "gate": run.gate or None,
+        "failure": run.failure or None,
+    }
+
+
+def run_before(run: ForgetRun) -> ForgetRun | None:
+    """Return the last run over the same scope before this one that did something. One query."""
+    earlier = ForgetRun.objects.filter(scope=run.scope, created_at__lt=run.created_at, applied__gt=0)
+    return earlier.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id").first()
+
+
+def run_tally(run_id: uuid.UUID) -> Tally:
+    """Return how many actions of a run there are, by action and by state. One query."""
+    by_action: dict[str, int] = {}
+    by_state: dict[str, int] = {}
+    rows = ForgetAction.objects.filter(run=run_id).values_list("action", "state").annotate(times=Count("id"))
+    for action, state, times in rows:
+        by_action[action] = by_action.get(action, 0) + times
+        by_state[state] = by_state.get(state, 0) + times
+    return Tally(dict(sorted(by_action.items())), dict(sorted(by_state.items())))
+
+
+def run_actions(
+    run_id: uuid.UUID,
+    *,
+    principal: Principal,
+    cursor: str | None,
+    limit: int,
+    state: str | None = None,
+    action: str | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the actions of a run in their order, with titles, and the cursor of the next page. Two queries.
+
+    Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.
+    """
+    run = run_get(run_id, principal=principal)
+    after = 0 if cursor is None else place_read(cursor)
+    actions = _actions(run.pk, ActionFilter(action=action, state=state)).filter(place__gt=after).order_by("place")
+    rows = list(actions.select_related("topic")[: limit + 1])
+    following = str(rows[limit - 1].place) if len(rows) > limit else None
+    return [_told(each) for each in rows[:limit]], following
+
+
+def run_actions_worded(
+    run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return what ``run_actions`` returns, each with ``why_words`` as well. Two queries; raises the same."""
+    rows, following = run_actions(
+        run_id, principal=principal, cursor=cursor, limit=limit, state=wanted.state, action=wanted.action
+    )
+    return [{**row, "why_words": why_words(row["why"], row["action"])} for row in rows], following
+
+
+def run_actions_count(run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, at_most: int) -> int:
+    """Return how many actions of a run there are, ``at_most`` + 1 if more. Two queries. Raises ``NotVisible``."""
+    run = run_get(run_id, principal=principal)
+    return _actions(run.pk, wanted)[: at_most + 1].count()
+
+
+def _runs(wanted: RunFilter) -> QuerySet[ForgetRun]:
+    runs = ForgetRun.objects.filter(path_q(wanted.scope))
+    if wanted.status is not None:
+        runs = runs.filter(status=wanted.status)
+    runs = runs.exclude(event__in=(BY_HAND, REVISE)) if wanted.event is None else runs.filter(event=wanted.event)
+    if wanted.dry_run is not None:
+        runs = runs.filter(dry_run=wanted.dry_run)
+    if wanted.replaced is not None:
+        replaced = Q(status=ForgetRun.Status.FAILED, started_at=None) & ~Q(held_because="")
+        runs = runs.filter(replaced if wanted.replaced else ~replaced)
+    return runs
+
+
+def _actions(run_id: uuid.UUID, wanted: ActionFilter) -> QuerySet[ForgetAction]:
+    actions = ForgetAction.objects.filter(run=run_id)
+    if wanted.action is not None:
+        actions = actions.filter(action=wanted.action)
+    if wanted.state is not None:
+        actions = actions.filter(state=wanted.state)
+    return actions
+
+
+def _told(action: ForgetAction) -> dict[str, Any]:
+    after = action.after or {}
+    return {
+        "place": action.place,
+        "topic_id": str(action.topic_id),
+        "title": action.topic.title,
+        "action": action.action,
+        "state": action.state,
+        "from_rung": Rung(action.from_rung).label,
+        "to_rung": Rung(action.to_rung).label,
+        "score": action.why.get("score"),
+        "why": action.why,
+        "changes": {
+            name: action.changes[name] for name in ("pinned", "released", "categories") if name in action.changes
+        },
+        "salience_before": action.before.get("salience"),
+        "salience_after": after.get("salience"),
+        "note": action.note,
+        "at": action.at,
+    }

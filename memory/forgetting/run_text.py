@@ -1,0 +1,159 @@
+"""Runs in words: what set one off, where it stands, what it did, and why it acted on a topic."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory.core.scopes import scope_within
+from memory.models import ForgetRun
+
+_EVENTS = {
+    "cron": "Scheduled run",
+    "memory_pressure": "Run under memory pressure",
+    "manual": "Run by hand",
+    "ingest_complete": "Run after an ingest",
+    "query_complete": "Run after a query",
+    "by_hand": "Change by hand",
+    "revise": "Decision about duplicates",
+}
+
+# What an action is called before and after it is taken.
+_VERBS = {
+    "archived": ("archive", "archived"),
+    "detached": ("detach", "detached"),
+    "summarized": ("summarize", "summarized"),
+    "restored": ("bring back up", "brought back up"),
+    "released": ("release", "released"),
+    "pinned": ("pin", "pinned"),
+    "unpinned": ("unpin", "unpinned"),
+    "categorized": ("categorize", "categorized"),
+    "merged": ("merge", "merged"),
+    "took_in": ("take in another", "took in another"),
+    "superseded": ("supersede", "superseded"),
+    "superseding": ("supersede another", "supersedes another"),
+}
+
+_THRESHOLDS = {
+    "theta_summary": "threshold for summaries",
+    "theta_detach": "threshold for detaching",
+    "forget_salience_threshold": "threshold of the archive",
+}
+
+
+def event_words(event: str) -> str:
+    """Return what kind of run an event sets off."""
+    return _EVENTS.get(event, f"Run on {event.replace('_', ' ')}")
+
+
+def run_standing(run: ForgetRun) -> str:
+    """Return where a run stands: its status, or ``replaced`` for a held one that was planned anew."""
+    replaced = run.status == ForgetRun.Status.FAILED and run.held_because and run.started_at is None
+    return "replaced" if replaced else str(run.status)
+
+
+def counts_words(counts: Mapping[str, int], *, done: bool) -> str:
+    """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; nothing for
+    none."""
+    return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
+
+
+def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
+    """Return what became of a run, in words. ``states`` counts its actions by state, where they are known."""
+    standing = run_standing(run)
+    if standing == "planned":
+        return _plan(run) if run.planned else f"Nothing to do. {run.gate or 'No topic here is due.'}"
+    if standing == "held":
+        return f"Waits for approval. {_plan(run)}"
+    if standing == "applying":
+        return f"At work: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
+    if standing == "replaced":
+        return "It was held, and planned anew before anybody approved it. Nothing was done."
+    if standing == "undone":
+        return _undone(run, states)
+    if standing == "failed":
+        return f"It came to a stop after {run.applied + run.skipped:,} of {_topics(run.planned)}."
+    if not run.planned:
+        return f"Nothing was done. {run.gate or 'No topic was due.'}"
+    did = counts_words(run.counts, done=True)
+    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}"
+
+
+def undone_words(back: int, left: int) -> str:
+    """Return what an undo did: ``back`` topics are as before, ``left`` were left alone."""
+    changed = f" {_topics(left)} had changed since and {'was' if left == 1 else 'were'} left alone." if left else ""
+    return f"Taken back: {_topics(back)} {'is' if back == 1 else 'are'} as before.{changed}"
+
+
+def run_policy(run: ForgetRun) -> tuple[str, int] | None:
+    """Return path and version of the policy that was in force at the scope of a run, None for the defaults."""
+    above = [path for path in run.policy_versions if scope_within(run.scope, path)]
+    nearest = max(above, key=len, default=None)
+    return None if nearest is None else (nearest, int(run.policy_versions[nearest]))
+
+
+def run_took(run: ForgetRun) -> str:
+    """Return how long a run was at work, as far as is known: what is done in one go has one moment only."""
+    if run.started_at is None or run.finished_at is None:
+        return ""
+    seconds = (run.finished_at - run.started_at).total_seconds()
+    if seconds < 1:
+        return "at once"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def state_words(state: str) -> str:
+    """Return what became of an action."""
+    return {"skipped": "left alone", "undone": "taken back", "conflict": "changed since", "applied": "done"}.get(
+        state, state
+    )
+
+
+def why_words(why: Mapping[str, Any], action: str) -> str:
+    """Return why a run acts on a topic, without the score itself."""
+    if why.get("by") == "revise":
+        return why.get("reason") or "It said the same."
+    if why.get("by") == "hand":
+        return f"By hand: {why['reason']}" if why.get("reason") else "By hand."
+    if why.get("rule"):
+        return f"Rule {why['rule']!r} asks for it."
+    if why.get("threshold"):
+        side = "above" if action == "restored" else "below"
+        name = _THRESHOLDS.get(why["threshold"], why["threshold"])
+        return f"{_capital(side)} the {name}, {why['theta']:g}."
+    return "The policy asks for it."
+
+
+def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    places = {name: place for place, name in enumerate(_VERBS)}
+    return sorted(counts.items(), key=lambda each: places.get(each[0], len(places)))
+
+
+def _plan(run: ForgetRun) -> str:
+    would = counts_words(run.counts, done=False) or "change nothing"
+    more = f" {run.left_over:,} more are due and come with the next runs." if run.left_over else ""
+    return f"It would {would}{_of_active(run, 'are')}.{more}"
+
+
+def _undone(run: ForgetRun, states: Mapping[str, int] | None) -> str:
+    if states is None:
+        return f"{_capital(counts_words(run.counts, done=True) or 'changed nothing')}; taken back since."
+    return undone_words(states.get("undone", 0), states.get("conflict", 0))
+
+
+def _skipped(run: ForgetRun) -> str:
+    if not run.skipped:
+        return ""
+    return f" {_topics(run.skipped)} had changed after the plan and {'was' if run.skipped == 1 else 'were'} left alone."
+
+
+def _of_active(run: ForgetRun, was: str) -> str:
+    return f"; {run.active:,} topics {was} active" if run.active else ""
+
+
+def _topics(count: int) -> str:
+    return f"{count:,} topic{'' if count == 1 else 's'}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

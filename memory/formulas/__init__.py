@@ -1,0 +1,1 @@
+"""Formulas of salience, strategies and the ladder. Pure Python."""

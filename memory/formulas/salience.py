@@ -1,0 +1,112 @@
+"""Salience: how present a topic or field is, how it fades, and how use renews it.
+
+Every formula here exists a second time as a database expression (``memory/models/expressions.py`` and the SQL of
+``memory/recall/access_fold.py``); ``tests/properties`` proves the two equal. The definitions are those of the published
+importance-decay design: exponential decay with a half-life, renewed by access.
+
+Units: salience is a plain number, 0..10 by default; half-lives and epochs are seconds; epochs count from 1970 UTC.
+``Numbers`` are floats, or arrays of them with one entry per topic.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Numbers = Any
+
+SECONDS_PER_DAY = 86_400.0
+
+# 2**-1000 is still a normal double, 2**-1100 is not, and PostgreSQL raises an error on underflow where Python returns
+# 0.0. Both sides stop at the same exponent, so that both give the same number for a topic unused for 1,000 half-lives.
+MAX_HALVINGS = 1000.0
+# For the same reason less than this, which no threshold and no rank can tell from nothing, fades to nothing at once:
+# its product with 2**-1000 would be too small for a double.
+LEAST_SALIENCE = 1e-20
+
+# The indexed floor of the fade key may lag behind the key by this share of a half-life: see ``fade_floor_after``.
+FADE_FLOOR_LAG = 0.25
+
+
+def decayed(value: Numbers, *, seconds: Numbers, half_life: Numbers) -> Numbers:
+    """Return what is left of ``value`` after ``seconds``: ``value * 2**(-seconds / H)``; negative times are none."""
+    left = value * 2.0 ** -np.minimum(np.maximum(0.0, seconds) / half_life, MAX_HALVINGS)
+    return np.where(value < LEAST_SALIENCE, 0.0, left)[()]
+
+
+def salience_effective(salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, now: Numbers) -> Numbers:
+    """Return the salience at ``now``: ``s * 2**(-(now - t0) / H)``.
+
+    ``reinforced_at`` and ``now`` are epochs in seconds, ``half_life`` is in seconds and positive. A ``now`` before the
+    last reinforcement counts as that moment: salience never exceeds what was last written.
+    """
+    return decayed(salience, seconds=now - reinforced_at, half_life=half_life)
+
+
+def fade_key(salience: float, *, reinforced_at: float, half_life: float) -> float:
+    """Return the epoch at which the salience passes 1: ``t0 + H * log2(s)``; minus infinity for a salience of 0.
+
+    Salience passes any threshold ``theta`` at ``fade - H * log2(theta)``, so "below theta at t" is a range of this key
+    whatever theta and t are (docs/decisions.md, "The fade key").
+    """
+    if salience <= 0.0:
+        return -math.inf
+    return reinforced_at + half_life * math.log2(salience)
+
+
+def fade_floor_after(floor: float, *, fade: float, half_life: float) -> float:
+    """Return the indexed lower bound of the fade key after the key has become ``fade``.
+
+    The floor stays while it is at most ``FADE_FLOOR_LAG`` half-lives behind, so that most reinforcements change no
+    indexed column and PostgreSQL can update the row in place (HOT). It never exceeds the key, hence a range scan over
+    the floor finds every row that a range scan over the key would, and filters the few others.
+    """
+    if floor <= fade and fade - floor <= FADE_FLOOR_LAG * half_life:
+        return floor
+    return fade
+
+
+def fade_before(theta: float, *, half_life: float, now: float) -> float:
+    """Return the bound below which a fade key means "salience is below ``theta`` at ``now``"."""
+    if theta <= 0.0:
+        return -math.inf
+    return now + half_life * math.log2(theta)
+
+
+@dataclass(frozen=True, slots=True)
+class Reinforcement:
+    """One counted access: when it happened (epoch seconds) and by how much it raises the salience."""
+
+    at: float
+    bump: float
+
+
+def salience_reinforced(
+    salience: float, *, reinforced_at: float, half_life: float, cap: float, reinforcements: Iterable[Reinforcement]
+) -> tuple[float, float]:
+    """Fold accesses into a salience and return ``(salience, reinforced_at)`` after the last of them.
+
+    Each access at ``t`` does ``s <- min(cap, effective(t) + bump)`` and restarts the clock at ``t``. An access older
+    than the last reinforcement (it was logged late) adds what would be left of its bump by now and leaves the clock.
+    A salience already above the cap, written by an operator, is not cut by being used.
+    """
+    ceiling = max(cap, salience)
+    for access in sorted(reinforcements, key=lambda access: access.at):
+        salience, reinforced_at = reinforced(
+            salience, reinforced_at=reinforced_at, half_life=half_life, ceiling=ceiling, at=access.at, bump=access.bump
+        )
+    return float(salience), float(reinforced_at)
+
+
+def reinforced(
+    salience: Numbers, *, reinforced_at: Numbers, half_life: Numbers, ceiling: Numbers, at: Numbers, bump: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Return salience and ``reinforced_at`` after one access, as ``salience_reinforced``; of arrays, each entry."""
+    raised = np.where(
+        at < reinforced_at,
+        salience + decayed(bump, seconds=reinforced_at - at, half_life=half_life),
+        decayed(salience, seconds=at - reinforced_at, half_life=half_life) + bump,
+    )
+    return np.minimum(ceiling, raised), np.maximum(at, reinforced_at)

@@ -1,0 +1,165 @@
+"""The four strategies: what score a topic has at a moment, and when it may be archived; and the decay of ranks.
+
+Every formula here exists a second time as SQL (``memory/models/expressions.py``); ``tests/properties`` proves the two
+equal. Sources: ``half_life`` is the published importance-decay design, ``active_forgetting`` and ``relevance`` are the
+published designs of these names, with one correction each told where it is made.
+
+Units: epochs and half-lives are seconds, epochs count from 1970 UTC; scores are plain numbers. Times never run
+backwards: a moment before another counts as the same. ``Numbers`` are floats, or arrays with one entry per topic.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory.formulas.salience import SECONDS_PER_DAY, Numbers, decayed, salience_effective
+
+# No factor that lowers a rank, and no age in active forgetting, takes more than nine tenths away.
+FACTOR_FLOOR = 0.1
+
+BOOST_STEP = 0.1
+BOOST_MAX = 0.3
+
+# What the kind of a topic says about its worth, under ``relevance``.
+KIND_WEIGHTS = {
+    "decision": 1.0,
+    "gotcha": 0.9,
+    "preference": 0.8,
+    "finding": 0.7,
+    "observation": 0.5,
+    "tool_output": 0.3,
+}
+KIND_WEIGHT_ELSE = 0.5
+
+# The four parts of relevance: how young, how often used, how lately used, of which kind. They sum up to 1.
+RELEVANCE_AGE, RELEVANCE_USE, RELEVANCE_IDLE, RELEVANCE_KIND = 0.3, 0.3, 0.2, 0.2
+RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What the strategies look at. ``salience`` is as stored, at ``reinforced_at``. Of many topics ``kind_weight`` is
+    given instead of the kind."""
+
+    salience: Numbers
+    reinforced_at: Numbers
+    created_at: Numbers
+    last_retrieved_at: Numbers | None = None
+    retrieval_count: Numbers = 0
+    kind: str = ""
+    kind_weight: Numbers | None = None
+
+
+def idle_seconds(presence: Presence, *, now: float) -> Numbers:
+    """Return the seconds since the last retrieval, or since creation if there was none."""
+    since = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+    return np.maximum(0.0, now - since)
+
+
+def active_boost(retrieval_count: Numbers) -> Numbers:
+    """Return what use adds in active forgetting: ``min(0.3, 0.1 * ln(1 + n))``; 5 retrievals give about 0.18."""
+    return np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + retrieval_count))
+
+
+def active_raw(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
+    """Return ``min(1, 1 - idle / 2H + boost)``; less than nothing after a long time.
+
+    The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So what is
+    compared with a threshold has no floor; ``active_factor`` keeps it.
+    """
+    age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
+    return np.minimum(1.0, age_part + active_boost(presence.retrieval_count))
+
+
+def active_factor(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
+    """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published: 0.1 to 1."""
+    age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
+    return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(presence.retrieval_count))
+
+
+def relevance(presence: Presence, *, now: float) -> Numbers:
+    """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, age and idle in days: 0.06 to 1."""
+    weight = presence.kind_weight
+    if weight is None:
+        weight = KIND_WEIGHTS.get(presence.kind, KIND_WEIGHT_ELSE)
+    age = np.maximum(0.0, now - presence.created_at) / SECONDS_PER_DAY
+    idle = idle_seconds(presence, now=now) / SECONDS_PER_DAY
+    return (
+        RELEVANCE_AGE / (1.0 + age / RELEVANCE_AGE_DAYS)
+        + RELEVANCE_USE * np.minimum(presence.retrieval_count / RELEVANCE_FULL_USE, 1.0)
+        + RELEVANCE_IDLE / (1.0 + idle / RELEVANCE_IDLE_DAYS)
+        + RELEVANCE_KIND * weight
+    )
+
+
+def score(presence: Presence, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
+    """Return the value that thresholds are compared with. Raises ``ValueError`` for an unknown strategy.
+
+    ``half_life`` is that of the policy, which may be a draft: the one a row was last written with plays no part.
+    """
+    match strategy:
+        case "static":
+            return presence.salience
+        case "half_life":
+            return salience_effective(
+                presence.salience, reinforced_at=presence.reinforced_at, half_life=half_life, now=now
+            )
+        case "active_forgetting":
+            return active_raw(presence, active_half_life=active_half_life, now=now)
+        case "relevance":
+            return relevance(presence, now=now)
+    raise ValueError(f"There is no strategy {strategy!r}.")
+
+
+def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: float) -> Numbers:
+    """Return whether a topic has gone unused long enough to be archived, whatever its score.
+
+    Under ``relevance`` more than ``prune_after`` seconds since the last retrieval (else creation), as published; else
+    at least ``prune_after`` since the salience was last written. Raises ``ValueError`` for an unknown strategy.
+    """
+    match strategy:
+        case "static" | "half_life" | "active_forgetting":
+            return np.maximum(0.0, now - presence.reinforced_at) >= prune_after
+        case "relevance":
+            return idle_seconds(presence, now=now) > prune_after
+    raise ValueError(f"There is no strategy {strategy!r}.")
+
+
+def archive_due(
+    presence: Presence,
+    *,
+    strategy: str,
+    theta: float,
+    prune_after: float,
+    half_life: float,
+    active_half_life: float,
+    now: float,
+) -> Numbers:
+    """Return whether the strategy would archive: score below ``theta``, and unused for long enough.
+
+    Pins and exemptions are not asked here. Raises ``ValueError`` for an unknown strategy.
+    """
+    value = score(presence, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now)
+    return (value < theta) & archive_gate(presence, strategy=strategy, prune_after=prune_after, now=now)
+
+
+def ranking_factor(
+    presence: Presence,
+    *,
+    ranking_decay: str,
+    half_life: float,
+    active_half_life: float,
+    now: float,
+    pinned: bool = False,
+) -> Numbers:
+    """Return what the score of a candidate is multiplied with: 0.1 to 1, and 1 for a pinned topic.
+
+    ``half_life`` decays by ``0.5 ** (idle / H)``. Raises ``ValueError`` for an unknown kind of decay.
+    """
+    if pinned or ranking_decay == "off":
+        return 1.0
+    if ranking_decay == "active_forgetting":
+        return active_factor(presence, active_half_life=active_half_life, now=now)
+    if ranking_decay == "half_life":
+        return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(presence, now=now), half_life=half_life))
+    raise ValueError(f"There is no ranking decay {ranking_decay!r}.")

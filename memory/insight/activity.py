@@ -1,0 +1,126 @@
+"""What happened day by day: how much came in, was asked, went to the archive and came back. Nothing here changes
+anything."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from memory.access.keys import caller_identities, callers_named
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.models import AccessLog
+from memory.policy.partition import path_q
+from memory.predicates.binding import Bound, path_sql, scope_sql
+
+# Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
+# told apart. A restore is one entry of the audit per topic, and the list that a number leads to.
+_DAYS = """
+SELECT (e.at AT TIME ZONE 'UTC')::date, CASE WHEN e.action LIKE 'ingest\\_%%' THEN 'ingested' ELSE e.action END,
+       count(*)
+FROM memory_auditevent e
+WHERE e.at >= %(since)s AND e.at < %(until)s AND {audit_within}
+  AND (e.action LIKE 'ingest\\_%%' OR e.action = 'restored')
+GROUP BY 1, 2
+UNION ALL
+SELECT (l.at AT TIME ZONE 'UTC')::date, 'queries', count(*) FROM memory_accesslog l
+WHERE l.at >= %(since)s AND l.at < %(until)s AND l.kind = 'query' AND {access_within}
+GROUP BY 1
+UNION ALL
+SELECT (a.at AT TIME ZONE 'UTC')::date, 'archived', count(*)
+FROM memory_forgetaction a {action_join}
+WHERE a.at >= %(since)s AND a.at < %(until)s AND a.action = 'archived' AND a.state IN ('applied', 'conflict')
+  AND {action_within}
+GROUP BY 1
+"""
+
+
+@dataclass(slots=True)
+class Day:
+    """What happened on one day in UTC."""
+
+    day: dt.date
+    ingested: int = 0
+    queries: int = 0
+    archived: int = 0
+    restored: int = 0
+
+
+def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[Day]:
+    """Return the last ``days`` days in UTC, today included, the earliest first; days without anything too.
+
+    One query, as long as these days have rows. Raises ``NotVisible`` for a scope outside the caller's.
+    """
+    chosen = principal.scope_chosen(scope)
+    today = now.astimezone(dt.UTC).date()
+    first = today - dt.timedelta(days=days - 1)
+    found = {first + dt.timedelta(days=place): Day(first + dt.timedelta(days=place)) for place in range(days)}
+    bound = Bound()
+    sql = _DAYS.format(
+        audit_within=path_sql("e.scope", chosen, bound.bind),
+        access_within=path_sql("l.scope", chosen, bound.bind),
+        action_join="" if chosen == "/" else "JOIN memory_vitality v ON v.topic_id = a.topic_id",
+        action_within=scope_sql("v.scope_id", chosen, bound.bind),
+    )
+    bound.values["since"] = dt.datetime.combine(first, dt.time(), tzinfo=dt.UTC)
+    bound.values["until"] = dt.datetime.combine(today, dt.time(), tzinfo=dt.UTC) + dt.timedelta(days=1)
+    with connection.cursor() as cursor:
+        cursor.execute(sql, bound.values)
+        for day, what, count in cursor.fetchall():
+            setattr(found[day], what, getattr(found[day], what) + count)
+    return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFilter:
+    """Which queries a list shows; None stands for all. ``scope`` is canonical and takes in what is below it."""
+
+    scope: str = "/"
+    actor: str | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+
+
+def queries_list(
+    wanted: QueryFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return what was asked, newest first, and the cursor of the next page. Three queries, one along the
+    index of times, two for the names of keys and accounts.
+
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    queries = _queries(wanted, principal).order_by("-at", "-id")
+    if cursor is not None:
+        at, number = cursor_parse(cursor, moment_read, number_read)
+        queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
+    rows = list(queries[: limit + 1])
+    following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
+    names = callers_named(row.actor for row in rows[:limit])
+    return [
+        {
+            "at": row.at,
+            "actor": names.get(row.actor, row.actor),
+            "scope": row.scope,
+            "query": row.query,
+            "topics": len(row.topic_ids),
+        }
+        for row in rows[:limit]
+    ], following
+
+
+def queries_count(wanted: QueryFilter, *, principal: Principal, at_most: int) -> int:
+    """Return how many queries there are, ``at_most`` + 1 if there are more than that. One query."""
+    return _queries(wanted, principal)[: at_most + 1].count()
+
+
+def _queries(wanted: QueryFilter, principal: Principal) -> QuerySet[AccessLog]:
+    queries = AccessLog.objects.filter(path_q(principal.scope_chosen(wanted.scope)), kind=AccessLog.Kind.QUERY)
+    if wanted.actor is not None:
+        queries = queries.filter(actor__in=caller_identities(wanted.actor))
+    if wanted.since is not None:
+        queries = queries.filter(at__gte=wanted.since)
+    if wanted.until is not None:
+        queries = queries.filter(at__lt=wanted.until)
+    return queries

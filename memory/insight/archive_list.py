@@ -1,0 +1,314 @@
+"""The archive, page by page: which topics are archived, since when and why, and whether anybody has missed them.
+
+The last archiving of a topic is found by the index of its actions: for the list by time only that of the rows shown,
+since the archivings come sorted; for the list by score that of every topic that matches, since scores are in the
+journal alone. Nothing here changes anything.
+"""
+
+import datetime as dt
+import json
+import math
+import uuid
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.forgetting.manual_runs import taken_back_sql
+from memory.forgetting.run_text import event_words
+from memory.models import Rung
+from memory.models.expressions import salience_effective_sql
+from memory.predicates.binding import Bound, scope_sql
+
+Sort = Literal["archived", "score", "title"]
+Why = Literal["threshold", "rule", "hand"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFilter:
+    """Which archived topics are listed; None stands for all. ``scope`` is canonical and takes in what is below it.
+
+    ``missed`` keeps those that were looked up, found by the shadow search, or brought back once before; ``unseen``
+    those that nobody has looked up since.
+    """
+
+    scope: str = "/"
+    kind: str | None = None
+    text: str | None = None
+    why: Why | None = None
+    run: uuid.UUID | None = None
+    policy: str | None = None
+    version: int | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    missed: bool = False
+    unseen: bool = False
+    sort: Sort = "archived"
+
+
+# The last archiving that holds.
+_LAST = """
+LATERAL (
+    SELECT l.at, l.run_id, l.from_rung::int AS from_rung, l.why FROM memory_forgetaction l
+    WHERE l.topic_id = {topic} AND l.action = 'archived' AND l.state IN ('applied', 'conflict')
+    ORDER BY l.at DESC LIMIT 1
+) a
+"""
+
+_BY_TIME = """
+(
+    SELECT l.topic_id, l.at FROM memory_forgetaction l
+    WHERE l.action = 'archived' AND l.state IN ('applied', 'conflict') AND {range}
+    ORDER BY l.at DESC, l.topic_id DESC
+) i JOIN memory_vitality v ON v.topic_id = i.topic_id
+"""
+
+# As one value that is searched for each row: a join would be planned as a loop over all lookups, for the LIMIT's sake.
+_LOOKUPS = """
+looked AS MATERIALIZED (
+    SELECT jsonb_object_agg(id, extract(epoch from at)) AS last FROM (
+        SELECT x.id, max(l.at) AS at FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
+        WHERE l.kind = 'lookup' GROUP BY x.id
+    ) each_last
+)
+"""
+_LOOKED = "coalesce(((SELECT last FROM looked)->>v.topic_id::text)::numeric > extract(epoch from a.at), false)"
+# Somebody brought it back, and nobody took that back.
+_RESTORED = f"b.action = 'restored' AND NOT {taken_back_sql('b')}"
+_MISSED = f"""(
+    {_LOOKED} OR EXISTS (SELECT 1 FROM memory_shadowhit h WHERE h.topic_id = v.topic_id AND h.at >= a.at)
+    OR EXISTS (SELECT 1 FROM memory_auditevent b WHERE b.topic_id = v.topic_id AND {_RESTORED})
+)"""
+
+_PAGE = """
+SELECT d.id, t.title, sc.path, v.kind, a.at, a.from_rung, a.why, a.run_id, r.actor, r.event,
+       {salience}, v.pinned,
+       (SELECT count(*) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
+       (SELECT min(h.rank) FROM memory_shadowhit h WHERE h.topic_id = d.id AND h.at >= a.at),
+       (SELECT count(*) FROM memory_auditevent b WHERE b.topic_id = d.id AND {restored})
+FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS d (id, place)
+JOIN memory_topic t ON t.id = d.id JOIN memory_vitality v ON v.topic_id = d.id
+JOIN memory_scope sc ON sc.id = t.scope_id
+LEFT JOIN {last} ON true LEFT JOIN memory_forgetrun r ON r.id = a.run_id
+ORDER BY d.place
+"""
+
+_PAGE_LOOKUPS = """
+SELECT d.id, count(*), max(l.at) FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
+JOIN unnest(%(ids)s::uuid[], %(since)s::timestamptz[]) AS d (id, at) ON d.id = x.id AND l.at > d.at
+WHERE l.kind = 'lookup' AND l.at > %(first)s AND l.topic_ids && %(ids)s::uuid[] GROUP BY d.id
+"""
+
+
+def archived_list(
+    wanted: ArchiveFilter, *, principal: Principal, cursor: str | None, limit: int, now: dt.datetime
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return archived topics with why they are, and the cursor of the next page. Three queries.
+
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    query = _Query(wanted, principal)
+    query.after(cursor)
+    keys = query.rows(limit + 1)
+    following = cursor_make(*keys[limit - 1]) if len(keys) > limit else None
+    ids = [key[-1] for key in keys[:limit]]
+    if not ids:
+        return [], None
+    with connection.cursor() as ask:
+        ask.execute(
+            _PAGE.format(
+                last=_LAST.format(topic="d.id"),
+                restored=_RESTORED,
+                salience=salience_effective_sql("v", "%(now)s::timestamptz"),
+            ),
+            {"ids": ids, "now": now},
+        )
+        rows: list[tuple[Any, ...]] = ask.fetchall()
+        known = [row for row in rows if row[4] is not None]
+        found: dict[uuid.UUID, tuple[int, dt.datetime]] = {}
+        if known:
+            about: dict[str, Any] = {
+                "ids": [row[0] for row in known],
+                "since": [row[4] for row in known],
+                "first": min(row[4] for row in known),
+            }
+            ask.execute(_PAGE_LOOKUPS, about)
+            found = {topic_id: (times, last) for topic_id, times, last in ask.fetchall()}
+    return [_told(row, *found.get(row[0], (0, None))) for row in rows], following
+
+
+def archived_count(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> int:
+    """Return how many there are, ``at_most`` + 1 if there are more than that. One query."""
+    return _Query(wanted, principal).count(at_most)
+
+
+def archived_ids(wanted: ArchiveFilter, *, principal: Principal, at_most: int) -> list[uuid.UUID]:
+    """Return the topics that match, in the order of the list, ``at_most`` + 1 if there are more. One query."""
+    return [key[-1] for key in _Query(wanted, principal).rows(at_most + 1)]
+
+
+class _Query:
+    """The statement that finds what matches, as the keys of its sort."""
+
+    def __init__(self, wanted: ArchiveFilter, principal: Principal) -> None:
+        self.bound = Bound()
+        self.wanted = wanted
+        bind = self.bound.bind
+        scope = principal.scope_chosen(wanted.scope)
+        self.where = [
+            f"v.rung = {Rung.ARCHIVED:d}",
+            "v.rung > 0",
+            "t.released_at IS NULL",
+            "t.merged_into_id IS NULL",
+            scope_sql("v.scope_id", scope, bind),
+        ]
+        self.range: list[str] = []
+        if wanted.kind is not None:
+            self.where.append(f"v.kind = {bind(wanted.kind)}")
+        if wanted.text is not None:
+            like = bind(f"%{_like_plain(wanted.text)}%")
+            self.where.append(f"(t.title ILIKE {like} OR t.summary ILIKE {like})")
+        self._about_archiving()
+
+    def _about_archiving(self) -> None:
+        wanted, bind = self.wanted, self.bound.bind
+        about: list[str] = []
+        if wanted.why == "hand":
+            about.append("a.why->>'by' = 'hand'")
+        elif wanted.why is not None:
+            about.append(f"a.why->>{bind(wanted.why)}::text IS NOT NULL")
+        if wanted.run is not None:
+            about.append(f"a.run_id = {bind(wanted.run)}")
+        if wanted.policy is not None:
+            about.append(f"a.why->>'policy' = {bind(wanted.policy)}")
+        if wanted.version is not None:
+            about.append(f"a.why->>'version' = {bind(str(wanted.version))}")
+        for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+            if moment is not None:
+                about.append(f"a.at {sign} {bind(moment)}::timestamptz")
+                self.range.append(f"l.at {sign} {bind(moment)}::timestamptz")
+        if wanted.missed:
+            about.append(_MISSED)
+        if wanted.unseen:
+            about.append(f"NOT {_LOOKED}")
+        self.where += about
+        self.about_archiving = bool(about)
+
+    def after(self, cursor: str | None) -> None:
+        """Begin after the row that ``cursor`` names. Raises ``ValueRefused`` for a foreign one."""
+        if cursor is None:
+            return
+        bind = self.bound.bind
+        match self.wanted.sort:
+            case "archived":
+                at, topic_id = cursor_parse(cursor, moment_read, uuid.UUID)
+                place = f"({bind(at)}::timestamptz, {bind(topic_id)}::uuid)"
+                self.range.append(f"(l.at, l.topic_id) < {place}")
+            case "score":
+                score, topic_id = cursor_parse(cursor, float, uuid.UUID)
+                self.where.append(f"({_SCORE}, v.topic_id) < ({bind(score)}::float8, {bind(topic_id)}::uuid)")
+            case "title":
+                title, topic_id = cursor_parse(cursor, str, uuid.UUID)
+                self.where.append(f"(t.title, v.topic_id) > ({bind(title)}::text, {bind(topic_id)}::uuid)")
+
+    def rows(self, limit: int) -> list[tuple[Any, ...]]:
+        """Return the keys of the first rows; the last member is the topic."""
+        select, order = {
+            "archived": ("i.at, i.topic_id", "i.at DESC, i.topic_id DESC"),
+            "score": (f"{_SCORE} AS score, v.topic_id", "score DESC, v.topic_id DESC"),
+            "title": ("t.title, v.topic_id", "t.title, v.topic_id"),
+        }[self.wanted.sort]
+        return self._ask(f"SELECT {select} {self._from(sort=self.wanted.sort)} ORDER BY {order} LIMIT {limit:d}")
+
+    def count(self, at_most: int) -> int:
+        """Return how many rows there are, as far as ``at_most`` + 1."""
+        counted = f"SELECT count(*) FROM (SELECT 1 {self._from(sort=None)} LIMIT {at_most + 1:d}) x"
+        return int(self._ask(counted)[0][0])
+
+    def _from(self, *, sort: str | None) -> str:
+        where = list(self.where)
+        source = "memory_vitality v"
+        if sort == "archived":
+            source = _BY_TIME.format(range=" AND ".join(self.range) or "true")
+            # None is later than the last one. Asked as a range, since the planner takes equality for rare, and would
+            # read all archivings to find the few.
+            where.append("a.at <= i.at")
+        # The archiving is not looked for unless something is asked about it.
+        needed = self.about_archiving or sort in ("archived", "score")
+        last = f"CROSS JOIN {_LAST.format(topic='v.topic_id')}" if needed else ""
+        return f"FROM {source} JOIN memory_topic t ON t.id = v.topic_id {last} WHERE {' AND '.join(where)}"
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        lookups = f"WITH {_LOOKUPS} " if "FROM looked" in sql else ""
+        with connection.cursor() as cursor:
+            cursor.execute(lookups + sql, self.bound.values)
+            found: list[tuple[Any, ...]] = cursor.fetchall()
+            return found
+
+
+# What was archived by hand had no score; it comes after everything that had one.
+_SCORE = "coalesce((a.why->>'score')::float8, '-infinity')"
+
+
+def _like_plain(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _told(row: tuple[Any, ...], looked_up: int, looked_up_at: dt.datetime | None) -> dict[str, Any]:
+    (
+        topic_id,
+        title,
+        scope,
+        kind,
+        at,
+        from_rung,
+        why,
+        run_id,
+        actor,
+        event,
+        salience,
+        pinned,
+        shadow,
+        rank,
+        restored,
+    ) = row
+    told = json.loads(why) if why else {}
+    score = told.get("score")
+    by = "hand" if told.get("by") == "hand" else "rule" if told.get("rule") else "threshold"
+    return {
+        "topic_id": str(topic_id),
+        "title": title,
+        "scope": scope,
+        "kind": kind,
+        "archived_at": at,
+        "from_rung": Rung(from_rung).label if from_rung is not None else None,
+        "because": by if told else None,
+        "reason": _reason(told),
+        "by": actor,
+        "run_id": str(run_id) if run_id else None,
+        "run_words": event_words(event) if event else "Run",
+        "policy": told.get("policy"),
+        "version": told.get("version"),
+        "score": score if score is None or math.isfinite(score) else None,
+        "salience": salience,
+        "pinned": pinned,
+        "looked_up": looked_up,
+        "looked_up_at": looked_up_at,
+        "shadow_hits": shadow,
+        "shadow_rank": rank,
+        "restored_before": restored,
+    }
+
+
+def _reason(why: dict[str, Any]) -> str:
+    if not why:
+        return "No journal tells of it."
+    if why.get("by") == "hand":
+        return str(why.get("reason") or "")
+    if why.get("rule"):
+        return f"Rule “{why['rule']}” asked for it."
+    if why.get("threshold"):
+        return f"Below the threshold of {why['theta']:g}."
+    return "The policy asked for it."

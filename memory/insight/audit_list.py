@@ -1,0 +1,120 @@
+"""The audit journal, page by page: every change with actor and reason. Nothing here changes anything.
+
+A saved policy is a journal row of its own kind (``PolicyVersion``), so that moving a threshold writes one row. The
+journal shows both kinds as one list.
+"""
+
+import datetime as dt
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.predicates.binding import Bound, path_sql
+
+# What the journal calls the two ways in which a policy gets a new version.
+POLICY_ACTIONS = ("policy_saved", "policy_rolled_back")
+
+_EVENTS = """
+SELECT at, 0 AS kind, id, actor, action, topic_id, scope, reason, before, after FROM memory_auditevent
+"""
+_VERSIONS = """
+SELECT created_at AS at, 1 AS kind, id, author AS actor,
+       CASE WHEN rolled_back_to IS NULL THEN 'policy_saved' ELSE 'policy_rolled_back' END AS action,
+       NULL::uuid AS topic_id, scope, reason, '{}'::jsonb AS before,
+       jsonb_strip_nulls(jsonb_build_object('version', number, 'rolled_back_to', rolled_back_to, 'diff', diff)) AS after
+FROM memory_policyversion
+"""
+# What was purged since has no title any more.
+_TITLED = """
+SELECT f.*, t.title FROM ({found}) f LEFT JOIN memory_topic t ON t.id = f.topic_id
+ORDER BY f.at DESC, f.kind DESC, f.id DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries are shown; None stands for all. ``scope`` is canonical and takes in what is below it; an
+    ``action`` that ends in a star takes in all that begin so, such as ``ingest_*``."""
+
+    scope: str = "/"
+    actor: str | None = None
+    action: str | None = None
+    topic_id: uuid.UUID | None = None
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+
+
+def audit_list(
+    wanted: AuditFilter, *, principal: Principal, cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return entries, newest first, and the cursor of the next page. One query, along the index of times.
+
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    conditions, bound = _conditions(wanted, principal)
+    if cursor is not None:
+        at, kind, number = map(bound.bind, cursor_parse(cursor, moment_read, number_read, number_read))
+        conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
+        # Of a row comparison with a constant in the middle, the index of times serves the first member.
+        conditions.append(f"at <= {at}")
+    with connection.cursor() as database:
+        found = _joined(conditions, "*", f"ORDER BY at DESC, kind DESC, id DESC LIMIT {limit + 1:d}")
+        database.execute(_TITLED.format(found=found), bound.values)
+        rows = database.fetchall()
+    following = cursor_make(*rows[limit - 1][:3]) if len(rows) > limit else None
+    return [_told(row) for row in rows[:limit]], following
+
+
+def audit_count(wanted: AuditFilter, *, principal: Principal, at_most: int) -> int:
+    """Return how many entries there are, ``at_most`` + 1 if there are more than that. One query."""
+    conditions, bound = _conditions(wanted, principal)
+    with connection.cursor() as database:
+        found = _joined(conditions, "1", f"LIMIT {at_most + 1:d}")
+        database.execute(f"SELECT count(*) FROM ({found}) counted", bound.values)
+        return int(database.fetchone()[0])
+
+
+def _joined(conditions: list[str], columns: str, tail: str) -> str:
+    """Return the statement over both kinds. Each is cut off by itself, so that neither is read further than needed."""
+    within = " AND ".join(conditions)
+    parts = [f"(SELECT {columns} FROM ({kind}) j WHERE {within} {tail})" for kind in (_EVENTS, _VERSIONS)]
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) both_kinds {tail}"
+
+
+def _conditions(wanted: AuditFilter, principal: Principal) -> tuple[list[str], Bound]:
+    bound = Bound()
+    conditions = [path_sql("scope", principal.scope_chosen(wanted.scope), bound.bind)]
+    if wanted.actor is not None:
+        conditions.append(f"actor = {bound.bind(wanted.actor)}")
+    if wanted.action is not None and wanted.action.endswith("*"):
+        conditions.append(f"starts_with(action, {bound.bind(wanted.action.removesuffix('*'))})")
+    elif wanted.action is not None:
+        conditions.append(f"action = {bound.bind(wanted.action)}")
+    if wanted.topic_id is not None:
+        conditions.append(f"topic_id = {bound.bind(wanted.topic_id)}")
+    if wanted.since is not None:
+        conditions.append(f"at >= {bound.bind(wanted.since)}")
+    if wanted.until is not None:
+        conditions.append(f"at < {bound.bind(wanted.until)}")
+    return conditions, bound
+
+
+def _told(row: tuple[Any, ...]) -> dict[str, Any]:
+    at, kind, number, actor, action, topic_id, scope, reason, before, after, title = row
+    return {
+        "id": f"policy {number}" if kind else number,
+        "at": at,
+        "actor": actor,
+        "action": action,
+        "topic_id": str(topic_id) if topic_id else None,
+        "title": title,
+        "scope": scope,
+        "reason": reason,
+        "before": json.loads(before),
+        "after": json.loads(after),
+    }

@@ -1,0 +1,219 @@
+"""Backtest: what a draft of a policy would have forgotten over a stretch of the recorded past, and what that had cost.
+
+The access log is replayed under the draft with a run each day, beside two worlds to compare with: one that forgets
+nothing, and one that archives as many topics on the same days by lot. Nothing is written. The definitions of all
+figures, and what a replay cannot know, are in docs/regret.md.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+from django.db import transaction
+
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
+from memory.insight.replay_load import Events, topics_load
+from memory.policy.partition import grounds_of
+from memory.policy.snapshot import Policies
+
+MOST_RUNS = 1_000
+DRAWS = 5
+
+NOTES = (
+    "The log tells what was retrieved under the policies of that time: what had been archived then was asked for less.",
+    "Pins, kinds, categories and texts are those of today; topics that were released or merged are left out.",
+    "The draft's own bump is used. Repeats that did not count when they were logged do not count here.",
+    "max_archive_share and the mode review are not applied: every run is taken to have been approved.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one way of forgetting had done. For the lot these are means over the draws, hence no whole numbers.
+
+    ``saved`` is the share of all topic-days on which a topic was out of retrieval.
+    """
+
+    archived: float = 0.0
+    used_afterwards: float = 0.0
+    missed_retrievals: float = 0.0
+    saved: float = 0.0
+
+
+@dataclass(slots=True)
+class Day:
+    """One run of the replay: ``topics`` there were, ``archived`` so far, ``missed`` until the next run."""
+
+    at: dt.datetime
+    topics: int
+    archived: int
+    missed: int = 0
+    missed_by_lot: float = 0.0
+
+
+@dataclass(slots=True)
+class Backtest:
+    """The outcome of a backtest. ``archived`` counts what rules released too; ``released`` is how many those were."""
+
+    scope: str
+    start: dt.datetime
+    end: dt.datetime
+    runs: int = 0
+    topics: int = 0
+    retrievals: int = 0
+    draft: Outcome = Outcome()
+    no_forgetting: Outcome = Outcome()
+    by_lot: Outcome = Outcome()
+    released: int = 0
+    summarized: int = 0
+    detached: int = 0
+    restored: int = 0
+    archived_share: float = 0.0
+    days: list[Day] = field(default_factory=list)
+    notes: Sequence[str] = NOTES
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words."""
+        if not self.topics:
+            return "There were no topics in this scope by then, so there is nothing to tell."
+        archived = int(self.draft.archived)
+        if not archived:
+            return f"Of {self.topics:,} topics it would have archived none."
+        return (
+            f"Of {self.topics:,} topics it would have archived {archived:,} ({archived / self.topics:.0%}), of which "
+            f"{int(self.draft.used_afterwards):,} were used afterwards; {int(self.draft.missed_retrievals):,} of "
+            f"{self.retrievals:,} retrievals would have missed something. {self.draft.saved:.0%} of the store would "
+            f"have been out of retrieval. As many topics archived by lot: {self.by_lot.used_afterwards:,.0f} used "
+            f"afterwards, {self.by_lot.missed_retrievals:,.0f} retrievals."
+        )
+
+
+def backtest(
+    policies: Policies,
+    scope: str,
+    *,
+    start: dt.datetime,
+    end: dt.datetime,
+    now: dt.datetime,
+    step: dt.timedelta = dt.timedelta(days=1),
+    seed: int = 1,
+) -> Backtest:
+    """Replay ``policies``, a draft or what is in force, over the access log of ``scope`` from ``start`` to ``end``.
+
+    Topics start with the salience they were made with and are reinforced by the log up to ``start``; then a run at
+    ``start`` and after each ``step``. Two queries, read in parts: memory grows with the topics (about 150 bytes each)
+    and not with the log. An ``end`` in the future is now. Raises ``ValueRefused`` for dates that make no sense.
+    """
+    if start >= now:
+        raise ValueRefused(
+            "start lies in the future: a backtest replays what has happened.", code=ProblemCode.INVALID_PERIOD
+        )
+    if end <= start:
+        raise ValueRefused("end must be later than start.", code=ProblemCode.INVALID_PERIOD)
+    end = min(end, now)
+    if step <= dt.timedelta(0) or (end - start) / step > MOST_RUNS:
+        raise ValueRefused(
+            f"That would take more than {MOST_RUNS:,} runs; choose a shorter time or a longer step.",
+            code=ProblemCode.INVALID_PERIOD,
+        )
+    found = Backtest(scope, start, end)
+    grounds = grounds_of(policies, scope, forgetting=False)
+    rulings = [Ruling(ground.policy.knobs, ground.policy.rules.on("cron")) for ground in grounds]
+    # Cursors of the server live in a transaction.
+    with transaction.atomic():
+        keys, topics = topics_load(grounds, rulings, end=end)
+        world = World(topics, rulings)
+        found.topics = len(keys)
+        with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
+            _replay(found, world, events, policies, step=step, seed=seed)
+    return found
+
+
+def _replay(
+    found: Backtest, world: World, events: Events, policies: Policies, *, step: dt.timedelta, seed: int
+) -> None:
+    knobs = policies.knobs(found.scope)
+    for places, at, what, _access, value in events.until(found.start.timestamp()):
+        world.use(places, at, what, value)
+    draft, lots = _Tally(world.gone), _lots(world, seed)
+    away = there_for = 0.0
+    moment = found.start
+    while moment < found.end:
+        now, following = moment.timestamp(), min(moment + step, found.end)
+        there = int(world.there(now).sum())
+        if there - int(world.gone.sum()) >= knobs.topic_count_soft_limit:
+            acted = world.run(now, most=knobs.max_topics_for_forget_scan)
+            for name in ("released", "summarized", "detached", "restored"):
+                setattr(found, name, getattr(found, name) + getattr(acted, name))
+            for lot in lots:
+                lot.archive(len(acted.gone), world, now)
+        day = Day(moment, topics=there, archived=int(world.gone.sum()))
+        missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
+        for places, at, what, access, value in events.until(following.timestamp()):
+            found.retrievals += len(np.unique(access[what <= SHOWN]))
+            for tally in (draft, *(lot.tally for lot in lots)):
+                tally.count(places, what, access)
+            world.use(places, at, what, value)
+        day.missed = draft.missed - missed_before[0]
+        day.missed_by_lot = (sum(lot.tally.missed for lot in lots) - missed_before[1]) / DRAWS
+        found.days.append(day)
+        away, there_for = (
+            away + day.archived * (following - moment).total_seconds(),
+            there_for + there * (following - moment).total_seconds(),
+        )
+        moment = following
+    found.runs = len(found.days)
+    saved = away / there_for if there_for else 0.0
+    archived = int(world.gone.sum())
+    found.archived_share = archived / found.topics if found.topics else 0.0
+    found.draft = Outcome(archived, draft.used, draft.missed, saved)
+    # As many on the same days: so the share of the store that is out of retrieval is the same.
+    found.by_lot = Outcome(
+        float(np.mean([lot.tally.gone.sum() for lot in lots])),
+        float(np.mean([lot.tally.used for lot in lots])),
+        float(np.mean([lot.tally.missed for lot in lots])),
+        saved,
+    )
+
+
+class _Tally:
+    """Counts what is asked of topics that have left retrieval. ``gone`` is the array of a world, which changes."""
+
+    def __init__(self, gone: Bools) -> None:
+        self.gone = gone
+        self.asked = np.zeros(len(gone), dtype=np.bool_)
+        self.missed = 0
+
+    @property
+    def used(self) -> int:
+        """How many topics were retrieved, looked up or restored after they had left retrieval."""
+        return int(self.asked.sum())
+
+    def count(self, places: Ints, what: Ints, access: Ints) -> None:
+        gone = self.gone[places] & (what != SALIENCE_SET)
+        self.asked[places[gone]] = True
+        # A topic that is archived is still found by its id, so a lookup misses nothing.
+        self.missed += len(np.unique(access[gone & (what <= SHOWN)]))
+
+
+class _Lot:
+    """A world in which as many topics are archived, drawn by lot from those that a run might have taken."""
+
+    def __init__(self, world: World, random: np.random.Generator) -> None:
+        self.random = random
+        self.tally = _Tally(np.zeros(len(world.gone), dtype=np.bool_))
+        self.spared = world.topics.spared | world.topics.exempt | world.topics.pinned
+
+    def archive(self, count: int, world: World, now: float) -> None:
+        left = np.flatnonzero(world.there(now) & ~self.tally.gone & ~self.spared)
+        if count and len(left):
+            self.tally.gone[self.random.choice(left, size=min(count, len(left)), replace=False)] = True
+
+
+def _lots(world: World, seed: int) -> list[_Lot]:
+    return [_Lot(world, np.random.default_rng([seed, draw])) for draw in range(DRAWS)]

@@ -1,0 +1,264 @@
+"""The census: how many topics share everything that forgetting looks at. One pass over Vitality, one small table back.
+
+What a run does to a topic follows from its rung, whether it is protected, between which thresholds its score lies, and
+whether it was left alone long enough. However many policies and moments are asked about, there are few different such
+classes; so the database counts classes, and what becomes of each is decided once (``whatif``). Each policy has classes
+of its own; all of them are counted by one statement.
+"""
+
+import datetime as dt
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from memory.core.rules import RELEASED
+from memory.forgetting.judge import Judge
+from memory.formulas.ladder import CLIMB_MARGIN, rung_target
+from memory.models import Rung
+from memory.policy.partition import EVERYTHING, Ground, Only
+from memory.predicates.binding import Bound, scope_sql
+
+# One whole number holds so much of a class; what does not fit goes into the next.
+_PACKED_BELOW = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One policy at one moment, as the census has to tell topics apart for it."""
+
+    judge: Judge
+    exempt: tuple[str, ...]
+    rests: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """Topics alike: their rung, whether they are in retrieval, on which rung each view would leave them, in which bin
+    of the histogram they are, and how many there are."""
+
+    rung: int
+    live: bool
+    targets: tuple[int, ...]
+    bin: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One ground of a census with the views of its topics."""
+
+    ground: Ground
+    views: Sequence[View]
+
+
+class _Columns:
+    """The expressions of a class, each with the number of values it takes; equal ones are there once."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.sizes: list[int] = []
+
+    def place(self, text: str, size: int) -> int:
+        if text not in self.texts:
+            self.texts.append(text)
+            self.sizes.append(size)
+        return self.texts.index(text)
+
+    def packed(self) -> tuple[list[str], list[list[int]]]:
+        """Return whole numbers that hold the values of the expressions, and which ones each holds."""
+        numbers: list[str] = []
+        held: list[list[int]] = []
+        factor = _PACKED_BELOW
+        for at, (text, size) in enumerate(zip(self.texts, self.sizes, strict=True)):
+            if factor * size >= _PACKED_BELOW:
+                numbers.append("0::int8")
+                held.append([])
+                factor = 1
+            numbers[-1] += f" + {factor}::int8 * ({text})"
+            held[-1].append(at)
+            factor *= size
+        return numbers, held
+
+
+class _Key:
+    """What one policy compares with thresholds, in classes between all the thresholds that any view of it has."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.edges: set[float] = set()
+
+    def add(self, bounds: Sequence[float]) -> None:
+        for bound in bounds:
+            # "Below" and "above" leave the bound itself out, each on its side.
+            self.edges |= {bound, math.nextafter(bound, math.inf)}
+
+    def sql(self) -> str:
+        ordered = ",".join("Infinity" if edge == math.inf else repr(edge) for edge in self.sorted())
+        return f"width_bucket({self.text}, '{{{ordered.replace('-inf', '-Infinity')}}}'::float8[])"
+
+    def sorted(self) -> list[float]:
+        return sorted(self.edges)
+
+    def representatives(self) -> list[float]:
+        """Return a value in the middle of each class."""
+        edges = self.sorted()
+        inner = [
+            low if high <= math.nextafter(low, math.inf) else (low + high) / 2
+            for low, high in itertools.pairwise(edges)
+        ]
+        return [-math.inf, *inner, math.inf]
+
+
+def census_take(parts: Sequence[Part], *, edges: Sequence[float], bound: Bound, only: Only = EVERYTHING) -> list[Class]:
+    """Return the classes of the topics on the grounds of ``parts``, archived ones included. One query.
+
+    All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
+    view make them. ``only`` narrows which topics are counted.
+    """
+    counts = [_Count(part, edges) for part in parts]
+    width = max(len(count.numbers) for count in counts)
+    statement = " UNION ALL ".join(
+        count.sql(place, width=width, bound=bound, only=only) for place, count in enumerate(counts)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, bound.values)
+        rows = cursor.fetchall()
+    return [counts[row[0]].read(row[1 : len(counts[row[0]].numbers) + 1], int(row[-1])) for row in rows]
+
+
+class _Count:
+    """How the topics of one part are counted, and what a row of the outcome says."""
+
+    def __init__(self, part: Part, edges: Sequence[float]) -> None:
+        self.ground, views = part.ground, part.views
+        self.columns = columns = _Columns()
+        self.rung_at = columns.place("v.rung", 4)
+        self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
+        keys: dict[str, _Key] = {}
+        for view in views:
+            keys.setdefault(view.judge.key(), _Key(view.judge.key())).add(list(_thetas(view.judge)))
+        first = views[0].judge
+        keys[first.key()].add([first.bound(edge) for edge in edges[1:-1]])
+        key_at = {text: columns.place(key.sql(), len(key.edges) + 1) for text, key in keys.items()}
+        gates: dict[str, dict[str, dt.datetime]] = {}
+        for view in views:
+            judge = view.judge
+            if judge.unused_since is not None:
+                gates.setdefault(judge.last_use, {})[judge.unused_since] = judge.now - dt.timedelta(
+                    seconds=judge.policy.knobs.prune_after
+                )
+        gate_at = {use: columns.place(*_gate_sql(use, moments)) for use, moments in gates.items()}
+        self.readers = [_Reader(view, columns, key_at, keys, gate_at, gates) for view in views]
+        self.numbers, self.held = columns.packed()
+        self.bin_at = key_at[first.key()]
+        self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
+
+    def sql(self, place: int, *, width: int, bound: Bound, only: Only) -> str:
+        """Return the SELECT: ``place``, so many numbers that hold the class, and how many topics there are."""
+        join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
+        names = [f"k{at}" for at in range(len(self.numbers))]
+        named = [f"{number} AS {name}" for number, name in zip(self.numbers, names, strict=True)]
+        named += ["0::int8"] * (width - len(names))
+        # The table tells the planner that few keys and moments differ (`n_distinct`), or it would take every topic
+        # for a class of its own, and sort instead of counting in parallel.
+        return f"""
+            SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
+            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.ground.within_sql("v.scope_id", bound.bind)}
+                  AND {only.sql("v", bound.bind)}
+            GROUP BY {", ".join(names)}"""
+
+    def read(self, numbers: Sequence[Any], count: int) -> Class:
+        """Return the class that a row of the outcome is about."""
+        values = _unpack(numbers, self.held, self.columns.sizes)
+        rung, live = values[self.rung_at], bool(values[self.live_at])
+        targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
+        return Class(rung, live, targets, self.bins[values[self.bin_at]], count)
+
+
+def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
+    """Return the expression for how many of these moments came before the last use, and how many values it has.
+
+    One expression for all of them: of a topic that has long been unused, the first comparison says everything.
+    """
+    ordered = sorted(moments, key=moments.__getitem__)
+    cases = " ".join(f"WHEN {last_use} {moment} THEN {place}" for place, moment in enumerate(ordered))
+    return f"CASE {cases} ELSE {len(ordered)} END", len(ordered) + 1
+
+
+class _Reader:
+    """Reads from the values of a class where one view would leave its topics."""
+
+    def __init__(
+        self,
+        view: View,
+        columns: _Columns,
+        key_at: dict[str, int],
+        keys: dict[str, _Key],
+        gate_at: dict[str, int],
+        gates: dict[str, dict[str, dt.datetime]],
+    ) -> None:
+        judge, self.rests = view.judge, view.rests
+        self.knobs = judge.policy.knobs
+        rules = judge.rules()
+        self.needs_topic = rules.needs_topic
+        self.key_at = key_at[judge.key()]
+        # A key that is exactly a threshold's is neither below nor above it, whatever the way back to a score rounds to.
+        exact = _thetas(judge)
+        self.scores = [exact.get(middle, judge.score_of(middle)) for middle in keys[judge.key()].representatives()]
+        pinned = f"coalesce({rules.pins}, v.pinned)" if rules else "v.pinned"
+        spared = [pinned, judge.exempt(), *(scope_sql("v.scope_id", path, judge.bind) for path in view.exempt)]
+        self.spared_at = columns.place(f"CASE WHEN {' OR '.join(spared)} THEN 1 ELSE 0 END", 2)
+        self.gate_at: int | None = None
+        self.gate_place = 0
+        if judge.unused_since is not None:
+            moments = gates[judge.last_use]
+            self.gate_at = gate_at[judge.last_use]
+            self.gate_place = sorted(moments, key=moments.__getitem__).index(judge.unused_since)
+        held = judge.held()
+        self.needs_topic = self.needs_topic or held.needs_topic
+        self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
+        self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
+
+    def target(self, values: Sequence[int], rung: int) -> int:
+        if self.rests or values[self.spared_at]:
+            return rung
+        score, knobs = self.scores[values[self.key_at]], self.knobs
+        by_ladder = rung_target(
+            rung,
+            score,
+            archive_due=score < knobs.forget_salience_threshold and self._unused(values),
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
+        )
+        # What a rule releases has left retrieval like what is archived, and is counted with it.
+        by_rule = 0 if self.rule_at is None else min(int(Rung.ARCHIVED), values[self.rule_at])
+        held = 0 if self.held_at is None else min(rung, values[self.held_at])
+        return max(int(by_ladder), by_rule, held)
+
+    def _unused(self, values: Sequence[int]) -> bool:
+        return self.gate_at is None or values[self.gate_at] <= self.gate_place
+
+
+def _thetas(judge: Judge) -> dict[float, float]:
+    """Return the scores that a topic's way on the ladder turns at, by the value of the key at which each is reached."""
+    knobs = judge.policy.knobs
+    thetas = [knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold]
+    thetas += [knobs.summarize_below * CLIMB_MARGIN, knobs.detach_below * CLIMB_MARGIN]
+    return {judge.bound(theta): theta for theta in thetas}
+
+
+def _unpack(numbers: Sequence[Any], held: list[list[int]], sizes: list[int]) -> list[int]:
+    values = [0] * len(sizes)
+    for number, places in zip(numbers, held, strict=True):
+        for at in places:
+            number, values[at] = divmod(int(number), sizes[at])
+    return values
+
+
+def _bin_of(score: float, edges: Sequence[float]) -> int:
+    inner = edges[1:-1]
+    return sum(edge <= score for edge in inner)

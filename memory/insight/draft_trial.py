@@ -1,0 +1,221 @@
+"""A draft tried out, told for people: what a run would do under it beside now, and whom it would newly touch."""
+
+import datetime as dt
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.forgetting.run_text import why_words
+from memory.insight.whatif import STEPS, Affected, Step, WhatIf, affected_count, affected_page, whatif
+from memory.models import Rung
+from memory.policy.diff import diff_lines
+from memory.policy.partition import EVERYTHING, Only
+from memory.policy.read import diff_told
+from memory.policy.snapshot import Policies, SetPolicy
+
+# What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
+EVENT = "manual"
+CLIMB = "climb"
+# How each step is told: of a run, of a draft, and what comes after the number.
+_WORDS = {
+    "archive": ("archive", "archives", ""),
+    "detach": ("detach", "detaches", ""),
+    "summarize": ("summarize", "summarizes", ""),
+    CLIMB: ("bring", "brings", " back up"),
+}
+
+AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung", "to_rung", "score", "why_words", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One rung that runs move topics to: today's counts, and those of each projection. The last line is of ``CLIMB``:
+    topics that regain a rung, whichever, so it names none."""
+
+    step: str
+    rung: str
+    now: int
+    draft: int
+    other: int
+    gained: int
+    lost: int
+    later: list[dict[str, int]]
+
+    @property
+    def difference(self) -> int:
+        """How many topics more than now, less than nothing for fewer."""
+        return self.draft - self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Tryout:
+    """The outcome of a draft for one scope. ``newly`` counts who would be moved otherwise than now; ``affected`` are
+    the first of them, ``more`` tells whether there are others. ``diff`` is what a new version would change."""
+
+    scope: str
+    found: WhatIf
+    lines: list[Line]
+    affected: list[dict[str, Any]]
+    more: bool
+    newly: int
+    diff: list[dict[str, Any]]
+    other_diff: list[dict[str, Any]]
+    mode: str
+
+    @property
+    def bins(self) -> list[dict[str, Any]]:
+        """The bins of the histogram that hold a topic: from, to, and the counts of the rungs in order."""
+        histogram = self.found.histogram
+        counts = zip(*(histogram.rungs[rung.label] for rung in Rung), strict=True)
+        spans = itertools.pairwise(histogram.edges)
+        return [
+            {"low": low, "high": high, "counts": each, "is_last": high == histogram.edges[-1]}
+            for (low, high), each in zip(spans, counts, strict=True)
+            if any(each)
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in one short sentence, to be read aloud when it changes."""
+        lines = {line.step: line for line in self.lines}
+        if self.mode == "off":
+            return "The mode is off: nothing is forgotten here."
+        if not self.diff:
+            said = [(step, lines[step].now) for step in _WORDS if lines[step].now]
+            return f"A run now would {_listed(said)}." if said else "A run now would do nothing: no topic is due."
+        changed = [(step, lines[step].difference) for step in _WORDS if lines[step].difference]
+        if not changed:
+            return "The draft moves as many topics as now." if self.newly else "The draft does the same as now."
+        return f"The draft {_listed(changed, compared=True)} than now."
+
+
+def draft_try(
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    other: Policies | None = None,
+    scale: str = "log",
+    only: Only = EVERYTHING,
+    limit: int = 10,
+) -> Tryout:
+    """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
+    many policies there are. ``other`` is a second draft to count beside."""
+    # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
+    highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
+    found = whatif(
+        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only, highest=highest
+    )
+    affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
+    return Tryout(
+        scope=scope,
+        found=found,
+        lines=_lines(found, now),
+        affected=affected,
+        more=following is not None,
+        newly=len(affected) if following is None else max(found.newly, len(affected) + 1),
+        diff=_diff(scope, present, draft),
+        other_diff=_diff(scope, present, other) if other else [],
+        mode=draft.knobs(scope).mode,
+    )
+
+
+def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]]:
+    before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
+    return diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
+
+
+def affected_list(
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    only: Only = EVERYTHING,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
+    statement. Raises ``ValueRefused`` for a foreign cursor."""
+    rows, following = affected_page(
+        scope, present=present, draft=draft, now=now, event=EVENT, cursor=cursor, limit=limit, only_new=True, only=only
+    )
+    return [_told(row) for row in rows], following
+
+
+def affected_total(
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING, at_most: int
+) -> int:
+    """Return how many topics ``affected_list`` has in all, no further than one beyond ``at_most``. One statement."""
+    return affected_count(
+        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, only=only, at_most=at_most
+    )
+
+
+def _told(row: Affected) -> dict[str, Any]:
+    why = row.why
+    return {
+        "topic_id": row.topic_id,
+        "title": row.title,
+        "kind": row.kind,
+        "scope": row.scope,
+        "action": row.action,
+        "from_rung": Rung(row.from_rung).label,
+        "to_rung": Rung(row.to_rung).label,
+        "score": row.score,
+        "why_words": why_words(why, row.action),
+        "why": why,
+    }
+
+
+def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
+    down = [
+        _line(
+            name,
+            Rung(rung).label,
+            found.steps[name],
+            found.other[name],
+            [
+                {
+                    "days": (each.at - now).days,
+                    "now": each.now[name],
+                    "draft": each.draft[name],
+                    "other": each.other[name],
+                }
+                for each in found.projections
+            ],
+        )
+        for name, rung in STEPS.items()
+    ]
+    later = [{"days": (each.at - now).days, **each.climbs} for each in found.projections]
+    return [*down, _line(CLIMB, "", found.climbs, found.other_climbs, later)]
+
+
+def _line(name: str, rung: str, step: Step, other: int, later: list[dict[str, int]]) -> Line:
+    return Line(
+        step=name,
+        rung=rung,
+        now=step.now,
+        draft=step.draft,
+        other=other,
+        gained=step.gained,
+        lost=step.lost,
+        later=later,
+    )
+
+
+def _listed(counts: Sequence[tuple[str, int]], *, compared: bool = False) -> str:
+    """Return steps with their counts as a list in words; ``compared`` counts are more, or below nothing fewer."""
+    parts = []
+    for place, (step, count) in enumerate(counts):
+        of_run, of_draft, after = _WORDS[step]
+        number = f"{abs(count):,}"
+        if compared:
+            number += " more" if count > 0 else " fewer"
+        # What is counted is said once.
+        noun = "" if place else " topic" if abs(count) == 1 else " topics"
+        parts.append(f"{of_draft if compared else of_run} {number}{noun}{after}")
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

@@ -1,0 +1,44 @@
+"""Conditions on values at hand: of one topic, or of many at once as arrays. What is asked of texts the database says.
+
+``tests/insight/test_why_outlook.py`` and ``test_backtest_agrees.py`` compare this with the SQL.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Predicate, value_words
+
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "is": np.equal,
+}
+
+
+def predicate_holds(predicate: Predicate, answer: Callable[[Comparison], Any]) -> Any:
+    """Return whether a predicate holds: one truth value or an array of them, as ``answer`` gives for a comparison.
+
+    Raises ``TypeError`` for words of a search.
+    """
+    match predicate:
+        case AllOf(parts):
+            return np.logical_and.reduce([predicate_holds(part, answer) for part in parts])
+        case AnyOf(parts):
+            return np.logical_or.reduce([predicate_holds(part, answer) for part in parts])
+        case Not(part):
+            return np.logical_not(predicate_holds(part, answer))
+        case Comparison():
+            return answer(predicate)
+    raise TypeError(f"Rules have no {predicate!r}.")
+
+
+def value_compare(comparison: Comparison, found: Any) -> Any:
+    """Return whether a comparison of a number, a switch or a rung holds for the value, or the array, that was found."""
+    if comparison.field == "rung":
+        among = np.isin(found, [RUNGS.index(word) for word in value_words(comparison)])
+        return among if comparison.op in ("is", "in") else ~among
+    return _ORDER[comparison.op](found, comparison.value)

@@ -1,0 +1,322 @@
+"""Outlook: what a run would do to one topic at any moment; what follows from that, and what would have saved it.
+
+``verdict`` is the candidate query for a single topic, made of the formulas of the domain. It explains; what is done is
+always done by the query. ``tests/insight/test_why_outlook.py`` compares the two. Moments are epochs in seconds.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.core.knobs import Knobs
+from memory.core.rules import RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.scopes import scope_within
+from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
+from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
+from memory.formulas.strategies import Presence, archive_due, score
+from memory.insight.evaluation import predicate_holds, value_compare
+from memory.policy.snapshot import EffectivePolicy
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import Comparison, comparisons, value_words
+
+THRESHOLDS = {SUMMARIZED: "theta_summary", DETACHED: "theta_detach", ARCHIVED: "forget_salience_threshold"}
+# Where a rule lets go of a topic.
+BEYOND = ARCHIVED + 1
+# As good as never, for whoever asks when.
+HORIZON = 200 * 365 * SECONDS_PER_DAY
+# A comparison that becomes true only after its moment is looked at so much later.
+_AFTER = 0.001
+_TEXTS = ("title", "summary", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One topic as a run sees it. ``half_life`` is the one its row was written with, in seconds.
+
+    ``texts`` says which of ``comparisons_of_texts`` hold: patterns are a matter of the database.
+    """
+
+    presence: Presence
+    rung: int
+    pinned: bool
+    half_life: float
+    scope: str
+    categories: frozenset[str] = frozenset()
+    provenance: str = ""
+    texts: Mapping[Comparison, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a run would put a topic, and by which rule if not by a threshold."""
+
+    rung: int
+    released: bool
+    score: float
+    rule: Rule | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether it would leave retrieval."""
+        return self.released or self.rung == ARCHIVED
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """When a run would move a topic to ``rung``; None for never, if nothing uses or changes it."""
+
+    rung: int
+    at: float | None
+    rule: Rule | None = None
+
+
+def comparisons_of_texts(rules: Sequence[Rule]) -> Iterator[Comparison]:
+    """Yield what the rules ask about the title and the summary of a topic."""
+    for rule in rules:
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
+            if comparison.field in _TEXTS:
+                yield comparison
+
+
+def protections(subject: Subject, policy: EffectivePolicy) -> list[str]:
+    """Return why no run touches the topic, in words; empty if runs may."""
+    knobs, found = policy.knobs, []
+    if subject.pinned:
+        found.append("It is pinned.")
+    if subject.presence.kind in knobs.exempt_kinds:
+        found.append(f"Topics of kind {subject.presence.kind} are never forgotten.")
+    found += [
+        f"Nothing in {path} is ever forgotten." for path in knobs.exempt_scopes if scope_within(subject.scope, path)
+    ]
+    if knobs.mode == "off":
+        found.append(f"Forgetting is switched off in {policy.at}.")
+    return found
+
+
+def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
+    """Return what the thresholds are compared with."""
+    value = score(
+        subject.presence,
+        strategy=knobs.strategy,
+        half_life=knobs.half_life,
+        active_half_life=knobs.active_half_life,
+        now=now,
+    )
+    return float(value)
+
+
+def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
+    """Return what a run at ``now`` that answers ``event`` would do with the topic, as the candidate query does."""
+    knobs = policy.knobs
+    value = score_of(subject, knobs, now=now)
+    stays = Verdict(subject.rung, False, value)
+    if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
+        return stays
+    chosen, pinned = _rules_apply(subject, policy, value, now, event)
+    if pinned or subject.presence.kind in knobs.exempt_kinds:
+        return stays
+    if chosen is not None and chosen.action == "release":
+        return Verdict(subject.rung, True, value, chosen)
+    due = archive_due(
+        subject.presence,
+        strategy=knobs.strategy,
+        theta=knobs.forget_salience_threshold,
+        prune_after=knobs.prune_after,
+        half_life=knobs.half_life,
+        active_half_life=knobs.active_half_life,
+        now=now,
+    )
+    ladder = rung_target(
+        subject.rung, value, archive_due=due, theta_summary=knobs.summarize_below, theta_detach=knobs.detach_below
+    )
+    by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
+    target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
+    return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
+
+
+def _rules_apply(
+    subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str
+) -> tuple[Rule | None, bool]:
+    """Return the first rule that says where the topic belongs, and whether it is pinned once all have spoken."""
+    categories, chosen, pinned = subject.categories, None, None
+    for rule in policy.rules.on(event):
+        if not _holds(rule, subject, categories, value, now):
+            continue
+        if rule.action in STANDING_ACTIONS:
+            chosen = chosen or rule
+        elif rule.category:
+            categories |= {rule.category}
+        elif pinned is None:
+            pinned = rule.action == "pin"
+    return chosen, subject.pinned if pinned is None else pinned
+
+
+def _held(subject: Subject, policy: EffectivePolicy, value: float, now: float, event: str) -> int:
+    """Return the rung down to which rules hold the topic that do not answer ``event``, 0 for none."""
+    answering = policy.rules.on(event)
+    return max(
+        (
+            RULE_RUNG[rule.action]
+            for rule in policy.rules.rules
+            if rule.enabled
+            and rule not in answering
+            and rule.action in ("summarize", "detach")
+            and _holds(rule, subject, subject.categories, value, now)
+        ),
+        default=0,
+    )
+
+
+def _holds(rule: Rule, subject: Subject, categories: frozenset[str], value: float, now: float) -> bool:
+    """Tell whether a topic with these categories and this score meets the condition of a rule."""
+    presence = subject.presence
+
+    def answer(comparison: Comparison) -> Any:
+        match comparison.field:
+            case "scope":
+                path = str(comparison.value)
+                return scope_within(subject.scope, path) if comparison.op == "within" else subject.scope == path
+            case "category":
+                return not categories.isdisjoint(value_words(comparison))
+            case "kind" | "provenance" as name:
+                word = presence.kind if name == "kind" else subject.provenance
+                return (word in value_words(comparison)) is (comparison.op in ("is", "in"))
+            case "title" | "summary" | "text":
+                return subject.texts[comparison]
+            case "age":
+                found: float = _seconds(presence.created_at, now)
+            case "idle":
+                used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+                found = _seconds(used, now)
+            case "retrievals":
+                found = presence.retrieval_count
+            case "score":
+                found = value
+            case "salience":
+                found = _salience(subject, now)
+            case "pinned":
+                found = subject.pinned
+            case _:
+                found = subject.rung
+        return value_compare(comparison, found)
+
+    return bool(predicate_holds(condition_parse(rule.condition), answer))
+
+
+def _seconds(since: float, now: float) -> float:
+    # To the microsecond, which is what the database keeps of a moment.
+    return round(now - since, 6)
+
+
+def _salience(subject: Subject, now: float) -> float:
+    presence = subject.presence
+    found = salience_effective(
+        presence.salience, reinforced_at=presence.reinforced_at, half_life=subject.half_life, now=now
+    )
+    return float(found)
+
+
+def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
+    """Return when runs would move the topic further down, if nothing uses it; rungs that it would skip are left out.
+
+    The verdict can only change at few moments: where the score passes a threshold, where it has been unused for long
+    enough, and where a rule's comparison with age, idle time or score turns. Each is looked at, and a moment after it.
+    """
+    moments = sorted({moment for moment in _turns(subject, policy, now) if now <= moment < now + HORIZON})
+    found, reached = [], subject.rung
+    for moment in moments:
+        for late in (0.0, _AFTER):
+            judged = verdict(subject, policy, now=moment + late)
+            rung = BEYOND if judged.released else judged.rung
+            if rung > reached:
+                found.append(Step(rung, moment, judged.rule))
+                reached = rung
+    return found + [Step(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
+
+
+def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:
+    knobs, presence = policy.knobs, subject.presence
+    used = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+    yield now
+    yield (used if knobs.strategy == "relevance" else presence.reinforced_at) + knobs.prune_after
+    for name in THRESHOLDS.values():
+        yield from _falls_below(subject, knobs, getattr(knobs, name), now)
+    for rule in policy.rules.on("cron"):
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
+            value: Any = comparison.value
+            match comparison.field:
+                case "age":
+                    yield presence.created_at + value
+                case "idle":
+                    yield used + value
+                case "score":
+                    yield from _falls_below(subject, knobs, value, now)
+                case "salience":
+                    yield from _crosses(value, now, lambda at: _salience(subject, at))
+
+
+def _falls_below(subject: Subject, knobs: Knobs, theta: float, now: float) -> Iterable[float]:
+    presence = subject.presence
+    if knobs.strategy == "half_life" and theta > 0 and presence.salience > 0:
+        # Salience passes theta at fade - H * log2(theta): the key of a salience of s / theta.
+        yield fade_key(presence.salience / theta, reinforced_at=presence.reinforced_at, half_life=knobs.half_life)
+    elif knobs.strategy != "half_life":
+        yield from _crosses(theta, now, lambda at: score_of(subject, knobs, now=at))
+
+
+def _crosses(theta: float, now: float, value: Callable[[float], float]) -> Iterable[float]:
+    """Yield the moment, to a millisecond, at which a value that never rises falls below ``theta``, if it still will."""
+    if value(now) < theta or value(now + HORIZON) >= theta:
+        return
+    low, high = now, now + HORIZON
+    while high - low > _AFTER / 2:
+        middle = (low + high) / 2
+        low, high = (low, middle) if value(middle) < theta else (middle, high)
+    yield high
+
+
+def retrieved(subject: Subject, *, at: float, bump: float, cap: float) -> Subject:
+    """Return the topic as one more retrieval at ``at`` would have left it."""
+    presence = subject.presence
+    salience, since = salience_reinforced(
+        presence.salience,
+        reinforced_at=presence.reinforced_at,
+        half_life=subject.half_life,
+        cap=cap,
+        reinforcements=[Reinforcement(at, bump)],
+    )
+    last = at if presence.last_retrieved_at is None else max(at, presence.last_retrieved_at)
+    changed = dataclasses.replace(
+        presence,
+        salience=salience,
+        reinforced_at=since,
+        last_retrieved_at=last,
+        retrieval_count=presence.retrieval_count + 1,
+    )
+    return dataclasses.replace(subject, presence=changed)
+
+
+def rescue_since(subject: Subject, policy: EffectivePolicy, *, run_at: float, event: str, cap: float) -> float | None:
+    """Return from when on a single retrieval would have kept the topic from the run at ``run_at``; None if none would.
+
+    A later retrieval helps more than an earlier one: the score it leaves at the run is higher, and the time since it
+    shorter. So the moments that would have done are all those from one moment up to the run, found by bisection to the
+    microsecond. The earliest considered is the last use of the topic.
+    """
+    presence = subject.presence
+
+    def kept(at: float) -> bool:
+        used = retrieved(subject, at=at, bump=policy.knobs.query_salience_bump, cap=cap)
+        return not verdict(used, policy, now=run_at, event=event).gone
+
+    earliest = float(max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0))
+    if earliest > run_at or not kept(run_at):
+        return None
+    if kept(earliest):
+        return earliest
+    low, high = round(earliest * 1e6), round(run_at * 1e6)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kept(middle / 1e6) else (middle, high)
+    return high / 1e6

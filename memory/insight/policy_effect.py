@@ -1,0 +1,103 @@
+"""What a change of policy comes to before it is made: what it sets, what is in force then, whom a run would move."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory.core.scopes import scope_normalize
+from memory.insight.whatif import STEPS, WhatIf, whatif
+from memory.models import Rung
+from memory.policy.diff import diff_lines
+from memory.policy.draft import policies_drafted
+from memory.policy.effective import policies_current
+from memory.policy.explain import rules_told
+from memory.policy.read import diff_told, effective_told
+from memory.policy.save import version_find
+from memory.policy.snapshot import Policies, SetPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """``diff`` is what the next version would change, ``in_force`` what that changes in force, both for people.
+
+    ``moments`` are today, in 30 and in 90 days, each with a line for every rung that a run moves topics to.
+    ``archived_more`` says how many topics more than now a run would archive today, less than nothing for fewer.
+    """
+
+    scope: str
+    base_version: int
+    diff: list[dict[str, Any]]
+    in_force: list[dict[str, Any]]
+    rules: list[dict[str, Any]]
+    active: int
+    moments: list[dict[str, Any]]
+    archived_more: int
+    mode: str
+
+
+def policy_effect(
+    scope: str, *, preset: str | None, values: Mapping[str, object], rules: Sequence[object] | None, now: dt.datetime
+) -> Effect:
+    """Return what saving this policy at ``scope`` would come to. One statement, and those of ``whatif``.
+
+    Raises ``ValueRefused`` with the sentence that a save would be refused with.
+    """
+    scope = scope_normalize(scope)
+    present = policies_current()
+    draft = policies_drafted(present, scope, preset=preset, values=values, rules=rules)
+    return _effect(present, draft, scope, now)
+
+
+def rollback_effect(scope: str, *, to: int, now: dt.datetime) -> Effect:
+    """Return what going back to version ``to`` would come to; as ``policy_effect``, with one statement more."""
+    scope = scope_normalize(scope)
+    target = version_find(scope, number=to)
+    return policy_effect(scope, preset=target.preset, values=target.values, rules=target.rules, now=now)
+
+
+def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) -> Effect:
+    found = whatif(scope, present=present, draft=draft, now=now)
+    before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
+    effective = draft.effective(scope)
+    told_before, told_after = (effective_told(policies.effective(scope)) for policies in (present, draft))
+    in_force = [
+        {"name": name, "before": said["value"], "after": told_after[name]["value"]}
+        for name, said in told_before.items()
+        if said["value"] != told_after[name]["value"]
+    ]
+    return Effect(
+        scope=scope,
+        base_version=present.numbers.get(scope, 0),
+        diff=diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope),
+        in_force=diff_told(in_force, scope=scope),
+        rules=rules_told(draft, effective),
+        active=found.active,
+        archived_more=found.steps["archive"].draft - found.steps["archive"].now,
+        moments=_moments(found, now),
+        mode=effective.knobs.mode,
+    )
+
+
+def _moments(found: WhatIf, now: dt.datetime) -> list[dict[str, Any]]:
+    today = {name: (step.now, step.draft) for name, step in found.steps.items()}
+    counts = [(0, today)]
+    counts += [
+        ((each.at - now).days, {name: (each.now[name], each.draft[name]) for name in STEPS})
+        for each in found.projections
+    ]
+    return [
+        {
+            "days": days,
+            "rungs": [
+                {
+                    "rung": Rung(rung).label,
+                    "now": said[name][0],
+                    "draft": said[name][1],
+                    "difference": said[name][1] - said[name][0],
+                }
+                for name, rung in STEPS.items()
+            ],
+        }
+        for days, said in counts
+    ]

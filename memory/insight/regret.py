@@ -1,0 +1,324 @@
+"""Regret: archived topics that somebody wanted afterwards, per policy version and per rung they came from.
+
+An archiving is regretted if, until the topic comes back or is archived again, it is looked up by its id, restored by a
+person, or found by the shadow search. docs/regret.md has the definitions.
+"""
+
+import datetime as dt
+import uuid
+from typing import Any
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.forgetting.manual_runs import by_hand_sql, taken_back_sql
+from memory.models import Rung
+from memory.predicates.binding import Bound, scope_sql
+
+SIGNALS = ("looked_up", "restored", "shadow")
+
+# Two windows over the same rows: an archiving lasts until the topic is restored or archived anew. What an undo took
+# back never counted, neither as archived nor as restored. The restore itself is the last signal that belongs to it.
+# Changes by hand are in both journals; the audit is asked about them, since it has those of all times.
+_REGRETS = """
+WITH archivings AS MATERIALIZED (
+    SELECT *, row_number() OVER () AS n, lead(at) OVER (PARTITION BY topic_id ORDER BY at, source) AS next_at FROM (
+        SELECT a.topic_id, a.at, 'run' AS source, a.run_id, a.from_rung::int AS from_rung,
+               a.why->>'policy' AS policy, (a.why->>'version')::int AS version
+        FROM memory_forgetaction a JOIN memory_vitality v ON v.topic_id = a.topic_id
+        WHERE a.action = 'archived' AND a.state IN ('applied', 'conflict') AND NOT {by_hand}
+          AND {within} {topic_action}
+        UNION ALL
+        SELECT e.topic_id, e.at, 'hand', NULL, array_position(%(rungs)s::text[], e.before->>'rung') - 1, NULL, NULL
+        FROM memory_auditevent e JOIN memory_vitality v ON v.topic_id = e.topic_id
+        WHERE e.action = 'archived' AND NOT {archive_back} AND {within} {topic_audit}
+    ) x
+), restores AS MATERIALIZED (
+    SELECT a.n, min(r.at) AS at FROM archivings a JOIN memory_auditevent r ON r.topic_id = a.topic_id
+    WHERE r.action = 'restored' AND r.at >= a.at AND (a.next_at IS NULL OR r.at <= a.next_at)
+      AND NOT {restore_back}
+    GROUP BY a.n
+), bounded AS MATERIALIZED (
+    SELECT a.*, r.at AS back_at, coalesce(r.at, a.next_at, 'infinity') AS ends_at
+    FROM archivings a LEFT JOIN restores r USING (n)
+    WHERE {since} AND {until}
+), lookups AS MATERIALIZED (
+    SELECT b.n, count(*) AS times, max(l.at) AS last_at
+    FROM memory_accesslog l CROSS JOIN LATERAL unnest(l.topic_ids) AS x (id)
+    JOIN bounded b ON b.topic_id = x.id AND l.at > b.at AND l.at <= b.ends_at
+    WHERE l.kind = 'lookup' AND l.at >= (SELECT min(at) FROM bounded)
+    GROUP BY b.n
+), shadows AS MATERIALIZED (
+    SELECT b.n, count(*) AS times, max(h.at) AS last_at, min(h.rank) AS best
+    FROM memory_shadowhit h JOIN bounded b ON b.topic_id = h.topic_id AND h.at >= b.at AND h.at <= b.ends_at
+    GROUP BY b.n
+), regrets AS MATERIALIZED (
+    SELECT b.*, coalesce(l.times, 0) AS looked_up, l.last_at AS looked_up_at, (b.back_at IS NOT NULL)::int AS restored,
+           coalesce(s.times, 0) AS shadow, s.last_at AS shadow_at, s.best AS shadow_rank,
+           l.n IS NOT NULL OR b.back_at IS NOT NULL OR s.n IS NOT NULL AS regretted
+    FROM bounded b LEFT JOIN lookups l USING (n) LEFT JOIN shadows s USING (n)
+)
+"""
+
+_COUNTS = """
+SELECT grouping(r.policy, r.version, r.source), grouping(r.from_rung), r.source, r.policy, r.version, r.from_rung,
+       count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
+       count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
+FROM regrets r
+GROUP BY GROUPING SETS ((r.source, r.policy, r.version), (r.from_rung), ())
+ORDER BY 1, 2, r.source DESC, r.policy, r.version DESC, r.from_rung
+"""
+
+_TOTALS = """
+SELECT count(*), count(*) FILTER (WHERE regretted), count(*) FILTER (WHERE looked_up > 0),
+       count(*) FILTER (WHERE restored > 0), count(*) FILTER (WHERE shadow > 0)
+FROM regrets WHERE {which}
+"""
+
+_TOPICS = """
+SELECT r.topic_id, t.title, t.kind, sc.path, t.rung, r.at, r.source, r.run_id, r.policy, r.version, r.from_rung,
+       r.looked_up, r.looked_up_at, r.back_at, r.shadow, r.shadow_at, r.shadow_rank
+FROM regrets r JOIN memory_topic t ON t.id = r.topic_id JOIN memory_scope sc ON sc.id = t.scope_id
+WHERE r.regretted AND {after}
+ORDER BY greatest(r.looked_up_at, r.back_at, r.shadow_at) DESC, r.topic_id DESC, r.at DESC LIMIT {limit:d}
+"""
+_AFTER = """
+(greatest(r.looked_up_at, r.back_at, r.shadow_at), r.topic_id, r.at)
+< ({last}::timestamptz, {id}::uuid, {at}::timestamptz)
+"""
+
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM regrets WHERE regretted LIMIT {most:d}) x"
+
+_REASONS = """
+SELECT p.scope, p.number, p.author, p.reason FROM memory_policyversion p
+JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS d (scope, number) ON d.scope = p.scope AND d.number = p.number
+"""
+
+
+def regret_report(
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
+    """Return how many archivings at or below ``scope`` were regretted, per policy version and rung, and which.
+
+    ``since`` and ``until`` choose archivings by when they happened; signals count until ``now``. ``limit`` is how many
+    topics are listed, those regretted last first. Three queries, whatever the store holds. Raises ``NotVisible`` for a
+    scope outside the caller's.
+    """
+    chosen = principal.scope_chosen(scope)
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope=chosen, since=since, until=until or now)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _COUNTS, bound.values)
+        counted: list[tuple[Any, ...]] = cursor.fetchall()
+        cursor.execute(regrets + _TOPICS.format(after="true", limit=limit), bound.values)
+        topics = [_topic(row) for row in cursor.fetchall()]
+        versions = [(row[3], row[4]) for row in counted if row[0] == 0 and row[3] is not None]
+        cursor.execute(
+            _REASONS, {"scopes": [path for path, _n in versions], "numbers": [number for _path, number in versions]}
+        )
+        reasons = {(path, number): (author, reason) for path, number, author, reason in cursor.fetchall()}
+    report: dict[str, Any] = {
+        "scope": chosen,
+        "since": since,
+        "until": until,
+        **_numbers((0, 0, 0, 0, 0)),
+        "by_version": [],
+        "by_rung": [],
+        "topics": topics,
+    }
+    for no_version, no_rung, source, policy, version, rung, *counts in counted:
+        if no_version and no_rung:
+            report |= _numbers(counts)
+        elif no_rung:
+            told = reasons.get((policy, version)) if policy is not None and principal.sees(policy) else None
+            author, reason = told or (None, None)
+            report["by_version"].append(
+                {"by": source, "policy": policy, "version": version, "author": author, "reason": reason}
+                | _numbers(counts)
+            )
+        else:
+            report["by_rung"].append({"rung": Rung(rung).label if rung is not None else None} | _numbers(counts))
+    report["sentence"] = _sentence(report)
+    return report
+
+
+def regret_totals(
+    *, scope: str, principal: Principal, now: dt.datetime, since: dt.datetime | None = None
+) -> dict[str, Any]:
+    """Return the numbers of ``regret_report`` without its tables and topics, and its sentence. One query over the
+    archivings of that time. Raises ``NotVisible`` for a scope outside the caller's."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=now)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOTALS.format(which="true"), bound.values)
+        totals = _numbers(cursor.fetchone())
+    return totals | {"sentence": _sentence(totals)}
+
+
+def regretted_list(
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    cursor: str | None,
+    limit: int,
+    since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the archivings that were regretted, those regretted last first, and the cursor of the next page.
+
+    As many as ``regret_report`` counts: a topic that was regretted twice is there twice. One query over the archivings
+    of that time. Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor.
+    """
+    bound, after = Bound(), "true"
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
+    if cursor is not None:
+        signal_at, topic_id, at = cursor_parse(cursor, moment_read, uuid.UUID, moment_read)
+        after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
+    with connection.cursor() as ask:
+        ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)
+        told = [_topic(row) for row in ask.fetchall()]
+    for row in told:
+        signals = (row["looked_up_at"], row["restored_at"], row["shadow_at"])
+        row["regretted_at"] = max(at for at in signals if at is not None)
+    last = told[limit - 1] if len(told) > limit else None
+    following = cursor_make(last["regretted_at"], last["topic_id"], last["archived_at"]) if last else None
+    return told[:limit], following
+
+
+def regretted_count(
+    *,
+    scope: str,
+    principal: Principal,
+    now: dt.datetime,
+    at_most: int,
+    since: dt.datetime | None = None,
+    until: dt.datetime | None = None,
+) -> int:
+    """Return how many archivings were regretted, ``at_most`` + 1 if there are more than that. One query."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
+    with connection.cursor() as ask:
+        ask.execute(regrets + _COUNT.format(most=at_most + 1), bound.values)
+        return int(ask.fetchone()[0])
+
+
+def regret_of_topic(topic_id: uuid.UUID, *, now: dt.datetime) -> list[dict[str, Any]]:
+    """Return the archivings of one topic that were regretted, the last first, each with its signals. One query.
+
+    Whether the caller sees the topic is the caller's to ask.
+    """
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope="/", since=None, until=now, topic_id=topic_id)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOPICS.format(after="true", limit=50), bound.values)
+        return [_topic(row) for row in cursor.fetchall()]
+
+
+def regret_of_run(run_id: uuid.UUID, *, now: dt.datetime) -> dict[str, Any]:
+    """Return how many of the archivings of one run were regretted until ``now``, by signal. One query over the journal
+    of the topics that the run archived. Whether the caller sees the run is the caller's to ask."""
+    bound = Bound()
+    regrets = _regrets_sql(bound, scope="/", since=None, until=now, run_id=run_id)
+    with connection.cursor() as cursor:
+        cursor.execute(regrets + _TOTALS.format(which=f"run_id = {bound.bind(run_id)}"), bound.values)
+        return _numbers(cursor.fetchone())
+
+
+def _regrets_sql(
+    bound: Bound,
+    *,
+    scope: str,
+    since: dt.datetime | None,
+    until: dt.datetime,
+    topic_id: uuid.UUID | None = None,
+    run_id: uuid.UUID | None = None,
+) -> str:
+    bound.values["rungs"] = [rung.label for rung in Rung]
+    one = None
+    if topic_id is not None:
+        one = f"{bound.bind(topic_id)}::uuid"
+    elif run_id is not None:
+        one = f"ANY(ARRAY(SELECT topic_id FROM memory_forgetaction WHERE run_id = {bound.bind(run_id)} AND "
+        one += "action = 'archived'))"
+    return _REGRETS.format(
+        by_hand=by_hand_sql("a"),
+        archive_back=taken_back_sql("e"),
+        restore_back=taken_back_sql("r"),
+        within=scope_sql("v.scope_id", scope, bound.bind),
+        since="true" if since is None else f"a.at >= {bound.bind(since)}::timestamptz",
+        until=f"a.at < {bound.bind(until)}::timestamptz + interval '1 microsecond'",
+        topic_action=f"AND a.topic_id = {one}" if one else "",
+        topic_audit=f"AND e.topic_id = {one}" if one else "",
+    )
+
+
+def _numbers(counts: Any) -> dict[str, Any]:
+    archived, regretted, *signals = counts
+    return {
+        "archived": archived,
+        "regretted": regretted,
+        "rate": regretted / archived if archived else 0.0,
+        "signals": dict(zip(SIGNALS, signals, strict=True)),
+    }
+
+
+def _sentence(report: dict[str, Any]) -> str:
+    if not report["archived"]:
+        return "Nothing was archived in this time."
+    signals = report["signals"]
+    return (
+        f"{report['regretted']:,} of {report['archived']:,} archivings were regretted ({report['rate']:.1%}): "
+        f"{signals['looked_up']:,} looked up, {signals['restored']:,} restored, {signals['shadow']:,} found by the "
+        "shadow search."
+    )
+
+
+def _topic(row: tuple[Any, ...]) -> dict[str, Any]:
+    (
+        topic_id,
+        title,
+        kind,
+        scope,
+        rung,
+        at,
+        source,
+        run_id,
+        policy,
+        version,
+        from_rung,
+        looked_up,
+        looked_up_at,
+        back_at,
+        shadow,
+        shadow_at,
+        shadow_rank,
+    ) = row
+    times = {"looked_up": looked_up, "restored": int(back_at is not None), "shadow": shadow}
+    return {
+        "topic_id": str(topic_id),
+        "title": title,
+        "topic_kind": kind,
+        "scope": scope,
+        "rung": Rung(rung).label,
+        "archived_at": at,
+        "by": source,
+        "run_id": str(run_id) if run_id else None,
+        "policy": policy,
+        "version": version,
+        "from_rung": Rung(from_rung).label if from_rung is not None else None,
+        "signals": [name for name in SIGNALS if times[name]],
+        "looked_up": looked_up,
+        "looked_up_at": looked_up_at,
+        "restored_at": back_at,
+        "shadow_hits": shadow,
+        "shadow_at": shadow_at,
+        "shadow_rank": shadow_rank,
+    }

@@ -1,0 +1,243 @@
+"""Replay: topics as arrays, and what use and a run do to all of them at once. No database, nothing is written.
+
+A backtest makes hundreds of runs over each topic of a store, so the formulas are asked for arrays.
+``tests/insight/test_backtest_agrees.py`` proves it equal to the runs of the engine. Moments are epochs in seconds.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memory.core.knobs import Knobs
+from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
+from memory.formulas.salience import decayed, reinforced
+from memory.formulas.strategies import Presence, archive_gate, score
+from memory.insight.evaluation import predicate_holds, value_compare
+from memory.predicates.rule_json import condition_parse
+from memory.predicates.tree import Comparison, comparisons, value_words
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# What an event of the log does to a topic.
+REINFORCED, SHOWN, LOOKED_UP, SALIENCE_SET = range(4)
+
+# Beyond the last rung: a rule lets go of it altogether.
+_MOVING_FIELDS = ("age", "idle", "retrievals", "score", "salience", "rung", "pinned")
+
+
+def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
+    """Return what the rules ask about a topic that no use changes: kind, scope, category, provenance, texts."""
+    for rule in rules:
+        for comparison, _negated in comparisons(condition_parse(rule.condition)):
+            if comparison.field not in _MOVING_FIELDS:
+                yield comparison
+
+
+@dataclass(slots=True)
+class Topics:
+    """What stays as it is during a replay, one entry per topic. ``spared`` never comes before a run at all."""
+
+    created: Floats
+    salience: Floats
+    kind_weight: Floats
+    pinned: Bools
+    spared: Bools
+    exempt: Bools
+    ground: Ints
+    fixed: dict[Comparison, Bools] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What holds on one ground: its knobs and the rules that answer the schedule."""
+
+    knobs: Knobs
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(slots=True)
+class Acted:
+    """What one run did: the places of the topics that left retrieval, and how many moved otherwise."""
+
+    gone: Ints
+    released: int = 0
+    summarized: int = 0
+    detached: int = 0
+    restored: int = 0
+
+
+class World:
+    """All topics at a moment of the replay. Time goes forward by ``use`` and ``run``."""
+
+    def __init__(self, topics: Topics, rulings: Sequence[Ruling]) -> None:
+        self.topics, self.rulings = topics, rulings
+        count = len(topics.created)
+        self.salience = topics.salience.copy()
+        self.reinforced = topics.created.copy()
+        self.used = topics.created.copy()
+        self.retrievals = np.zeros(count, dtype=np.int64)
+        self.rung = np.zeros(count, dtype=np.int8)
+        self.pinned = topics.pinned.copy()
+        self.gone = np.zeros(count, dtype=np.bool_)
+        self.added: dict[str, Bools] = {}
+        half_lives = np.array([ruling.knobs.half_life for ruling in rulings], dtype=np.float64)
+        self.half_life = half_lives[topics.ground] if count else np.zeros(0)
+        caps = np.array([ruling.knobs.field_salience_max for ruling in rulings], dtype=np.float64)
+        self.cap = caps[topics.ground] if count else np.zeros(0)
+
+    def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
+        """Let events happen to topics, in the order of time; ``value`` is the bump, or the salience that was set.
+
+        Topics that have left retrieval are not reached. The same as ``salience_reinforced`` of the domain.
+        """
+        reached = ~self.gone[places] & ((what == REINFORCED) | (what == SALIENCE_SET))
+        places, at, what, value = places[reached], at[reached], what[reached], value[reached]
+        for part in _one_by_one(places, at):
+            self._use_once(places[part], at[part], what[part] == SALIENCE_SET, value[part])
+
+    def _use_once(self, places: Ints, at: Floats, is_set: Bools, value: Floats) -> None:
+        salience, since = reinforced(
+            self.salience[places],
+            reinforced_at=self.reinforced[places],
+            half_life=self.half_life[places],
+            ceiling=np.maximum(self.cap[places], self.salience[places]),
+            at=at,
+            bump=value,
+        )
+        self.salience[places] = np.where(is_set, value, salience)
+        self.reinforced[places] = np.where(is_set, at, since)
+        self.retrievals[places] += ~is_set
+        self.used[places] = np.where(
+            is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
+        )
+
+    def presence(self, ids: Ints) -> Presence:
+        """Return what the strategies look at, of many topics at once."""
+        return Presence(
+            self.salience[ids],
+            self.reinforced[ids],
+            self.topics.created[ids],
+            self.used[ids],
+            self.retrievals[ids],
+            kind_weight=self.topics.kind_weight[ids],
+        )
+
+    def there(self, now: float) -> Bools:
+        """Return which topics existed by ``now``, whether or not they have left retrieval since."""
+        there: Bools = self.topics.created <= now
+        return there
+
+    def run(self, now: float, *, most: int) -> Acted:
+        """Judge every topic as a scheduled run does and move it; at most ``most``, lowest score first."""
+        parts = [self._judge(number, ruling, now) for number, ruling in enumerate(self.rulings)]
+        ids, scores, targets, released, pins = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if len(ids) > most:
+            first = np.argsort(scores, kind="stable")[:most]
+            ids, targets, released, pins = ids[first], targets[first], released[first], pins[first]
+        before = self.rung[ids]
+        archived = (targets == ARCHIVED) & (before < ARCHIVED)
+        acted = Acted(
+            gone=ids[archived | released],
+            released=int(released.sum()),
+            summarized=int(((targets == SUMMARIZED) & (before < SUMMARIZED)).sum()),
+            detached=int(((targets == DETACHED) & (before < DETACHED)).sum()),
+            restored=int((targets < before).sum()),
+        )
+        self.rung[ids], self.pinned[ids] = targets, pins
+        self.gone[acted.gone] = True
+        return acted
+
+    def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
+        """Return what a run would act on: ids, scores, target rungs, whether released, whether pinned."""
+        topics = self.topics
+        ids = np.flatnonzero((topics.ground == number) & ~self.gone & ~topics.spared & (topics.created <= now))
+        presence, knobs = self.presence(ids), ruling.knobs
+        scores = score(
+            presence,
+            strategy=knobs.strategy,
+            half_life=knobs.half_life,
+            active_half_life=knobs.active_half_life,
+            now=now,
+        )
+        rung, pinned = self.rung[ids], self.pinned[ids].copy()
+        standing = np.zeros(len(ids), dtype=np.int8)
+        pin_seen = np.zeros(len(ids), dtype=np.bool_)
+        categorized = np.zeros(len(ids), dtype=np.bool_)
+        for rule in ruling.rules:
+            holds = self._holds(rule, ids, scores, now)
+            if rule.action in STANDING_ACTIONS:
+                standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
+            elif rule.action in PIN_ACTIONS:
+                pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)
+                pin_seen |= holds
+            else:
+                added = self.added.setdefault(rule.category, np.zeros(len(self.gone), dtype=np.bool_))
+                categorized |= holds & ~added[ids]
+                added[ids[holds]] = True
+        protected = pinned | topics.exempt[ids]
+        released = (standing == RELEASED) & ~protected
+        unused = archive_gate(presence, strategy=knobs.strategy, prune_after=knobs.prune_after, now=now)
+        ladder = rung_target(
+            rung,
+            scores,
+            archive_due=(scores < knobs.forget_salience_threshold) & unused,
+            theta_summary=knobs.summarize_below,
+            theta_detach=knobs.detach_below,
+        )
+        targets = np.maximum(ladder, np.where(released, 0, standing))
+        targets = np.where(protected | released, rung, targets).astype(np.int8)
+        acts = (targets != rung) | released | (pinned != self.pinned[ids]) | categorized
+        return ids[acts], scores[acts], targets[acts], released[acts], pinned[acts]
+
+    def _holds(self, rule: Rule, ids: Ints, scores: Floats, now: float) -> Bools:
+        held: Bools = predicate_holds(
+            condition_parse(rule.condition), lambda comparison: self._compare(comparison, ids, scores, now)
+        )
+        return held
+
+    def _compare(self, comparison: Comparison, ids: Ints, scores: Floats, now: float) -> Bools:
+        match comparison.field:
+            case "age":
+                found: Any = now - self.topics.created[ids]
+            case "idle":
+                found = now - self.used[ids]
+            case "retrievals":
+                found = self.retrievals[ids]
+            case "score":
+                found = scores
+            case "salience":
+                found = decayed(self.salience[ids], seconds=now - self.reinforced[ids], half_life=self.half_life[ids])
+            case "pinned":
+                found = self.pinned[ids]
+            case "rung":
+                found = self.rung[ids]
+            case _:
+                return self._fixed(comparison, ids)
+        compared: Bools = value_compare(comparison, found)
+        return compared
+
+    def _fixed(self, comparison: Comparison, ids: Ints) -> Bools:
+        holds = self.topics.fixed[comparison][ids]
+        if comparison.field == "category":
+            for category in value_words(comparison):
+                if category in self.added:
+                    holds = holds | self.added[category][ids]
+        return holds
+
+
+def _one_by_one(places: Ints, at: Floats) -> Iterator[Ints]:
+    """Yield the indexes of the first event of each place, then of the second, and so on."""
+    if not len(places):
+        return
+    order = np.lexsort((at, places))
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    turn = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.r_[starts, len(ordered)]))
+    by_turn = order[np.argsort(turn, kind="stable")]
+    yield from np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])

@@ -1,0 +1,179 @@
+"""What a replay reads: the topics of a scope as arrays, and what happened to them, in the order of time."""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from memory.core.scopes import scope_within
+from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS
+from memory.insight.replay import (
+    LOOKED_UP,
+    REINFORCED,
+    SALIENCE_SET,
+    SHOWN,
+    Floats,
+    Ints,
+    Ruling,
+    Topics,
+    comparisons_fixed,
+)
+from memory.policy.partition import Ground
+from memory.predicates.binding import Bound, scope_sql
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import Comparison
+
+# Rows that are fetched at once; what is held of the log at any time.
+CHUNK = 20_000
+
+_TOPICS = """
+SELECT uuid_hash_extended(v.topic_id, 0), {ground:d}, {spared}, extract(epoch from v.created_at)::float8,
+       v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1){fixed}
+FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
+LEFT JOIN memory_auditevent born
+  ON born.topic_id = v.topic_id AND born.action = 'ingest_new_topic' AND born.after ? 'salience'
+WHERE {within} AND v.created_at < {end} AND t.released_at IS NULL AND t.merged_into_id IS NULL
+"""
+
+_EVENTS = """
+SELECT extract(epoch from a.at)::float8, uuid_hash_extended(x.id, 0),
+       CASE WHEN a.kind = 'lookup' THEN {looked_up:d} WHEN a.counted IS FALSE THEN {shown:d} ELSE {reinforced:d} END,
+       a.id, 0::float8
+FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.topic_ids) AS x (id) {join}
+WHERE a.at < {end} AND {within}
+UNION ALL
+SELECT extract(epoch from e.at)::float8, uuid_hash_extended(e.topic_id, 0),
+       CASE WHEN e.action IN ('edited', 'imported') THEN {set:d} ELSE {looked_up:d} END, 0,
+       coalesce((e.after->>'salience')::float8, 0)
+FROM memory_auditevent e
+WHERE e.at < {end} AND e.topic_id IS NOT NULL
+  AND (e.action = 'restored' OR (e.action IN ('edited', 'imported') AND e.after ? 'salience'))
+ORDER BY 1, 4
+"""
+
+
+def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt.datetime) -> tuple[Ints, Topics]:
+    """Return the hashes of the ids in order, and the topics in the same order. One query, read in parts.
+
+    Of an id, 64 bits are kept: that two of a million topics share them has a chance of one in thirty million.
+    """
+    bound = Bound()
+    asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
+    fixed = "".join(f", ({_fixed_sql(comparison, bound)}) IS TRUE" for comparison in asked)
+    selects = [
+        _TOPICS.format(
+            ground=number,
+            spared=_spared_sql(ground, bound),
+            fixed=fixed,
+            end=bound.bind(end),
+            exempt=f"v.kind = ANY({bound.bind(list(ground.policy.knobs.exempt_kinds))}::text[])",
+            within=ground.within_sql("v.scope_id", bound.bind),
+        )
+        for number, ground in enumerate(grounds)
+    ]
+    types: list[Any] = [np.int64, np.int64, np.bool_, np.float64, np.bool_, np.object_, np.bool_, np.float64]
+    types += [np.bool_] * len(asked)
+    chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
+    columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
+    order = np.argsort(columns[0], kind="stable")
+    keys, ground_at, spared, created, pinned, kinds, exempt, salience, *answers = (column[order] for column in columns)
+    weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
+    topics = Topics(
+        created=created,
+        salience=salience,
+        kind_weight=weights,
+        pinned=pinned,
+        spared=spared,
+        exempt=exempt,
+        ground=ground_at,
+        fixed=dict(zip(asked, answers, strict=True)),
+    )
+    return keys, topics
+
+
+def _spared_sql(ground: Ground, bound: Bound) -> str:
+    """Return the condition that nothing is ever forgotten in the topic's scope."""
+    exempt = ground.policy.knobs.exempt_scopes
+    if ground.policy.knobs.mode == "off" or any(scope_within(ground.path, path) for path in exempt):
+        return "true"
+    parts = [scope_sql("v.scope_id", path, bound.bind) for path in exempt if scope_within(path, ground.path)]
+    return " OR ".join(parts) or "false"
+
+
+def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
+    return predicate_sql(comparison, now="now()", bind=bound.bind).sql
+
+
+class Events:
+    """What happened, in the order of time, part by part; each topic by its place in the sorted ``keys``."""
+
+    def __init__(self, keys: Ints, scope: str, *, bump: float, end: dt.datetime) -> None:
+        bound = Bound()
+        whole = scope == "/"
+        sql = _EVENTS.format(
+            end=bound.bind(end),
+            join="" if whole else "JOIN memory_vitality v ON v.topic_id = x.id",
+            within="true" if whole else scope_sql("v.scope_id", scope, bound.bind),
+            looked_up=LOOKED_UP,
+            shown=SHOWN,
+            reinforced=REINFORCED,
+            set=SALIENCE_SET,
+        )
+        self.keys, self.bump = keys, bump
+        self._chunks = _whole(_chunks(sql, bound.values, [np.float64, np.int64, np.int64, np.int64, np.float64]))
+        self._waiting: list[Any] | None = None
+
+    def until(self, moment: float) -> Iterator[tuple[Ints, Floats, Ints, Ints, Floats]]:
+        """Yield the events before ``moment`` that no call has yielded yet: places, at, what, access, value."""
+        while True:
+            chunk = self._waiting if self._waiting is not None else next(self._chunks, None)
+            if chunk is None:
+                return
+            cut = int(np.searchsorted(chunk[0], moment, side="left"))
+            self._waiting = [column[cut:] for column in chunk] if cut < len(chunk[0]) else None
+            if cut:
+                yield self._placed([column[:cut] for column in chunk])
+            if self._waiting is not None:
+                return
+
+    def _placed(self, chunk: list[Any]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
+        at, keys, what, access, value = chunk
+        places = np.searchsorted(self.keys, keys)
+        known = places < len(self.keys)
+        known[known] = self.keys[places[known]] == keys[known]
+        value = np.where(what == REINFORCED, self.bump, value)
+        return places[known], at[known], what[known], access[known], value[known]
+
+    def close(self) -> None:
+        """Give up what has not been read."""
+        self._chunks.close()
+
+
+def _whole(chunks: Any) -> Any:
+    """Yield parts of the log that end between two retrievals and never within one."""
+    carry: list[Any] | None = None
+    for chunk in chunks:
+        if carry is not None:
+            chunk = [np.concatenate(pair) for pair in zip(carry, chunk, strict=True)]
+        others = np.flatnonzero(chunk[3] != chunk[3][-1]) if len(chunk[3]) else np.empty(0, dtype=np.int64)
+        cut = int(others[-1]) + 1 if len(others) else 0
+        if cut:
+            yield [column[:cut] for column in chunk]
+        carry = [column[cut:] for column in chunk]
+    if carry is not None:
+        yield carry
+
+
+def _chunks(sql: str, parameters: dict[str, Any], types: Sequence[Any]) -> Any:
+    """Yield the rows of a statement as lists of columns, ``CHUNK`` at a time; one empty part if there are none."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(sql, parameters)
+        first = True
+        rows: Any
+        while rows := cursor.fetchmany(CHUNK):
+            first = False
+            yield [np.array([row[at] for row in rows], dtype=kind) for at, kind in enumerate(types)]
+        if first:
+            yield [np.empty(0, dtype=kind) for kind in types]

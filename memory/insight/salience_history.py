@@ -1,0 +1,263 @@
+"""Salience over time: what a topic was worth since it was made, and what it will be worth if nothing uses it."""
+
+import dataclasses
+import datetime as dt
+import json
+import math
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import Principal
+from memory.core.knobs import Knobs
+from memory.forgetting.manual_actions import RESTORED_SALIENCE
+from memory.formulas.salience import SECONDS_PER_DAY
+from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, score_of, steps_ahead
+from memory.insight.salience_replay import Replay, State, Turn, Use, What, curve_moments, salience_replay
+from memory.insight.topic_snapshot import TopicRow, texts_ask, topic_row
+from memory.models import Rung
+from memory.policy.effective import policies_current
+
+FORECAST_DAYS = 90
+# So many of the newest uses and turns are replayed. What lies before is guessed, and said to be.
+MOST_USES = 5000
+MOST_TURNS = 500
+# Points of the curve, and of the forecast.
+POINTS, POINTS_AHEAD = 400, 90
+
+# From the last use backwards by the index of times; it ends once as many are found as there are known to be.
+_USES = """
+SELECT extract(epoch from at)::float8, extract(epoch from folded_at)::float8, bump FROM memory_accesslog
+WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
+ORDER BY at DESC, id DESC LIMIT %(most)s
+"""
+
+_ACTIONS = """
+SELECT a.at, a.action, a.state, a.before, a.after, r.undone_at
+FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
+WHERE a.topic_id = %(id)s AND a.at IS NOT NULL AND a.state IN ('applied', 'undone', 'conflict')
+ORDER BY a.id DESC LIMIT %(most)s
+"""
+
+_EVENTS = """
+SELECT at, action, before, after FROM memory_auditevent
+WHERE topic_id = %(id)s
+  AND (action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned')
+       OR (action = 'edited' AND after ? 'salience'))
+ORDER BY at DESC, id DESC LIMIT %(most)s
+"""
+
+
+def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+    """Return the curve of a topic's salience, what bent it, the thresholds, and the forecast, as plain values.
+
+    ``points`` and ``ahead`` are ``(moment, salience, score)``; the last of ``points`` is what is stored, at ``now``.
+    ``score`` is what the strategy in force compares with the thresholds, the salience itself under ``half_life``.
+    Before ``exact_since`` the past is an estimate. Five queries, six after a policy was saved, one more if rules ask
+    about texts; that of the uses passes over the access log from the last use backwards, until all are found. Raises
+    ``NotVisible``.
+    """
+    with connection.cursor() as cursor:
+        row = topic_row(cursor, topic_id, principal)
+        uses = _uses_load(cursor, topic_id, row)
+        turns = _turns_load(cursor, topic_id)
+    policy = policies_current().effective(row.scope)
+    knobs, subject = policy.knobs, row.subject(texts_ask(topic_id, policy.rules.rules))
+    unknown = row.retrieval_count - len(uses)
+    turns = [_known(turn, knobs.archive_attenuation, unknown) for turn in turns]
+    replay = _replay(row, turns, uses, knobs, now)
+    until = now.timestamp()
+    points = [
+        (_moment(at), *_told_at(replay, subject, knobs, at, before, unknown)) for at, before in _sides(replay, until)
+    ]
+    points.append((now, subject_salience(subject, until), score_of(subject, knobs, now=until)))
+    gone = row.is_gone or row.rung == Rung.ARCHIVED
+    protected = protections(subject, policy)
+    marks = [] if gone or protected else _marks(subject, policy, until)
+    return {
+        "strategy": knobs.strategy,
+        "half_life": row.half_life,
+        # One curve is enough where both are the same.
+        "score_differs": knobs.strategy != "half_life" or knobs.half_life != row.half_life,
+        "policy": policy.at,
+        "version": policy.version,
+        "thresholds": [
+            {"rung": Rung(rung).label, "name": name, "theta": getattr(knobs, name)} for rung, name in THRESHOLDS.items()
+        ],
+        "points": points,
+        "exact_since": None
+        if replay.exact_since <= row.created_at.timestamp() and not unknown
+        else _moment(replay.exact_since),
+        "uses": len(uses),
+        "uses_unknown": unknown,
+        "turns": [_turn_told(step.turn, step.worth, step.state, replay) for step in replay.steps if step.turn],
+        "ahead": [] if gone else _ahead(subject, knobs, until, marks),
+        "marks": marks,
+        "protected": [] if gone else protected,
+        "gone": gone,
+        "salience": points[-1][1],
+        "score": points[-1][2],
+    }
+
+
+def subject_salience(subject: Subject, moment: float) -> float:
+    """Return the effective salience of a topic at a moment at or after now, if nothing uses it."""
+    presence = subject.presence
+    return State(presence.salience, presence.reinforced_at).at(moment, subject.half_life)
+
+
+def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicRow) -> list[Use]:
+    if not row.retrieval_count or row.last_retrieved_at is None:
+        return []
+    wanted: dict[str, Any] = {
+        "id": topic_id,
+        "last": row.last_retrieved_at,
+        "first": min(row.created_at, row.last_retrieved_at),
+        "most": min(MOST_USES, row.retrieval_count),
+    }
+    cursor.execute(_USES, wanted)
+    return [Use(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
+
+
+def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[Turn]:
+    """Return what runs and people did, from the journals of both. Two queries."""
+    cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_TURNS})
+    turns: list[Turn] = []
+    for at, action, state, was, became, undone_at in cursor.fetchall():
+        turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}")))
+        if state == "undone" and undone_at is not None:
+            turns.append(_by_run(undone_at.timestamp(), "undone", json.loads(became), json.loads(was)))
+    by_run = {turn.at for turn in turns}
+    cursor.execute(_EVENTS, {"id": topic_id, "most": MOST_TURNS})
+    # Where both journals tell of one change, that of the runs tells more.
+    return turns + [
+        turn
+        for at, action, was, became in cursor.fetchall()
+        if at.timestamp() not in by_run or action == "ingest_new_topic"
+        for turn in _by_hand(at.timestamp(), action, json.loads(was), json.loads(became))
+    ]
+
+
+def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Turn:
+    what: What = "archived" if action == "archived" else "undone" if action == "undone" else "moved"
+    if not was or not became:
+        return Turn(at, what, note=action)
+    before, after = (State(each["salience"], _epoch(each["reinforced_at"])) for each in (was, became))
+    if before.since > at:
+        # A row that was written with a moment ahead of the clock of the run: how much it changed is all it tells.
+        return Turn(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
+    return Turn(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
+
+
+def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Iterable[Turn]:
+    since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
+    # A row that was written with a moment ahead of this clock tells nothing about this one.
+    before = State(was["salience"], since) if since <= at else None
+    match action:
+        case "ingest_new_topic":
+            yield Turn(at, "created", after=State(float(became.get("salience", 1.0)), at))
+        case "edited" | "imported":
+            yield Turn(at, "set", after=State(float(became["salience"]), at))
+        case "archived":
+            yield Turn(at, "archived", before=before, factor=math.nan)
+        case "restored":
+            factor = math.nan if was.get("rung") == Rung.ARCHIVED.label else 1.0
+            yield Turn(at, "restored", before=before, factor=factor, least=RESTORED_SALIENCE)
+        case _:
+            yield Turn(at, "seen", before=before, note=action)
+
+
+def _known(turn: Turn, attenuation: float, unknown: int) -> Turn:
+    """Return a turn with the factor of the present policy where the journal tells none, which the next entry proves or
+    corrects; and with the number of those uses alone that are replayed."""
+    return dataclasses.replace(
+        turn,
+        factor=attenuation if math.isnan(turn.factor) else turn.factor,
+        uses=None if turn.uses is None else turn.uses - unknown,
+    )
+
+
+def _replay(row: TopicRow, turns: list[Turn], uses: list[Use], knobs: Knobs, now: dt.datetime) -> Replay:
+    made = row.created_at.timestamp()
+    created = next((turn for turn in turns if turn.what == "created"), None)
+    return salience_replay(
+        Turn(made, "created", after=State(created.after.salience if created and created.after else 1.0, made)),
+        [turn for turn in turns if turn.what != "created"],
+        uses,
+        stored=State(row.salience, row.reinforced_at.timestamp()),
+        half_life=row.half_life,
+        cap=knobs.field_salience_max,
+        now=now.timestamp(),
+    )
+
+
+def _sides(replay: Replay, until: float) -> list[tuple[float, bool]]:
+    """Return the moments of the curve; the first of two equal ones is the side before a step."""
+    moments = curve_moments(replay, until=until, most=POINTS)
+    return [
+        (at, place + 1 < len(moments) and moments[place + 1] == at and place > 0) for place, at in enumerate(moments)
+    ]
+
+
+def _told_at(
+    replay: Replay, subject: Subject, knobs: Knobs, at: float, before: bool, unknown: int
+) -> tuple[float, float]:
+    step = replay.step_at(at - 1e-6 if before else at)
+    presence = dataclasses.replace(
+        subject.presence,
+        salience=step.state.salience,
+        reinforced_at=step.state.since,
+        last_retrieved_at=step.last_use,
+        retrieval_count=step.uses + unknown,
+    )
+    value = score_of(dataclasses.replace(subject, presence=presence), knobs, now=at)
+    return step.state.at(at, replay.half_life), value
+
+
+def _marks(subject: Subject, policy: Any, now: float) -> list[dict[str, Any]]:
+    """Return when runs would move the topic down from now on, if nothing used it."""
+    return [
+        {
+            "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
+            "at": _moment(step.at),
+            "due": step.at <= now,
+            "salience": subject_salience(subject, step.at),
+            "score": score_of(subject, policy.knobs, now=step.at),
+            "theta": None if step.rule else getattr(policy.knobs, THRESHOLDS[step.rung]),
+            "rule": step.rule.name if step.rule else None,
+        }
+        for step in steps_ahead(subject, policy, now=now)
+        if step.at is not None
+    ]
+
+
+def _ahead(
+    subject: Subject, knobs: Knobs, now: float, marks: list[dict[str, Any]]
+) -> list[tuple[dt.datetime, float, float]]:
+    """Return the forecast, at most until the topic would be archived or released."""
+    end = now + FORECAST_DAYS * SECONDS_PER_DAY
+    ends = [mark["at"].timestamp() for mark in marks if mark["rung"] in ("archived", "released") and not mark["due"]]
+    end = min([end, *ends])
+    moments = [now + (end - now) * place / POINTS_AHEAD for place in range(POINTS_AHEAD + 1)]
+    return [(_moment(at), subject_salience(subject, at), score_of(subject, knobs, now=at)) for at in moments]
+
+
+def _turn_told(turn: Turn, worth: float, state: State, replay: Replay) -> dict[str, Any]:
+    return {
+        "at": _moment(turn.at),
+        "what": turn.what,
+        "note": turn.note,
+        "before": worth,
+        "after": state.at(turn.at, replay.half_life),
+    }
+
+
+def _epoch(text: str) -> float:
+    return dt.datetime.fromisoformat(text).timestamp()
+
+
+def _moment(epoch: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(epoch, dt.UTC)

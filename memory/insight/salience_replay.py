@@ -1,0 +1,179 @@
+"""Salience replayed: what a topic was worth at every moment, from what is known to have happened to it.
+
+Pure Python. Uses and turns are applied in the order in which the store applied them; wherever the journal tells what
+stood there, the replay is compared with it and goes on from what the journal says. From the last place where the two
+differed, the replay is known to be exact. Moments are epochs in seconds.
+
+The half-life is the present one for all of the past, as everywhere (docs/decisions.md, "A half-life holds for the past
+too").
+"""
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memory.formulas.salience import Reinforcement, salience_effective, salience_reinforced
+
+# Two ways to the same salience differ by rounding alone.
+TOLERANCE = 1e-6
+
+What = Literal["created", "set", "archived", "restored", "moved", "undone", "seen"]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A salience, and since when it fades."""
+
+    salience: float
+    since: float
+
+    def at(self, moment: float, half_life: float) -> float:
+        """Return what is left of it at a moment."""
+        return float(salience_effective(self.salience, reinforced_at=self.since, half_life=half_life, now=moment))
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One counted retrieval: when it happened, when the worker folded it in, and by how much it raises."""
+
+    at: float
+    folded_at: float
+    bump: float
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A moment at which salience was written otherwise, or at which the journal tells what it was.
+
+    ``before`` and ``after`` are what the journal says stood there, None where it does not. Without ``after``, the
+    salience is multiplied with ``factor``; one that was restored is divided by it, and is worth ``least`` at least.
+    ``uses`` is how many uses were folded in by then, if the journal tells.
+    """
+
+    at: float
+    what: What
+    before: State | None = None
+    after: State | None = None
+    factor: float = 1.0
+    least: float = 0.0
+    note: str = ""
+    uses: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From ``at`` on the topic fades from ``state``, having been used so often; ``worth`` is what it was before."""
+
+    at: float
+    worth: float
+    state: State
+    uses: int
+    last_use: float | None
+    turn: Turn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The steps in order of time; the first is the creation. ``exact_since`` tells from when on nothing is guessed."""
+
+    steps: list[Step]
+    exact_since: float
+    half_life: float
+
+    def step_at(self, moment: float) -> Step:
+        """Return the step that holds at a moment; the first one before all of them."""
+        place = bisect.bisect_right(self.steps, moment, key=lambda step: step.at)
+        return self.steps[max(0, place - 1)]
+
+    def worth_at(self, moment: float) -> float:
+        """Return the effective salience at a moment."""
+        return self.step_at(moment).state.at(moment, self.half_life)
+
+
+def salience_replay(
+    created: Turn,
+    turns: Sequence[Turn],
+    uses: Sequence[Use],
+    *,
+    stored: State,
+    half_life: float,
+    cap: float,
+    now: float,
+) -> Replay:
+    """Return what the topic was worth from its creation (whose ``after`` is known) until now.
+
+    It ends with exactly what is ``stored``. Time grows as n log n with the number of uses and turns.
+    """
+    start = created.after or State(1.0, created.at)
+    steps = [Step(created.at, start.salience, start, 0, None, created)]
+    exact_since, state, count, last = created.at, start, 0, None
+    for at, event in _in_order(turns, uses):
+        if at > now:
+            break
+        worth = state.at(at, half_life)
+        if isinstance(event, Use):
+            salience, since = salience_reinforced(
+                state.salience,
+                reinforced_at=state.since,
+                half_life=half_life,
+                cap=cap,
+                reinforcements=[Reinforcement(event.at, event.bump)],
+            )
+            state, count = State(salience, since), count + 1
+            last = event.at if last is None else max(last, event.at)
+            steps.append(Step(at, worth, state, count, last))
+            continue
+        if event.before is not None and not _alike(event.before.at(at, half_life), worth):
+            state, exact_since = event.before, at
+        state = _turned(state, event, half_life)
+        steps.append(Step(at, worth, state, count, last, event))
+    if not _alike(state.at(now, half_life), stored.at(now, half_life)):
+        # What was stored last is known whatever led there.
+        at = min(now, max(stored.since, steps[-1].at))
+        exact_since = at
+        steps.append(Step(at, state.at(at, half_life), stored, count, last, Turn(at, "seen", after=stored)))
+    return Replay(steps, exact_since, half_life)
+
+
+def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
+    """Return at which moments to draw the curve, in order: evenly spread, and on both sides of each step.
+
+    A step is drawn as a jump: its moment comes twice. Of steps beyond ``most`` only turns are drawn so.
+    """
+    first = replay.steps[0].at
+    spread = max(until - first, 1.0)
+    moments = [first + spread * place / most for place in range(most + 1)]
+    steps = replay.steps if len(replay.steps) <= most else [step for step in replay.steps if step.turn is not None]
+    for step in steps[:most]:
+        moments += [step.at, step.at]
+    return sorted(moment for moment in moments if moment <= until)
+
+
+def _in_order(turns: Sequence[Turn], uses: Sequence[Use]) -> list[tuple[float, Turn | Use]]:
+    """Return what happened in the order in which it was written.
+
+    A use takes effect at its own moment, unless salience was written between it and its folding: then right after
+    that, as the worker did it. The number of uses that the journal tells goes before the moment of folding.
+    """
+    written = sorted(turns, key=lambda turn: turn.at)
+    moments = [turn.at for turn in written]
+    placed: list[tuple[float, int, float, Turn | Use]] = [(turn.at, 0, turn.at, turn) for turn in turns]
+    for rank, use in enumerate(sorted(uses, key=lambda use: (use.folded_at, use.at)), start=1):
+        first, end = bisect.bisect_right(moments, use.at), bisect.bisect_left(moments, use.folded_at)
+        after = next((turn.at for turn in reversed(written[first:end]) if turn.uses is None or rank > turn.uses), None)
+        placed.append((use.at, -1, use.at, use) if after is None else (after, 1, use.at, use))
+    return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]
+
+
+def _turned(state: State, turn: Turn, half_life: float) -> State:
+    if turn.after is not None:
+        return turn.after
+    if turn.what == "restored":
+        return State(max(state.at(turn.at, half_life) / turn.factor, turn.least), turn.at)
+    return State(state.salience * turn.factor, state.since)
+
+
+def _alike(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

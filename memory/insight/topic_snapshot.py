@@ -1,0 +1,111 @@
+"""One topic as hindsight reads it: what it says, where it stands, and how it fades."""
+
+import dataclasses
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
+from memory.access.principal import Principal
+from memory.core.errors import NotVisible
+from memory.core.problem_codes import ProblemCode
+from memory.core.rules import Rule
+from memory.formulas.strategies import Presence
+from memory.insight.outlook import Subject, comparisons_of_texts
+from memory.predicates.binding import Bound
+from memory.predicates.sql import predicate_sql
+from memory.predicates.tree import Comparison
+
+_TOPIC = """
+SELECT t.title, t.summary, t.kind, s.path, t.categories, t.provenance, t.created_at, t.released_at, t.merged_into_id,
+       v.rung, v.pinned, v.pin_reason, v.salience, v.reinforced_at, v.half_life, v.retrieval_count, v.last_retrieved_at
+FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id JOIN memory_vitality v ON v.topic_id = t.id
+WHERE t.id = %(id)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """Topic, scope and vitality of one topic, as stored."""
+
+    title: str
+    summary: str
+    kind: str
+    scope: str
+    categories: list[str]
+    provenance: str
+    created_at: dt.datetime
+    released_at: dt.datetime | None
+    merged_into: uuid.UUID | None
+    rung: int
+    pinned: bool
+    pin_reason: str
+    salience: float
+    reinforced_at: dt.datetime
+    half_life: float
+    retrieval_count: int
+    last_retrieved_at: dt.datetime | None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was released or merged, so that no run looks at it."""
+        return self.released_at is not None or self.merged_into is not None
+
+    def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
+        """Return the topic as the outlook judges it; ``texts`` is what ``texts_ask`` says."""
+        last = self.last_retrieved_at
+        return Subject(
+            presence=Presence(
+                salience=self.salience,
+                reinforced_at=self.reinforced_at.timestamp(),
+                created_at=self.created_at.timestamp(),
+                last_retrieved_at=None if last is None else last.timestamp(),
+                retrieval_count=self.retrieval_count,
+                kind=self.kind,
+            ),
+            rung=self.rung,
+            pinned=self.pinned,
+            half_life=self.half_life,
+            scope=self.scope,
+            categories=frozenset(self.categories),
+            provenance=self.provenance,
+            texts=texts,
+        )
+
+    def as_it_was(self, state: Mapping[str, Any]) -> "TopicRow":
+        """Return the topic as a run found it: with the state that its journal holds."""
+        kept = ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind", "categories")
+        last = state["last_retrieved_at"]
+        return dataclasses.replace(
+            self,
+            reinforced_at=dt.datetime.fromisoformat(state["reinforced_at"]),
+            last_retrieved_at=last and dt.datetime.fromisoformat(last),
+            **{name: state[name] for name in kept},
+        )
+
+
+def topic_row(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicRow:
+    """Return the rows of one topic. One query. Raises ``NotVisible``."""
+    cursor.execute(_TOPIC, {"id": topic_id})
+    found = cursor.fetchone()
+    if found is None or not principal.sees(found[3]):
+        raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
+    return TopicRow(*found)
+
+
+def texts_ask(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
+    """Return what holds of all that ``rules`` ask about the texts of a topic. One query, none if they ask nothing."""
+    asked = list(dict.fromkeys(comparisons_of_texts(rules)))
+    if not asked:
+        return {}
+    bound = Bound()
+    parts = [predicate_sql(comparison, now="now()", bind=bound.bind).sql for comparison in asked]
+    sql = f"SELECT {', '.join(parts)} FROM memory_topic t WHERE t.id = {bound.bind(topic_id)}::uuid"
+    with connection.cursor() as cursor:
+        cursor.execute(sql, bound.values)
+        # A topic that was purged meanwhile has no texts.
+        return dict(zip(asked, cursor.fetchone() or [False] * len(asked), strict=True))

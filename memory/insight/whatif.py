@@ -1,0 +1,337 @@
+"""What-if: what a draft of a policy would forget, now and later, beside the policy in force. Nothing is written.
+
+One pass over Vitality counts the topics that are alike (``census``); what becomes of each class under both policies at
+every moment is decided with the thresholds that a run compares with. The list of topics is the candidate query itself.
+"""
+
+import datetime as dt
+import itertools
+import json
+import math
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection
+
+from memory.core.cursors import cursor_make, cursor_parse
+from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import scope_within
+from memory.forgetting.candidates import candidates_sql
+from memory.forgetting.judge import Judge
+from memory.insight.census import Class, Part, View, census_take
+from memory.models import Rung
+from memory.models.expressions import number_sql
+from memory.policy.partition import EVERYTHING, Ground, Only, ground_rests, grounds_of
+from memory.policy.snapshot import Policies
+from memory.predicates.binding import Bound
+
+BINS = 64
+# The least score that a bin of its own is kept for on a logarithmic scale.
+LEAST_SHOWN = 1e-4
+PROJECTIONS = (dt.timedelta(days=30), dt.timedelta(days=90))
+MOST_PROJECTIONS = 12
+STEPS = {"summarize": int(Rung.SUMMARIZED), "detach": int(Rung.DETACHED), "archive": int(Rung.ARCHIVED)}
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Scores of the topics of a scope under the draft. ``edges`` has one more than each list of ``rungs``."""
+
+    edges: list[float]
+    rungs: dict[str, list[int]]
+
+
+@dataclass(slots=True)
+class Step:
+    """How many topics a run would move to one rung, or back up: under the policy in force, under the draft, and the
+    difference."""
+
+    now: int = 0
+    draft: int = 0
+    gained: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What a run at ``at`` would do if nothing were used until then; ``climbs`` is how many topics it would move back
+    up, under the policy in force, the draft, and the other draft."""
+
+    at: dt.datetime
+    now: dict[str, int]
+    draft: dict[str, int]
+    other: dict[str, int] = field(default_factory=dict)
+    climbs: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("now", "draft", "other"), 0))
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The outcome of a draft. ``standing`` is how many topics stand on each rung as it is, ``other`` what ``steps`` are
+    under another draft. ``climbs`` counts the topics that regain a rung, whichever; ``other_climbs`` those under the
+    other draft. ``newly`` topics would be moved otherwise than now, down or up; what rules do beside moving a topic is
+    not counted in."""
+
+    active: int
+    steps: dict[str, Step]
+    projections: list[Projection]
+    histogram: Histogram
+    standing: dict[str, int]
+    other: dict[str, int]
+    newly: int
+    climbs: Step
+    other_climbs: int
+
+
+def edges_make(*, scale: str, highest: float) -> list[float]:
+    """Return the edges of ``BINS`` bins from nothing to ``highest``; the first of a log scale holds all that is less.
+
+    Raises ``ValueRefused`` for another scale than ``linear`` or ``log``.
+    """
+    if scale == "linear":
+        return [highest * place / BINS for place in range(BINS + 1)]
+    if scale == "log":
+        step = math.log(highest / LEAST_SHOWN) / (BINS - 1)
+        return [0.0] + [LEAST_SHOWN * math.exp(step * place) for place in range(BINS)]
+    raise ValueRefused(f"There is no scale {scale!r}; scales are linear and log.", code=ProblemCode.UNKNOWN_CHOICE)
+
+
+def whatif(
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    at: Sequence[dt.datetime] | None = None,
+    event: str = "cron",
+    scale: str = "log",
+    other: Policies | None = None,
+    only: Only = EVERYTHING,
+    highest: float | None = None,
+) -> WhatIf:
+    """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
+
+    ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
+    would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
+    ``other`` is a second draft for ``scope`` to count beside; ``only`` narrows the topics that are looked at. Raises
+    ``ValueRefused`` for too many moments or another scale. ``highest`` is where the histogram ends, if not at
+    the highest score there can be; its last bin holds what lies beyond.
+    """
+    moments = [now + ahead for ahead in PROJECTIONS] if at is None else list(at)
+    if len(moments) > MOST_PROJECTIONS:
+        raise ValueRefused(
+            f"at holds {len(moments)} moments; at most {MOST_PROJECTIONS} are projected at once.",
+            code=ProblemCode.TOO_MANY_MOMENTS,
+        )
+    knobs = draft.knobs(scope)
+    # The other two strategies score on a scale that ends at 1.
+    possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
+    edges = edges_make(scale=scale, highest=possible if highest is None else min(highest, possible))
+    bound = Bound()
+    # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
+    # the same view twice costs nothing, as equal expressions are asked for once.
+    beside = (draft, present, other or draft)
+    parts = [
+        Part(
+            ground,
+            [
+                _view(policies, ground, scope, moment, event=event, bound=bound)
+                for moment in (now, *moments)
+                for policies in beside
+            ],
+        )
+        for ground in grounds_of(draft, scope, forgetting=False)
+    ]
+    return _counted(census_take(parts, edges=edges, bound=bound, only=only), moments, edges)
+
+
+def _view(policies: Policies, ground: Ground, scope: str, moment: dt.datetime, *, event: str, bound: Bound) -> View:
+    policy = policies.effective(ground.path)
+    exempt = policy.knobs.exempt_scopes
+    return View(
+        Judge(policy, moment, event, bound.bind),
+        exempt=tuple(path for path in exempt if scope_within(path, ground.path)),
+        rests=ground_rests(policy, scope),
+    )
+
+
+def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
+    steps = {name: Step() for name in STEPS}
+    later = [Projection(moment, _steps_empty(), _steps_empty(), _steps_empty()) for moment in moments]
+    bins = {rung.label: [0] * BINS for rung in Rung}
+    standing = {rung.label: 0 for rung in Rung}
+    beside = _steps_empty()
+    climbs = Step()
+    active = newly = other_climbs = 0
+    for each in classes:
+        standing[Rung(each.rung).label] += each.count
+        bins[Rung(each.rung).label][each.bin] += each.count
+        if not each.live:
+            continue
+        active += each.count
+        newly += each.count * _moved_otherwise(each.rung, *each.targets[:2])
+        for name, rung in STEPS.items():
+            draft, now, other = (target == rung > each.rung for target in each.targets[:3])
+            _step_count(steps[name], each.count, now=now, draft=draft)
+            beside[name] += each.count * other
+        draft, now, other = (target < each.rung for target in each.targets[:3])
+        _step_count(climbs, each.count, now=now, draft=draft)
+        other_climbs += each.count * other
+        for place, projection in enumerate(later, start=1):
+            targets = each.targets[3 * place : 3 * place + 3]
+            for target, whose in zip(targets, ("draft", "now", "other"), strict=True):
+                if target > each.rung:
+                    getattr(projection, whose)[_NAMES[target]] += each.count
+                elif target < each.rung:
+                    projection.climbs[whose] += each.count
+    return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
+
+
+def _step_count(step: Step, count: int, *, now: bool, draft: bool) -> None:
+    step.now += count * now
+    step.draft += count * draft
+    step.gained += count * (draft and not now)
+    step.lost += count * (now and not draft)
+
+
+def _moved_otherwise(rung: int, draft: int, present: int) -> bool:
+    """Tell whether a topic would be acted on under the draft, and not in the same way under the policy in force."""
+    return draft != present if draft > rung else draft < rung <= present
+
+
+_NAMES = {step: name for name, step in STEPS.items()}
+
+
+def _steps_empty() -> dict[str, int]:
+    return dict.fromkeys(STEPS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not do so."""
+
+    topic_id: uuid.UUID
+    title: str
+    kind: str
+    scope: str
+    action: str
+    from_rung: int
+    to_rung: int
+    score: float
+    why_json: str
+    new: bool
+
+    @property
+    def why(self) -> dict[str, Any]:
+        """The rule or threshold that put it on the list, with score and policy."""
+        told: dict[str, Any] = json.loads(self.why_json)
+        return told
+
+
+def affected_page(
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    event: str = "cron",
+    cursor: str | None = None,
+    limit: int = 50,
+    only_new: bool = False,
+    only: Only = EVERYTHING,
+) -> tuple[list[Affected], str | None]:
+    """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
+
+    Two queries: the candidate query of the draft, and that of the policy in force about the topics of the page; with
+    ``only_new`` both are one. Raises ``ValueRefused`` for a foreign cursor.
+    """
+    bound = Bound()
+    text, conditions = _affected_sql(
+        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+    )
+    if cursor is not None:
+        score, topic_id = cursor_parse(cursor, float, uuid.UUID)
+        conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
+    # What is told of a topic is worked out for those of the page, after the others have been counted off.
+    told = candidates_sql(
+        draft, scope, event=event, now=now, topics="ARRAY(SELECT topic_id FROM page)", bound=bound, only=only
+    )
+    statement = f"""
+        WITH page AS MATERIALIZED (
+            SELECT c.topic_id, c.score FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}
+            ORDER BY c.score, c.topic_id LIMIT {limit + 1:d}
+        )
+        SELECT c.topic_id, t.title, t.kind, s.path, c.action, c.from_rung, c.to_rung, c.score, c.why
+        FROM ({told.text}) c
+        JOIN memory_topic t ON t.id = c.topic_id
+        JOIN memory_scope s ON s.id = t.scope_id
+        ORDER BY c.score, c.topic_id"""
+    with connection.cursor() as database:
+        database.execute(statement, bound.values)
+        found = database.fetchall()
+    known = set() if only_new else _acted_on(present, scope, [row[0] for row in found], event=event, now=now)
+    rows = list(itertools.starmap(Affected, ((*row, (row[0], row[4]) not in known) for row in found)))
+    following = None
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        following = cursor_make(last.score, last.topic_id)
+    return rows[:limit], following
+
+
+def affected_count(
+    scope: str,
+    *,
+    present: Policies,
+    draft: Policies,
+    now: dt.datetime,
+    event: str = "cron",
+    only_new: bool = False,
+    only: Only = EVERYTHING,
+    at_most: int | None = None,
+) -> int:
+    """Return how many topics ``affected_page`` lists in all, counting no further than one beyond ``at_most``. One
+    query."""
+    bound = Bound()
+    text, conditions = _affected_sql(
+        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+    )
+    most = "" if at_most is None else f" LIMIT {at_most + 1:d}"
+    statement = f"""
+        SELECT count(*) FROM (SELECT 1 FROM ({text}) c WHERE {" AND ".join(conditions) or "true"}{most}) x"""
+    with connection.cursor() as database:
+        database.execute(statement, bound.values)
+        return int(database.fetchone()[0])
+
+
+def _affected_sql(
+    scope: str,
+    present: Policies,
+    draft: Policies,
+    *,
+    event: str,
+    now: dt.datetime,
+    only_new: bool,
+    only: Only,
+    bound: Bound,
+) -> tuple[str, list[str]]:
+    """Return the candidate query of the draft, and the conditions that its rows ``c`` have to meet."""
+    # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
+    trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
+    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, only=only)
+    if not only_new:
+        return wanted.text, []
+    beside = candidates_sql(present, scope, event=event, now=now, bound=bound, only=only)
+    return wanted.text, [
+        f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
+    ]
+
+
+def _acted_on(
+    policies: Policies, scope: str, topics: list[uuid.UUID], *, event: str, now: dt.datetime
+) -> set[tuple[uuid.UUID, str]]:
+    query = candidates_sql(policies, scope, event=event, now=now, topics=topics)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT topic_id, action FROM ({query.text}) c", query.bound.values)
+        return {(topic_id, action) for topic_id, action in cursor.fetchall()}

@@ -1,0 +1,268 @@
+"""The why-card of a topic: where it stands, what will happen, what happened and why, and what would have kept it."""
+
+import datetime as dt
+import itertools
+import json
+import uuid
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from memory.access.principal import Principal
+from memory.forgetting.manual_runs import by_hand_sql
+from memory.forgetting.plan import gate_closed
+from memory.insight.outlook import (
+    BEYOND,
+    THRESHOLDS,
+    Subject,
+    protections,
+    rescue_since,
+    score_of,
+    steps_ahead,
+    verdict,
+)
+from memory.insight.regret import regret_of_topic
+from memory.insight.run_policies import policies_of_run
+from memory.insight.topic_snapshot import TopicRow, texts_ask, topic_row
+from memory.insight.why_text import sentences_make
+from memory.models import Rung
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import EffectivePolicy, Policies
+
+# The newest entries of a history, and the last uses, that a card holds.
+MOST_EVENTS = 100
+MOST_USES = 20
+
+# Plans of dry runs never touched the topic; a held one is waiting to. What was done by hand the audit tells.
+_ACTIONS = f"""
+SELECT a.run_id, r.event, r.actor, r.approved_by, r.scope, r.judged_at, a.at, a.action, a.from_rung,
+       a.to_rung, a.state, a.note, a.why, a.before, r.undone_at, r.undone_by, p.author, p.reason, r.policy_versions
+FROM memory_forgetaction a JOIN memory_forgetrun r ON r.id = a.run_id
+LEFT JOIN memory_policyversion p ON p.scope = a.why->>'policy' AND p.number = (a.why->>'version')::int
+WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NOT {by_hand_sql("a")}
+ORDER BY a.id DESC LIMIT %(most)s
+"""
+
+_BY_HAND = """
+SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, a.state, r.undone_at, r.undone_by
+FROM memory_auditevent e
+LEFT JOIN memory_forgetaction a
+  ON a.topic_id = e.topic_id AND a.run_id = (e.after->>'run')::uuid AND e.action <> 'undone'
+LEFT JOIN memory_forgetrun r ON r.id = a.run_id
+WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
+  AND e.action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged',
+                   'edited', 'undone')
+ORDER BY e.at DESC, e.id DESC LIMIT %(most)s
+"""
+
+# From the last use backwards by the index of times; it ends once as many are found as there are known to be.
+_USES = """
+SELECT at, actor, scope, query FROM memory_accesslog
+WHERE at <= %(last)s AND at >= %(first)s AND counted AND %(id)s = ANY(topic_ids)
+ORDER BY at DESC, id DESC LIMIT %(most)s
+"""
+
+
+class _Action(NamedTuple):
+    """One action of a run on the topic, with its run."""
+
+    run_id: uuid.UUID
+    event: str
+    actor: str
+    approved_by: str
+    scope: str
+    judged_at: dt.datetime
+    at: dt.datetime | None
+    action: str
+    from_rung: int
+    to_rung: int
+    state: str
+    note: str
+    why: str
+    before: str
+    undone_at: dt.datetime | None
+    undone_by: str
+    author: str | None
+    reason: str | None
+    versions: str
+
+
+def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+    """Return everything there is to say about a topic's forgetting, as plain values, and the same in ``sentences``.
+
+    At most ten queries, whatever its history. Names and texts from outside the caller's scope (who ran over a larger
+    scope, who asked from above, why a policy above was changed) are left out. Raises ``NotVisible``.
+    """
+    with connection.cursor() as cursor:
+        row = topic_row(cursor, topic_id, principal)
+        cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_EVENTS})
+        actions = list(itertools.starmap(_Action, cursor.fetchall()))
+        cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
+        by_hand: list[tuple[Any, ...]] = cursor.fetchall()
+        uses: list[tuple[Any, ...]] = []
+        if row.retrieval_count and row.last_retrieved_at is not None:
+            most = min(MOST_USES, row.retrieval_count)
+            first = min(row.created_at, row.last_retrieved_at)
+            cursor.execute(_USES, {"id": topic_id, "last": row.last_retrieved_at, "first": first, "most": most})
+            uses = cursor.fetchall()
+    policies = policies_current()
+    policy = policies.effective(row.scope)
+    subject = row.subject(texts_ask(topic_id, policy.rules.rules))
+    history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
+    history.sort(key=lambda entry: entry["at"], reverse=True)
+    card: dict[str, Any] = {
+        "topic_id": str(topic_id),
+        "title": row.title,
+        "topic_kind": row.kind,
+        "scope": row.scope,
+        "standing": _standing(row, subject, policy, now),
+        "next": _next(row, subject, policies, policy, now, principal),
+        "history": history[:MOST_EVENTS],
+        "reinforced": {"total": row.retrieval_count, "last": [_use_told(entry, principal) for entry in uses]},
+        "rescue": _rescue(topic_id, row, actions, policies),
+        "regret": regret_of_topic(topic_id, now=now),
+    }
+    card["sentences"] = sentences_make(card)
+    return card
+
+
+def _standing(row: TopicRow, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
+    return {
+        "rung": Rung(row.rung).label,
+        "released_at": row.released_at,
+        "merged_into": str(row.merged_into) if row.merged_into else None,
+        "pinned": row.pinned,
+        "pin_reason": row.pin_reason,
+        "protected_because": protections(subject, policy),
+        "salience": row.salience,
+        "salience_at": row.reinforced_at,
+        "score": score_of(subject, policy.knobs, now=now.timestamp()),
+        "strategy": policy.knobs.strategy,
+        "policy": policy.at,
+        "version": policy.version,
+    }
+
+
+def _next(
+    row: TopicRow, subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime, principal: Principal
+) -> dict[str, Any]:
+    """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
+    if row.is_gone or row.rung == Rung.ARCHIVED:
+        return {"now": None, "steps": [], "gate": ""}
+    judged = verdict(subject, policy, now=now.timestamp())
+    protected = protections(subject, policy)
+    steps = []
+    for step in steps_ahead(subject, policy, now=now.timestamp()):
+        name = THRESHOLDS.get(step.rung, "")
+        steps.append(
+            {
+                "rung": "released" if step.rung == BEYOND else Rung(step.rung).label,
+                "at": None if step.at is None else _moment(step.at),
+                "due": step.at is not None and step.at <= now.timestamp(),
+                "rule": step.rule.name if step.rule else None,
+                "threshold": None if step.rule else name,
+                "theta": None if step.rule else getattr(policy.knobs, name),
+                "never_because": _never(protected, policy) if step.at is None else "",
+            }
+        )
+    # How many topics there are is told to those who may see them.
+    gate = gate_closed(policies, policy.at, event="cron") if principal.sees(policy.at) else ""
+    return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": gate}
+
+
+def _never(protected: list[str], policy: EffectivePolicy) -> str:
+    if protected:
+        return " ".join(protected)
+    return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule asks for it."
+
+
+def _action_told(entry: _Action, principal: Principal) -> dict[str, Any]:
+    told = json.loads(entry.why)
+    seen = principal.sees(entry.scope)
+    policy_seen = "policy" in told and principal.sees(told["policy"])
+    undone = entry.state == "undone"
+    return {
+        "at": entry.at or entry.judged_at,
+        "by": "run",
+        "what": entry.action,
+        "state": "held" if entry.state == "planned" else entry.state,
+        "run_id": str(entry.run_id),
+        "event": entry.event,
+        "actor": entry.actor if seen else None,
+        "approved_by": (entry.approved_by or None) if seen else None,
+        "judged_at": entry.judged_at,
+        "from_rung": Rung(entry.from_rung).label,
+        "to_rung": Rung(entry.to_rung).label,
+        "rule": told.get("rule"),
+        "threshold": told.get("threshold"),
+        "theta": told.get("theta"),
+        "score": told.get("score"),
+        "strategy": told.get("strategy"),
+        "policy": told.get("policy"),
+        "version": told.get("version"),
+        "policy_author": entry.author if policy_seen else None,
+        "policy_reason": entry.reason if policy_seen else None,
+        "undone_at": entry.undone_at if undone else None,
+        "undone_by": entry.undone_by if undone and seen else None,
+        "note": entry.note,
+        "reason": "",
+    }
+
+
+def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
+    at, actor, action, reason, before, after, state, undone_at, undone_by = entry
+    undone = state == "undone"
+    was, became = json.loads(before), json.loads(after)
+    return {
+        "at": at,
+        "by": "hand",
+        "what": {"ingest_new_topic": "created", "edited": "salience set"}.get(action, action),
+        "state": "undone" if undone else "applied",
+        "run_id": became.get("run"),
+        "undone_at": undone_at if undone else None,
+        "undone_by": undone_by if undone else None,
+        "actor": actor,
+        "from_rung": was.get("rung"),
+        "to_rung": became.get("rung"),
+        "salience": became.get("salience"),
+        "reason": reason,
+    }
+
+
+def _use_told(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
+    at, actor, scope, query = entry
+    seen = principal.sees(scope)
+    return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
+
+
+def _rescue(topic_id: uuid.UUID, row: TopicRow, actions: list[_Action], present: Policies) -> dict[str, Any] | None:
+    """Return what one more retrieval could have done against the run that archived the topic; None if none did.
+
+    The policies are those that the run was planned under: one query, and one more if their rules ask about texts.
+    """
+    if row.rung != Rung.ARCHIVED or row.is_gone:
+        return None
+    last = next((each for each in actions if each.action == "archived" and each.state in ("applied", "conflict")), None)
+    if last is None:
+        return None
+    policies = policies_of_run(json.loads(last.versions), environment=present.environment)
+    policy = policies.effective(row.scope)
+    subject = row.as_it_was(json.loads(last.before)).subject(texts_ask(topic_id, policy.rules.rules))
+    since = rescue_since(
+        subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
+    )
+    presence = subject.presence
+    last_use = max(presence.created_at, presence.reinforced_at, presence.last_retrieved_at or 0.0)
+    return {
+        "run_id": str(last.run_id),
+        "run_at": last.judged_at,
+        "possible": since is not None,
+        "earliest_sufficient": None if since is None else _moment(since),
+        "latest": None if since is None else last.judged_at,
+        "any_later_use": since is not None and since <= last_use,
+        "bump": policy.knobs.query_salience_bump,
+    }
+
+
+def _moment(epoch: float) -> dt.datetime:
+    return dt.datetime.fromtimestamp(epoch, dt.UTC)

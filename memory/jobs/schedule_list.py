@@ -1,0 +1,206 @@
+"""Schedules, queue and worker in words. Nothing here changes anything."""
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Count, Min, Q
+from django_q.models import Failure, OrmQ, Schedule, Task
+
+from memory.core.cursors import cursor_make, cursor_parse
+from memory.forgetting.run_list import runs_scheduled_last
+from memory.forgetting.run_text import run_sentence
+from memory.health import Finding, worker_check
+from memory.jobs import JOBS, JobKind
+from memory.jobs.schedule_rows import NEVER, last_line, minutes_at_most, schedule_gone, schedule_scope, schedule_title
+from memory.models import WakeUp
+from memory.policy.cron import cron_next
+from memory.policy.cron_words import cron_words, minutes_words
+from memory.policy.schedules import FUNCTION
+
+NEXT_TIMES = 3
+# What a page lists of the queue; the numbers beside it are of all.
+LISTED = 20
+FAILURES_LISTED = 10
+FAILURES_WITHIN = dt.timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTold:
+    """One schedule in words. ``scope`` is that of the policy it follows, None for upkeep and the like."""
+
+    id: int
+    title: str
+    what: str
+    often: str
+    scope: str | None
+    minutes: int | None
+    paused: bool
+    overdue: bool
+    times: list[dt.datetime]
+    last: dict[str, Any] | None
+    most_minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTold:
+    """What waits and what is in hand. ``first`` are the jobs that come next, ``happened`` is for the reasoner."""
+
+    worker: Finding
+    waiting: int
+    oldest: dt.datetime | None
+    in_hand: int
+    first: list[dict[str, Any]]
+    wake_ups: int
+    wake_up_oldest: dt.datetime | None
+    happened: list[dict[str, Any]] = field(default_factory=list)
+
+
+def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleTold]:
+    """Return the schedules that follow no policy, each with its next times and its last run. Two queries."""
+    rows = list(Schedule.objects.exclude(func=FUNCTION).order_by("id")[:LISTED])
+    last = _tasks_last([row.task for row in rows if row.task])
+    return [_told(row, last.get(row.task), now) for row in rows]
+
+
+def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleTold], str | None]:
+    """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many.
+
+    Raises ``ValueRefused`` for a foreign cursor.
+    """
+    rows = Schedule.objects.filter(func=FUNCTION).order_by("args")
+    if cursor is not None:
+        (after,) = cursor_parse(cursor, str)
+        rows = rows.filter(args__gt=after)
+    found = list(rows[: limit + 1])
+    shown = found[:limit]
+    runs = runs_scheduled_last([schedule_scope(row) for row in shown])
+    failed = {
+        task: said for task, said in _tasks_last([row.task for row in shown if row.task]).items() if not said["good"]
+    }
+    told = []
+    for row in shown:
+        run = runs.get(schedule_scope(row))
+        last = None if run is None else {"at": run.created_at, "good": True, "run": run, "sentence": run_sentence(run)}
+        failure = failed.get(row.task)
+        if failure is not None and (last is None or failure["at"] > last["at"]):
+            last = failure
+        told.append(_told(row, last, now))
+    return told, cursor_make(shown[-1].args) if len(found) > limit else None
+
+
+def queue_told(*, now: dt.datetime) -> QueueTold:
+    """Return the state of worker and queue. Five queries on small tables."""
+    # A job in hand has its lock in the future, and so has one that waits for another try.
+    due = OrmQ.objects.filter(lock__lte=now)
+    first = list(due.order_by("lock", "id")[:LISTED])
+    oldest = first[0].lock if first else None
+    counted = OrmQ.objects.aggregate(
+        waiting=Count("id", filter=Q(lock__lte=now)), in_hand=Count("id", filter=Q(lock__gt=now))
+    )
+    wake_ups = list(WakeUp.objects.select_related("scope").order_by("first_at", "id")[:LISTED])
+    waiting = WakeUp.objects.aggregate(count=Count("id"), oldest=Min("first_at"))
+    return QueueTold(
+        worker=worker_check(now),
+        waiting=counted["waiting"],
+        oldest=oldest,
+        in_hand=counted["in_hand"],
+        first=[_job_told(each.task, since=each.lock) for each in first],
+        wake_ups=waiting["count"],
+        wake_up_oldest=waiting["oldest"],
+        happened=[
+            {"scope": each.scope.path, "event": each.event, "since": each.first_at, "times": each.times}
+            for each in wake_ups
+        ],
+    )
+
+
+def failures_told(*, now: dt.datetime) -> list[dict[str, Any]]:
+    """Return the last jobs that failed within a week, each with the last line of its error. One query."""
+    rows = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_LISTED]
+    return [
+        {
+            **_job_told({"func": row.func, "args": row.args}, since=row.stopped),
+            "id": row.id,
+            "at": row.stopped,
+            "attempts": row.attempt_count,
+            "error": last_line(row.result),
+            "may_retry": row.func in JOBS,
+        }
+        for row in rows
+    ]
+
+
+def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
+    """Return one schedule without its last run. One query. Raises ``NotVisible``."""
+    row = Schedule.objects.filter(pk=schedule_id).first()
+    if row is None:
+        raise schedule_gone()
+    return _told(row, None, now)
+
+
+def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleTold:
+    paused = row.repeats == NEVER
+    return ScheduleTold(
+        id=row.pk,
+        title=schedule_title(row),
+        what=JOBS[row.func].what if row.func in JOBS else "",
+        often=_often(row),
+        scope=schedule_scope(row) or None,
+        minutes=row.minutes,
+        paused=paused,
+        overdue=not paused and row.next_run is not None and row.next_run < now - dt.timedelta(minutes=1),
+        times=[] if paused else _times(row, now),
+        last=last,
+        most_minutes=minutes_at_most(row),
+    )
+
+
+def _often(row: Schedule) -> str:
+    if row.schedule_type == Schedule.CRON:
+        return cron_words(row.cron)
+    if row.schedule_type == Schedule.MINUTES:
+        return minutes_words(row.minutes or 1)
+    return str(row.get_schedule_type_display()).lower()
+
+
+def _times(row: Schedule, now: dt.datetime) -> list[dt.datetime]:
+    if row.next_run is None:
+        return []
+    times = [max(row.next_run, now)]
+    if row.schedule_type == Schedule.CRON:
+        while len(times) < NEXT_TIMES:
+            times.append(cron_next(row.cron, now=times[-1]))
+    elif row.schedule_type == Schedule.MINUTES:
+        every = dt.timedelta(minutes=row.minutes or 1)
+        times += [times[0] + place * every for place in range(1, NEXT_TIMES)]
+    return times
+
+
+def _tasks_last(ids: list[str]) -> dict[str, dict[str, Any]]:
+    rows = Task.objects.filter(pk__in=ids).only("started", "stopped", "success", "result")
+    return {
+        row.pk: {
+            "at": row.stopped,
+            "good": row.success,
+            "took": _took((row.stopped - row.started).total_seconds()),
+            "error": "" if row.success else last_line(row.result),
+        }
+        for row in rows
+    }
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.0f} s"
+
+
+def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
+    func, args = str(task.get("func", "")), task.get("args") or ()
+    kind = JOBS.get(func) or JobKind(func or "A job that cannot be read", "")
+    return {
+        "title": kind.title,
+        "what": kind.what,
+        "since": since,
+        "scope": args[0] if func == FUNCTION and args else None,
+        "run_id": args[0] if func == "memory.jobs.run_continue" and args else None,
+    }

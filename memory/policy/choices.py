@@ -1,0 +1,59 @@
+"""What a policy can be made of without writing it by hand: presets and shipped sets of rules, as they differ here."""
+
+from typing import Any
+
+from memory.core.presets import PRESETS
+from memory.core.scopes import scope_normalize
+from memory.policy.draft_steps import draft_start, draft_with_preset
+from memory.policy.effective import policies_current
+from memory.policy.read import diff_told, effective_told, rule_told
+from memory.policy.rule_presets import RULE_PRESETS
+
+
+def presets_offered(scope: str) -> list[dict[str, Any]]:
+    """Return every preset with what it would change in force at ``scope``: values, and rules that begin or cease.
+
+    One statement. Raises ``ValueRefused`` for what is no scope.
+    """
+    scope = scope_normalize(scope)
+    policies = policies_current()
+    here = draft_start(policies, scope)
+    present = policies.effective(scope)
+    before = effective_told(present)
+    offered = []
+    for name, preset in PRESETS.items():
+        draft = policies.with_policy(draft_with_preset(here, name)).effective(scope)
+        after = effective_told(draft)
+        changes = [
+            {"name": value, "before": said["value"], "after": after[value]["value"]}
+            for value, said in before.items()
+            if said["value"] != after[value]["value"]
+        ]
+        offered.append(
+            {
+                "name": name,
+                "meaning": preset.meaning,
+                "chosen": here.preset == name,
+                "changes": diff_told(changes, scope=scope),
+                "rules_begin": [rule_told(rule) for rule in draft.rules.rules if rule not in present.rules.rules],
+                "rules_cease": [rule_told(rule) for rule in present.rules.rules if rule not in draft.rules.rules],
+            }
+        )
+    return offered
+
+
+def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
+    """Return the shipped sets of rules in words and as JSON, and how many of each hold at ``scope`` by name.
+
+    One statement. Raises ``ValueRefused`` for what is no scope.
+    """
+    effective = policies_current().effective(scope_normalize(scope))
+    holding = {rule.name for rule in effective.rules.rules if rule.enabled}
+    return [
+        {
+            "name": name,
+            "rules": [{"name": rule.name, "words": rule_told(rule), "json": rule.as_json()} for rule in rules],
+            "holding": sum(rule.name in holding for rule in rules),
+        }
+        for name, rules in RULE_PRESETS.items()
+    ]

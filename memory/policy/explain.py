@@ -1,0 +1,188 @@
+"""One policy as people read it: every value in force with where it comes from, rules in words, what comes next."""
+
+import datetime as dt
+import functools
+import itertools
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Q
+
+from memory.core.errors import NotVisible
+from memory.core.knobs import KNOBS, knobs_warnings
+from memory.core.presets import PRESETS
+from memory.core.problem_codes import ProblemCode
+from memory.core.scopes import ROOT, scope_normalize, scope_within
+from memory.models import PolicyVersion
+from memory.policy.diff import diff_lines
+from memory.policy.effective import policies_current
+from memory.policy.read import PolicyPage, diff_told, number_words, policy_versions, rule_told, version_told
+from memory.policy.rekey import rekeying_progress
+from memory.policy.save import version_content, version_find, version_present
+from memory.policy.schedules import schedule_told
+from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
+
+# The groups of the knobs, as people call them.
+GROUPS = {
+    "ladder": "Strategy and ladder",
+    "runs": "Runs",
+    "salience": "Salience",
+    "duplicates": "Duplicates",
+    "tokens": "Token budgets",
+    "regret": "Regret",
+    "recall": "Recall",
+}
+# What a page names of the policies below; the tree has them all.
+MOST_BELOW = 20
+# What a page tells of the versions that a run went by.
+MOST_BEHIND = 12
+
+
+def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
+    """Return what is set at ``scope``, what is in force there, and when forgetting comes by next.
+
+    ``groups`` holds every value in the groups of the knobs. Two statements; one more while a half-life is on its way to
+    the rows, and one more after a policy has been saved. Raises ``ValueRefused`` for what is no scope.
+    """
+    scope = scope_normalize(scope)
+    policies = policies_current()
+    here = policies.policies.get(scope) or SetPolicy(scope, 0)
+    effective = policies.effective(scope)
+    below = [node.scope for node in policies.nodes(scope)[1:]]
+    return {
+        "scope": scope,
+        "version": policies.numbers.get(scope, 0),
+        "is_set": not here.is_empty,
+        "preset": here.preset,
+        "preset_meaning": PRESETS[here.preset].meaning if here.preset else "",
+        "set_values": len(here.values),
+        "set_rules": len(here.rules),
+        "at": effective.at,
+        "at_version": effective.version,
+        "above": [path for path in policies.policies if path != scope and scope_within(scope, path)],
+        "below": below[:MOST_BELOW],
+        "below_more": max(0, len(below) - MOST_BELOW),
+        "groups": _groups(effective, scope),
+        "rules": rules_told(policies, effective),
+        "mode": effective.knobs.mode,
+        "warnings": knobs_warnings(effective.knobs),
+        "exempt_kinds": effective.knobs.exempt_kinds,
+        "exempt_scopes": effective.knobs.exempt_scopes,
+        "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),
+        "schedule": schedule_told(effective.at, cron=effective.knobs.cron, mode=effective.knobs.mode, now=now),
+        "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
+    }
+
+
+def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
+    """Return the versions of the policy of ``scope`` as ``policy_versions`` does, each with its diff for people.
+
+    One query.
+    """
+    page = policy_versions(scope, before=before, limit=limit)
+    return PolicyPage([_with_diff(item) for item in page.items], page.next)
+
+
+def _with_diff(version: dict[str, Any]) -> dict[str, Any]:
+    return {**version, "diff_told": diff_told(version["diff"], scope=version["scope"])}
+
+
+def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
+    """Return one version of the policy of ``scope``, as its history shows it, with its neighbours. Two statements.
+
+    Raises ``NotVisible`` if there is none, ``ValueRefused`` for what is no scope.
+    """
+    scope = scope_normalize(scope)
+    version = PolicyVersion.objects.filter(scope=scope, number=number).first()
+    if version is None:
+        raise NotVisible(f"The policy of {scope} has no version {number}.", code=ProblemCode.POLICY_VERSION_NOT_FOUND)
+    newest = policies_current().numbers.get(scope, number)
+    return {
+        **_with_diff(version_told(version)),
+        "newest": newest,
+        "is_present": number == newest,
+        "before": number - 1 or None,
+        "after": number + 1 if number < newest else None,
+        "values_told": [
+            {"name": name, "meaning": KNOBS[name].meaning if name in KNOBS else "", "words": number_words(value)}
+            for name, value in version.values.items()
+        ],
+    }
+
+
+def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the versions that a run went by, each as its history shows it, at most ``MOST_BEHIND`` in the order
+    given: whether it is still in force, and whether it is new beside those ``before`` it, which may be why more was
+    forgotten than ever. Two statements."""
+    wanted = dict(itertools.islice(versions.items(), MOST_BEHIND))
+    if not wanted:
+        return []
+    exact = functools.reduce(operator.or_, (Q(scope=path, number=number) for path, number in wanted.items()))
+    found = {version.scope: version for version in PolicyVersion.objects.filter(exact)}
+    newest = policies_current().numbers
+    return [
+        {
+            **_with_diff(version_told(found[path])),
+            "is_present": newest.get(path) == number,
+            "before": number - 1 or None,
+            "is_new": before.get(path) != number,
+        }
+        for path, number in wanted.items()
+        if path in found
+    ]
+
+
+def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
+    """Return what has been saved at ``scope``, a canonical path, after version ``than``: the newest version, and the
+    diff of both; None if nothing was. Two queries."""
+    present = version_present(scope)
+    if present.number == than:
+        return None
+    base = version_find(scope, number=than)
+    return {
+        **version_told(present),
+        "diff_told": diff_told(diff_lines(version_content(base), version_content(present)), scope=scope),
+    }
+
+
+def rules_told(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
+    """Return the rules that hold, in the order in which they do, each in words and as JSON. No query."""
+    told = []
+    for rule in effective.rules.rules:
+        at = policies.policies[rule.scope]
+        told.append(
+            {
+                "name": rule.name,
+                "words": rule_told(rule),
+                "enabled": rule.enabled,
+                "source": rule.scope,
+                "preset": "" if rule in at.rules else at.preset,
+                "here": rule.scope == effective.scope,
+                "json": rule.as_json(),
+            }
+        )
+    return told
+
+
+def _groups(effective: EffectivePolicy, scope: str) -> list[dict[str, Any]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for name, knob in KNOBS.items():
+        source = effective.sources[name]
+        value = getattr(effective.knobs, name)
+        groups.setdefault(knob.group, []).append(
+            {
+                "name": name,
+                "meaning": knob.meaning,
+                "words": number_words(list(value) if isinstance(value, tuple) else value),
+                "source": source.source,
+                "from_scope": source.source.startswith(ROOT),
+                "preset": source.preset,
+                # By the policy itself, and not by its preset.
+                "here": source.source == scope and not source.preset,
+            }
+        )
+    return [
+        {"title": GROUPS.get(group, group), "knobs": knobs, "set_here": sum(knob["here"] for knob in knobs)}
+        for group, knobs in groups.items()
+    ]

@@ -1,0 +1,166 @@
+"""What there is to tell about the policy of a scope: what is set, what is in force and where from, and its history."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from memory.core.errors import MemoryProblem
+from memory.core.knobs import KNOBS, knobs_warnings
+from memory.core.rules import Rule
+from memory.core.scopes import scope_normalize
+from memory.models import PolicyVersion
+from memory.policy.diff import RULE, line_words, value_words
+from memory.policy.draft import DIMENSION
+from memory.policy.effective import policies_current, rules_stored
+from memory.policy.rekey import rekeying_progress
+from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
+from memory.predicates.words import rule_describe
+
+# What the width of the vectors is when nobody says otherwise.
+_DIMENSION_DEFAULT = 384
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPage:
+    """A page of the history and where the next begins; None at the end."""
+
+    items: list[dict[str, Any]]
+    next: int | None = None
+
+
+def policy_show(scope: str) -> dict[str, Any]:
+    """Return what is set at ``scope`` and what is in force there. One statement, two after a policy has been saved.
+
+    ``effective`` tells of every value where it comes from: a scope, ``default`` or ``environment``, and by which
+    preset. ``rules`` are those set here, ``rules_in_words`` all that hold here, nearest first. ``rekeying`` tells how
+    far a change of half-life has come, by one more statement. Raises ``ValueRefused`` for what is no scope.
+    """
+    scope = scope_normalize(scope)
+    policies = policies_current()
+    rekeying = rekeying_progress(scope) if policies.rekeying_touches(scope) else []
+    return policy_told(policies, scope) | {"rekeying": rekeying}
+
+
+def policy_told(policies: Policies, scope: str) -> dict[str, Any]:
+    """Return what ``policies`` says about ``scope``, as ``policy_show``. No queries."""
+    here = policies.policies.get(scope) or SetPolicy(scope, 0)
+    effective = policies.effective(scope)
+    return {
+        "scope": scope,
+        "version": policies.numbers.get(scope, 0),
+        "preset": here.preset or None,
+        "values": {name: _plain(value) for name, value in here.values.items()},
+        "rules": [rule.as_json() for rule in here.rules],
+        "rules_in_words": [_rule_told(rule, policies) for rule in effective.rules.rules],
+        "effective": effective_told(effective),
+        "warnings": knobs_warnings(effective.knobs),
+    }
+
+
+def effective_told(effective: EffectivePolicy) -> dict[str, dict[str, Any]]:
+    """Return every value in force by name, as ``{value, from, preset?}``."""
+    told: dict[str, dict[str, Any]] = {}
+    for name in KNOBS:
+        source = effective.sources[name]
+        told[name] = {"value": _plain(getattr(effective.knobs, name)), "from": source.source}
+        if source.preset:
+            told[name]["preset"] = source.preset
+    width = settings.MEMSTATE_EMBEDDING_DIMENSION
+    told[DIMENSION] = {"value": width, "from": DEFAULT if width == _DIMENSION_DEFAULT else ENVIRONMENT}
+    return told
+
+
+def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -> PolicyPage:
+    """Return the versions of the policy of ``scope``, newest first, from below number ``before``. One query."""
+    scope = scope_normalize(scope)
+    found = PolicyVersion.objects.filter(scope=scope).order_by("-number")
+    if before is not None:
+        found = found.filter(number__lt=before)
+    rows = list(found[: limit + 1])
+    items = [version_told(row) for row in rows[:limit]]
+    return PolicyPage(items, rows[limit - 1].number if len(rows) > limit else None)
+
+
+def version_told(version: PolicyVersion) -> dict[str, Any]:
+    """Return one version as its history shows it, with its rules and what it changed in words. No queries."""
+    created_at: dt.datetime | None = version.created_at
+    return {
+        "scope": version.scope,
+        "version": version.number,
+        "author": version.author,
+        "reason": version.reason,
+        "created_at": created_at,
+        "preset": version.preset or None,
+        "values": version.values,
+        "rules": version.rules,
+        "rules_in_words": [rule_told(rule) for rule in rules_stored(version.rules, version.scope)],
+        "rolled_back_to": version.rolled_back_to,
+        "diff": [{**line, "in_words": _line_words(line, version.scope)} for line in version.diff],
+    }
+
+
+def diff_told(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
+    """Return the lines of a diff for people: ``name``, ``kind`` (added, removed or changed) and both sides in words.
+
+    A rule is told as a sentence. A value that was inherited has no side of its own: None; nor has a rule that was not
+    there. No queries.
+    """
+    told = []
+    for line in diff:
+        before, after = line["before"], line["after"]
+        is_rule = line["name"].startswith(RULE)
+        told.append(
+            {
+                "name": line["name"].removeprefix(RULE) if is_rule else line["name"],
+                "is_rule": is_rule,
+                "meaning": KNOBS[line["name"]].meaning if line["name"] in KNOBS else "",
+                "kind": "added" if before is None else "removed" if after is None else "changed",
+                "before": _side_words(line["name"], before, scope),
+                "after": _side_words(line["name"], after, scope),
+            }
+        )
+    return told
+
+
+def _side_words(name: str, value: Any, scope: str) -> str | None:
+    if value is None:
+        return None
+    if not name.startswith(RULE):
+        return number_words(value)
+    (rule,) = rules_stored([value], scope)
+    return rule_told(rule)
+
+
+def number_words(value: Any) -> str:
+    """Return a value as a page shows it: as ``value_words``, with commas in large whole numbers."""
+    large = isinstance(value, (int, float)) and abs(value) >= 1000 and value == int(value)
+    return f"{int(value):,}" if large else value_words(value)
+
+
+def rule_told(rule: Rule) -> str:
+    """Return a rule as a sentence; one that this version of the program cannot read is named."""
+    try:
+        return rule_describe(rule)
+    except MemoryProblem as problem:
+        return f"Rule {rule.name!r} cannot be read any more: {problem.sentence}"
+
+
+def _rule_told(rule: Rule, policies: Policies) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": rule.name, "words": rule_told(rule), "enabled": rule.enabled, "from": rule.scope}
+    at = policies.policies[rule.scope]
+    return told if rule in at.rules else told | {"preset": at.preset}
+
+
+def _line_words(line: Mapping[str, Any], scope: str) -> str:
+    words = line_words(line)
+    if not line["name"].startswith(RULE) or line["after"] is None:
+        return words
+    (rule,) = rules_stored([line["after"]], scope)
+    return f"{words}: {rule_told(rule)}"
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

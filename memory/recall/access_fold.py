@@ -1,0 +1,204 @@
+"""Folds the access log into salience: in bulk, each row exactly once, whatever is killed in between."""
+
+import datetime as dt
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from memory.core.repeats import Asked, repeats_dropped
+from memory.core.scopes import ROOT
+from memory.models.expressions import decay_sql, epoch_sql, fade_floor_sql, fade_key_sql, faded_sql
+from memory.models.locks import Lock, lock_try, lock_wait
+from memory.policy.effective import policies_current
+from memory.policy.snapshot import Policies
+
+ROWS_PER_FOLD = 1000
+
+_CLAIM = """
+SELECT id, at, actor, query_hash, scope FROM memory_accesslog
+WHERE folded_at IS NULL ORDER BY id LIMIT %s FOR UPDATE
+"""
+
+_COUNTED_BEFORE = """
+SELECT DISTINCT ON (a.actor, a.query_hash) a.actor, a.query_hash, a.at
+FROM memory_accesslog a
+JOIN unnest(%s::text[], %s::text[]) AS asked (actor, query_hash)
+  ON a.actor = asked.actor AND a.query_hash = asked.query_hash
+WHERE a.counted AND a.at >= %s
+ORDER BY a.actor, a.query_hash, a.at DESC
+"""
+
+
+def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_floor: str = "false") -> str:
+    """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
+
+    ``scope`` is the expression of the scope that a row ``h`` lies in; its policy caps the salience. Where
+    ``exact_floor`` holds, the indexed floor of the fade key follows the key at once.
+
+    Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
+    ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
+    least of the uncapped sum and of every ``cap * w_i + S_i``. So a window function does in one pass what looks like a
+    loop. An access older than the last reinforcement counts at that moment with what is left of its bump.
+
+    The rows are locked before they are read, in the order of their ids: what somebody else changes meanwhile (an
+    archive, an edited salience) is neither overwritten nor waited for in a circle.
+    """
+    late = decay_sql(f"{epoch_sql('held.reinforced_at')} - {epoch_sql('hit.at')}", "held.half_life")
+    from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")
+    to_last = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('at')}", "half_life")
+    return f"""
+        WITH hit AS MATERIALIZED (
+            SELECT x.id, a.id AS access_id, a.at, a.{bump} AS bump
+            FROM memory_accesslog a CROSS JOIN LATERAL unnest(a.{ids}) AS x (id)
+            WHERE a.id = ANY(%(counted)s)
+        ), held AS MATERIALIZED (
+            SELECT h.{key} AS id, h.salience, h.reinforced_at, h.half_life, {scope} AS scope_id FROM {table} h
+            WHERE h.{key} = ANY(ARRAY(SELECT DISTINCT id FROM hit)) ORDER BY h.{key} FOR NO KEY UPDATE
+        ), access AS (
+            SELECT id, held.salience, held.reinforced_at, held.half_life,
+                   greatest(coalesce(capped.cap, %(cap)s::float8), held.salience) AS ceiling,
+                   greatest(hit.at, held.reinforced_at) AS at, {faded_sql("hit.bump", late)} AS bump,
+                   hit.at AS seen_at, hit.access_id
+            FROM hit JOIN held USING (id)
+            LEFT JOIN unnest(%(scopes)s::bigint[], %(caps)s::float8[]) AS capped (scope_id, cap) USING (scope_id)
+        ), last AS (
+            SELECT *, max(at) OVER (PARTITION BY id) AS last_at FROM access
+        ), weighed AS (
+            SELECT *, {faded_sql("bump", "weight")} AS left_over
+            FROM (SELECT *, {to_last} AS weight FROM last) x
+        ), after AS (
+            SELECT *, coalesce(sum(left_over) OVER (
+                       PARTITION BY id ORDER BY at, access_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
+                   ), 0) AS later
+            FROM weighed
+        ), outcome AS (
+            SELECT id, min(last_at) AS at, max(seen_at) AS seen_at, count(*) AS times, min(half_life) AS half_life,
+                   least(
+                       min({faded_sql("salience", from_start)}) + sum(left_over),
+                       min(ceiling * weight + later)
+                   ) AS salience
+            FROM after GROUP BY id
+        ), keyed AS (
+            SELECT *, {fade_key_sql("salience", reinforced_at="at", half_life="half_life")} AS fade FROM outcome
+        )
+        UPDATE {table} row
+        SET salience = k.salience, reinforced_at = k.at, fade = k.fade,
+            fade_floor = CASE WHEN {exact_floor} THEN k.fade
+                              ELSE {fade_floor_sql("row.fade_floor", fade="k.fade", half_life="k.half_life")} END,
+            retrieval_count = row.retrieval_count + k.times,
+            last_retrieved_at = greatest(row.last_retrieved_at, k.seen_at)
+        FROM keyed k
+        WHERE row.{key} = k.id
+    """
+
+
+# Below the first rung the index is also asked who has risen, and a floor that lags behind would not tell.
+_FOLD_TOPICS = _fold_sql(
+    "memory_vitality", "topic_id", "topic_ids", "bump", scope="h.scope_id", exact_floor="row.rung > 0"
+)
+_FIELD_SCOPE = "(SELECT v.scope_id FROM memory_vitality v WHERE v.topic_id = h.topic_id)"
+_FOLD_FIELDS = _fold_sql("memory_field", "id", "field_ids", "field_bump", scope=_FIELD_SCOPE)
+
+_SCOPES = """
+SELECT DISTINCT s.id, s.path
+FROM memory_accesslog a
+CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
+JOIN memory_vitality v ON v.topic_id = hit.id
+JOIN memory_scope s ON s.id = v.scope_id
+WHERE a.id = ANY(%s)
+"""
+
+_MARK = """
+UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
+"""
+
+# A query that was answered while its topic was being purged has left its row a moment later.
+_DISOWN = """
+UPDATE memory_accesslog a
+SET topic_ids = x.topics, query_hash = '', query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END,
+    field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
+                      WHERE EXISTS (SELECT 1 FROM memory_field m WHERE m.id = u.f) ORDER BY n)
+FROM (
+    SELECT id, ARRAY(SELECT t FROM unnest(topic_ids) WITH ORDINALITY u (t, n)
+                     WHERE EXISTS (SELECT 1 FROM memory_topic m WHERE m.id = u.t) ORDER BY n) AS topics
+    FROM memory_accesslog WHERE id = ANY(%s)
+) x
+WHERE a.id = x.id AND cardinality(x.topics) < cardinality(a.topic_ids)
+"""
+
+# Queries leave no wake-up of their own: the access row is one, and the request stays at a single INSERT.
+_WAKE_UPS = """
+INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
+SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
+FROM memory_accesslog a
+CROSS JOIN LATERAL unnest(a.topic_ids) AS hit (id)
+JOIN memory_topic t ON t.id = hit.id
+WHERE a.id = ANY(%(ids)s) AND a.at > %(now)s::timestamptz - interval '1 day'
+GROUP BY t.scope_id ORDER BY t.scope_id
+ON CONFLICT (scope_id, event)
+DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded.times
+"""
+
+
+def fold_wait() -> None:
+    """Wait until no other process is folding, and keep it so until the running transaction ends. One query."""
+    lock_wait(Lock.FOLD_ACCESSES)
+
+
+def accesses_fold(*, now: dt.datetime) -> int:
+    """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
+
+    One transaction of nine statements, ten where policies differ in their highest salience: the rows are marked in
+    the commit that raises the salience, so a kill at any moment leaves either both or neither. Returns 0 at once while
+    another process is folding.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        if not lock_try(Lock.FOLD_ACCESSES):
+            return 0
+        cursor.execute(_CLAIM, [ROWS_PER_FOLD])
+        rows = cursor.fetchall()
+        if not rows:
+            return 0
+        policies = policies_current()
+        windows = {scope: policies.knobs(scope).reinforce_once_seconds for *_rest, scope in rows}
+        earliest = min(at for _id, at, *_rest in rows) - dt.timedelta(seconds=max(windows.values()))
+        asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
+        cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
+        before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
+        # The same question in two scopes is two questions (the hash holds the scope), so each has one window.
+        counted = [
+            access_id
+            for window in sorted(set(windows.values()))
+            for access_id in repeats_dropped(
+                [
+                    (access_id, (actor, digest), at.timestamp())
+                    for access_id, at, actor, digest, scope in rows
+                    if windows[scope] == window
+                ],
+                window=window,
+                counted_before=before,
+            )
+        ]
+        caps = _caps(cursor, counted, policies)
+        wanted: dict[str, Any] = {
+            "counted": counted,
+            "cap": policies.knobs(ROOT).field_salience_max,
+            "scopes": list(caps),
+            "caps": list(caps.values()),
+        }
+        cursor.execute(_FOLD_TOPICS, wanted)
+        cursor.execute(_FOLD_FIELDS, wanted)
+        ids = [row[0] for row in rows]
+        cursor.execute(_DISOWN, [ids])
+        cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
+        cursor.execute(_WAKE_UPS, {"now": now, "ids": ids})
+        return len(rows)
+
+
+def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict[int, float]:
+    """Return the highest salience by scope, for the scopes of what was retrieved; empty where all have the root's."""
+    if len({node.knobs.field_salience_max for node in policies.nodes(ROOT)}) == 1:
+        return {}
+    cursor.execute(_SCOPES, [counted])
+    return {scope_id: policies.knobs(path).field_salience_max for scope_id, path in cursor.fetchall()}

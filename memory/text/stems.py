@@ -1,0 +1,195 @@
+"""The words of a text that carry meaning, as stems, for comparing two texts.
+
+Case, accents, inflection and function words do not count. Scripts without spaces give pairs of neighbouring signs.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Final
+
+import snowballstemmer
+
+from memory.text.codes import code_canonical, humps_split
+from memory.text.folding import fold
+from memory.text.grammar import verb_place, words_tag
+from memory.text.identifiers import identifiers_find
+from memory.text.word_lists import CALENDAR, FUNCTION, wordset
+
+_WRITTEN: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand"
+)
+_NUMBERS: Final = dict(
+    zip(_WRITTEN.split(), map(str, (*range(21), 30, 40, 50, 60, 70, 80, 90, 100, 1000)), strict=True)
+)
+UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af]+"
+)
+_SIGN: Final = r"(?:[^\W_]|[\u0300-\u036f\u0900-\u0903\u093a-\u094f])"
+_WORD: Final = re.compile(
+    # A code with its separators, else a word.
+    rf"(?=[^\W\d_]*[-_/]?[^\W_]*\d)[^\W_]+(?:[-_/][^\W_]+)*(?![^\W_])|[^\W_]{_SIGN}*"
+)
+_STEMMERS: Final = (
+    (re.compile("[\u0400-\u04ff]"), snowballstemmer.stemmer("russian")),
+    (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), snowballstemmer.stemmer("greek")),
+    (re.compile("[a-z]"), snowballstemmer.stemmer("english")),
+)
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
+_NUMBER: Final = re.compile(r"\d+(?:[.,:]\d+)*")
+_FOREIGN: Final = re.compile("[^\x00-\u024f\u1e00-\u1eff\u2000-\u20cf]")
+_LABEL: Final = re.compile(r"([^:]{1,60}):\s")
+_AMOUNT: Final = re.compile(
+    r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|(?:euros?|dollars?|pounds?|francs?|eur|usd|gbp|chf)\b)", re.IGNORECASE
+)
+_WEEKDAYS: Final = frozenset(form for day in CALENDAR if day.endswith("day") for form in (day, f"{day}s"))
+_MONTHS: Final = frozenset(word for word in CALENDAR if not word.endswith("day") and word != "may")
+_LETTER: Final = re.compile(r"(?<!\w)[^\W\d_](?!\w)")
+_PLAN_A: Final = re.compile(r"(?<!\w)A(?!\s+[a-z]|\w)")
+_PARTS: Final = re.compile("[-_/]")
+_ARTICLES: Final = wordset("a an the")
+
+
+@lru_cache(maxsize=16_384)
+def stems(text: str) -> tuple[str, ...]:
+    """Return the stems of the words of ``text`` that carry meaning, in order, with repetitions."""
+    found: list[str] = []
+    # A single letter is a name only where it is written as one: plan B. "A" begins many a sentence.
+    letters = {fold(letter) for letter in _LETTER.findall(text) if letter.isupper()}
+    plan_a = _PLAN_A.search(text) is not None
+    for match in _WORD.finditer(fold(humps_split(text, " "))):
+        word = match.group()
+        if code := code_canonical(word) if word.isascii() else "":
+            found.append(code)
+            continue
+        if _PARTS.search(word):
+            # "2023/0456" is two numbers.
+            found += [stem(part) for part in _PARTS.split(word)]
+            continue
+        for run in UNSPACED.findall(word):
+            found += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        word = UNSPACED.sub("", word)
+        if not word or word in FUNCTION:
+            if word == "a" and plan_a:
+                found.append("a")
+            continue
+        if len(word) == 1 and word.isalpha() and word not in letters:
+            continue
+        found.append(stem(word))
+    return tuple(found)
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return the stem of a folded word; a number in words as digits."""
+    if word in _NUMBERS:
+        return _NUMBERS[word]
+    if word.isdigit():
+        return word.lstrip("0") or "0"
+    if word.isalpha():
+        for script, stemmer in _STEMMERS:
+            if script.search(word):
+                return str(stemmer.stemWord(word))
+    return word
+
+
+_CALENDAR_STEMS: Final = frozenset(map(stem, CALENDAR))
+
+
+class Rarity:
+    """How much each word tells among some texts: its inverse document frequency."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._times: Counter[str] = Counter()
+        self._texts = 0
+        for text in texts:
+            self._times.update(set(stems(text)))
+            self._texts += 1
+
+    def share(self, wanted: Iterable[str], there: Collection[str]) -> float:
+        """Return the share of ``wanted`` that is ``there``, rare words counting more; 0 if nothing is wanted."""
+        weights = {one: math.log(1 + (self._texts + 1) / (0.5 + self._times[one])) for one in set(wanted)}
+        total = sum(weights.values())
+        return sum(weight for one, weight in weights.items() if one in there) / total if total else 0.0
+
+
+@lru_cache(maxsize=8_192)
+def numbers(text: str) -> frozenset[str]:
+    """Return the numbers of ``text``, in digits or words, without leading zeros; of a time also its hour."""
+    folded = fold(text)
+    found = {_number(number) for number in _NUMBER.findall(folded)}
+    found |= {number.partition(":")[0] for number in found if ":" in number}
+    return frozenset(
+        found | {_NUMBERS[word] for word in re.findall("[a-z]+", folded) if _NUMBERS.get(word, "1") != "1"}
+    )
+
+
+def _number(digits: str) -> str:
+    if re.fullmatch(r"\d+\.\d+", digits):
+        digits = digits.rstrip("0").rstrip(".")
+    return digits.lstrip("0") or "0"
+
+
+@lru_cache(maxsize=8_192)
+def subject(text: str) -> frozenset[str] | None:
+    """Return the stems of what ``text`` is about: its words before the first finite verb or before a colon, without
+    dates. None where the grammar is unknown: in other languages than English, and without a verb."""
+    if _FOREIGN.search(text):
+        return None
+    if label := _LABEL.match(text):
+        before = label[1]
+    else:
+        words = words_tag(text[:400])
+        verb = verb_place(words)
+        if verb is None:
+            return None
+        before = text[: words[verb].start]
+    return frozenset(one for one in stems(before) if one not in _CALENDAR_STEMS and not _YEAR.fullmatch(one))
+
+
+@lru_cache(maxsize=8_192)
+def verbs(text: str) -> frozenset[str]:
+    """Return the stems of the verbs of ``text`` that carry meaning; none in other languages than English."""
+    if _FOREIGN.search(text):
+        return frozenset()
+    return frozenset(one for word in words_tag(text[:400]) if word.tag.startswith("V") for one in stems(word.text))
+
+
+@lru_cache(maxsize=8_192)
+def things(text: str) -> frozenset[str]:
+    """Return the stems of the words that are no verbs, no dates and no numbers; all words in other languages."""
+    plain = frozenset(stems(text)) - verbs(text)
+    return frozenset(one for one in plain if one not in _CALENDAR_STEMS and not one.isdigit()) or plain
+
+
+@lru_cache(maxsize=8_192)
+def value_kinds(text: str) -> frozenset[str]:
+    """Return of which kinds the values in ``text`` are: date, weekday, time, amount, number, email, ..."""
+    found = {"date" if one.kind == "datetime" else one.kind for one in identifiers_find(text)} - {"code"}
+    if _AMOUNT.search(text):
+        found.add("amount")
+    elif not found and _NUMBER.search(text):
+        found.add("number")
+    words = set(re.findall("[a-z]+", fold(text)))
+    if words & _WEEKDAYS:
+        found.add("weekday")
+    if words & _MONTHS:
+        found.add("date")
+    if words & _NUMBERS.keys() - {"one"}:
+        found.add("number")
+    return frozenset(found)
+
+
+@lru_cache(maxsize=8_192)
+def same_text(one: str, other: str) -> bool:
+    """Tell whether two texts are the same but for case, accents, punctuation and articles."""
+    return _plain(one) == _plain(other)
+
+
+@lru_cache(maxsize=8_192)
+def _plain(text: str) -> tuple[str, ...]:
+    words = re.findall(r"[\w+#%°$€£]+(?:[-'’.,:/@]\w+)*", fold(text))
+    return tuple(word for word in words if word not in _ARTICLES) or (fold(text),)
