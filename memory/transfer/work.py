@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection, transaction
 
 from memory.access.impersonation import principal_still
 from memory.access.principal import Principal
-from memory.core.callbacks import Clock, HandOver
+from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem
 from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
@@ -57,12 +57,7 @@ class Step(NamedTuple):
 
 
 def import_work(
-    job_id: uuid.UUID,
-    *,
-    clock: Clock,
-    seconds: float,
-    hand_over: HandOver | None = None,
-    progress: Progress | None = None,
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
     """Bring batches of a file until it is done or ``seconds`` have passed, and return the import. One that was offered
     is checked, all of it.
@@ -89,8 +84,8 @@ def import_work(
     except Exception as problem:
         _failure_note(job_id, problem, now=clock())
         raise
-    if more and hand_over is not None:
-        hand_over(job_id)
+    if more and enqueue is not None:
+        enqueue(job_id)
     return ImportJob.objects.get(pk=job_id)
 
 

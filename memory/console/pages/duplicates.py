@@ -72,7 +72,7 @@ def duplicates_look(request: ConsoleRequest) -> HttpResponse:
     scope = form.cleaned_data["scope"]
     waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
     if waiting > LOOKED_AT_ONCE:
-        jobs.duplicates_hand_over(scope or ROOT)
+        jobs.duplicates_enqueue(scope or ROOT)
         messages.info(request, f"{waiting:,} topics wait to be compared. The worker does it; load the page again soon.")
     else:
         found = duplicates_find(scope or ROOT, now=timezone.now())
