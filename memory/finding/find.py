@@ -22,7 +22,6 @@ from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
 from memory.forgetting.manual_actions import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
-from memory.ingest.mentions import mentions_complete
 from memory.llm.client import model_configured
 from memory.llm.refine import Refined, matches_refine, supersede_refine
 from memory.policy.effective import knobs_effective
@@ -90,7 +89,6 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     once did. About ten statements, and two for each name. What left retrieval is found by identifiers, names and its
     exact title, not by meaning. Raises ``ValueRefused`` for more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
     """
-    mentions_complete()
     request = request_read(query)
     _identifiers_count(request.body)
     ids = _ids_identified(request.body, conditions, bound)
@@ -118,7 +116,6 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ``new_vector`` is that of a topic that says the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
     ``facts_meant`` does.
     """
-    mentions_complete()
     _identifiers_count(old_query)
     question = Question(old_query, new_vector)
     bound = Bound()

@@ -24,7 +24,6 @@ from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
 from memory.ingest.embed_pending import vectors_give
 from memory.ingest.idempotency import KEPT
-from memory.ingest.mentions import mentions_give
 from memory.insight.shadow import shadow_search
 from memory.models import IdempotencyRecord, WorkerHeartbeat
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
@@ -82,14 +81,12 @@ def upkeep() -> dict[str, int]:
     bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "indexed": 0, "runs": 0, "duplicates": 0}
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
         # Before the runs, which find what is due by index once every row has its half-life.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
-        # What was stored before there was an index of what topics mention.
-        "indexed": mentions_give,
     }
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
@@ -221,8 +218,6 @@ def tidy() -> int:
     import needs any more, and for messages to the assistant whose process is gone."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
-    # A writer of an older version may have been at work after the last look.
-    mentions_give(anew=True)
     listings_tidy(now=timezone.now())
     uploads_tidy(now=timezone.now())
     turns_lost_close(now=timezone.now())
