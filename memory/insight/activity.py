@@ -12,8 +12,7 @@ from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.models import AccessLog
-from memory.policy.partition import path_q
-from memory.predicates.binding import Bound, path_sql, scope_sql
+from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
 
 # Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
 # told apart. A restore is one entry of the audit per topic, and the list that a number leads to.

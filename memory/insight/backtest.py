@@ -17,7 +17,7 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
-from memory.policy.partition import grounds_of
+from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
 MOST_RUNS = 1_000
@@ -122,11 +122,11 @@ def backtest(
             code=ProblemCode.INVALID_PERIOD,
         )
     found = Backtest(scope, start, end)
-    grounds = grounds_of(policies, scope, forgetting=False)
-    rulings = [Ruling(ground.policy.knobs, ground.policy.rules.on("cron")) for ground in grounds]
+    partitions = partitions_of(policies, scope, forgetting=False)
+    rulings = [Ruling(partition.policy.knobs, partition.policy.rules.on("cron")) for partition in partitions]
     # Cursors of the server live in a transaction.
     with transaction.atomic():
-        keys, topics = topics_load(grounds, rulings, end=end)
+        keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
         found.topics = len(keys)
         with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:

@@ -19,7 +19,7 @@ from memory.core.rules import RELEASED
 from memory.forgetting.judge import Judge
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target
 from memory.models import Rung
-from memory.policy.partition import EVERYTHING, Ground, Only
+from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset
 from memory.predicates.binding import Bound, scope_sql
 
 # One whole number holds so much of a class; what does not fit goes into the next.
@@ -49,9 +49,9 @@ class TopicClass:
 
 @dataclass(frozen=True, slots=True)
 class CensusPart:
-    """One ground of a census with the views of its topics."""
+    """One partition of a census with the views of its topics."""
 
-    ground: Ground
+    partition: PolicyPartition
     views: Sequence[PolicyView]
 
 
@@ -114,17 +114,17 @@ class _Key:
 
 
 def census_take(
-    parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, only: Only = EVERYTHING
+    parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
 ) -> list[TopicClass]:
-    """Return the classes of the topics on the grounds of ``parts``, archived ones included. One query.
+    """Return the classes of the topics on the partitions of ``parts``, archived ones included. One query.
 
     All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
-    view make them. ``only`` narrows which topics are counted.
+    view make them. ``subset`` narrows which topics are counted.
     """
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
     statement = " UNION ALL ".join(
-        count.sql(place, width=width, bound=bound, only=only) for place, count in enumerate(counts)
+        count.sql(place, width=width, bound=bound, subset=subset) for place, count in enumerate(counts)
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, bound.values)
@@ -136,7 +136,7 @@ class _Count:
     """How the topics of one part are counted, and what a row of the outcome says."""
 
     def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
-        self.ground, views = part.ground, part.views
+        self.partition, views = part.partition, part.views
         self.columns = columns = _Columns()
         self.rung_at = columns.place("v.rung", 4)
         self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
@@ -159,7 +159,7 @@ class _Count:
         self.bin_at = key_at[first.key()]
         self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
 
-    def sql(self, place: int, *, width: int, bound: Bound, only: Only) -> str:
+    def sql(self, place: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
         """Return the SELECT: ``place``, so many numbers that hold the class, and how many topics there are."""
         join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
         names = [f"k{at}" for at in range(len(self.numbers))]
@@ -169,8 +169,8 @@ class _Count:
         # for a class of its own, and sort instead of counting in parallel.
         return f"""
             SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
-            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.ground.within_sql("v.scope_id", bound.bind)}
-                  AND {only.sql("v", bound.bind)}
+            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.partition.within_sql("v.scope_id", bound.bind)}
+                  AND {subset.sql("v", bound.bind)}
             GROUP BY {", ".join(names)}"""
 
     def read(self, numbers: Sequence[Any], count: int) -> TopicClass:

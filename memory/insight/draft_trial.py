@@ -10,7 +10,7 @@ from memory.forgetting.run_text import why_words
 from memory.insight.whatif import STEPS, Affected, StepCounts, WhatIf, affected_count, affected_page, whatif
 from memory.models import Rung
 from memory.policy.diff import diff_lines
-from memory.policy.partition import EVERYTHING, Only
+from memory.policy.partition import ALL_TOPICS, TopicSubset
 from memory.policy.read import diff_told
 from memory.policy.snapshot import Policies, SetPolicy
 
@@ -98,7 +98,7 @@ def draft_preview(
     now: dt.datetime,
     other: Policies | None = None,
     scale: str = "log",
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     limit: int = 10,
 ) -> DraftPreview:
     """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
@@ -106,9 +106,17 @@ def draft_preview(
     # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
     highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
     found = whatif(
-        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only, highest=highest
+        scope,
+        present=present,
+        draft=draft,
+        other=other,
+        now=now,
+        event=EVENT,
+        scale=scale,
+        subset=subset,
+        highest=highest,
     )
-    affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
+    affected, following = affected_list(scope, present=present, draft=draft, now=now, subset=subset, limit=limit)
     return DraftPreview(
         scope=scope,
         found=found,
@@ -133,24 +141,32 @@ def affected_list(
     present: Policies,
     draft: Policies,
     now: dt.datetime,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     cursor: str | None = None,
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
     statement. Raises ``ValueRefused`` for a foreign cursor."""
     rows, following = affected_page(
-        scope, present=present, draft=draft, now=now, event=EVENT, cursor=cursor, limit=limit, only_new=True, only=only
+        scope,
+        present=present,
+        draft=draft,
+        now=now,
+        event=EVENT,
+        cursor=cursor,
+        limit=limit,
+        only_new=True,
+        subset=subset,
     )
     return [_told(row) for row in rows], following
 
 
 def affected_total(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING, at_most: int
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, subset: TopicSubset = ALL_TOPICS, at_most: int
 ) -> int:
     """Return how many topics ``affected_list`` has in all, no further than one beyond ``at_most``. One statement."""
     return affected_count(
-        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, only=only, at_most=at_most
+        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, subset=subset, at_most=at_most
     )
 
 

@@ -19,7 +19,7 @@ from memory.extraction.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
 from memory.llm.client import ModelUnavailable, model_configured
 from memory.models import AuditEvent, Conversation, StudyJob
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 Status = StudyJob.Status
 ERASED = "The text was erased before it was read to its end."

@@ -134,7 +134,7 @@ def _tried(asked: Asked[Draft]) -> dict[str, Any]:
         "present": draft.policies,
         "draft": draft.drafted,
         "now": asked.now,
-        "only": draft.only,
+        "subset": draft.subset,
     }
 
 
@@ -174,7 +174,7 @@ def _shown(
         other=draft.other,
         now=now,
         scale=draft.scale,
-        only=draft.only,
+        subset=draft.subset,
         limit=SHOWN,
     )
     knobs = draft.drafted.knobs(draft.scope)
