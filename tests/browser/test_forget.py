@@ -31,7 +31,7 @@ def ask(page: Page, verb: str, query: str, *, reason: str) -> None:
     page.get_by_role("radio", name=verb).check()
     page.get_by_label("What it says").fill(query)
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="List what would go").click()
+    page.get_by_role("button", name="List matching topics").click()
 
 
 def released(topic_id: str) -> bool:
@@ -130,4 +130,4 @@ def test_keys_lead_to_the_page(enter: Enter) -> None:
     page.keyboard.press("g")
     page.keyboard.press("f")
     expect(page.get_by_role("heading", level=1)).to_have_text("Forget")
-    expect(page.get_by_role("button", name="List what would go")).to_have_count(0)
+    expect(page.get_by_role("button", name="List matching topics")).to_have_count(0)

@@ -166,7 +166,7 @@ def test_pages_of_nobody_are_sound(enter: Enter, name: str) -> None:
             page.fill("#id_password", "a guess")
             page.press("#id_password", "Enter")
             page.wait_for_load_state()
-            if page.locator("h1").inner_text() == "Locked for a while":
+            if page.locator("h1").inner_text() == "Sign-in locked":
                 break
         else:
             assert name != "locked"

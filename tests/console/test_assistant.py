@@ -202,7 +202,7 @@ def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, mod
     source = op.get(page).content.decode()
     assert f'hx-get="{page}2/?seen=0" hx-trigger="every 1s"' in source
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in source
-    assert "The assistant is at it." in text_of(op.get(page))
+    assert "The assistant is working." in text_of(op.get(page))
     # What somebody has unfolded stays as it is, until there is more.
     assert op.get(f"{page}2/?seen=0", headers=HTMX).status_code == 204
     refused = client_part(op, conversation, "Another <b>one</b>")
@@ -326,7 +326,7 @@ def test_who_may_see_and_go_on(op: Client, looker: Client, administrator: Client
     assert "<textarea" not in administrator.get(page).content.decode()
     assert client_part(administrator, conversation, "Me too").status_code == 404
     assert looker.get(f"{page}undo/").status_code == 403
-    assert "only operators see those of others" in text_of(looker.get("/assistant/"))
+    assert "only operators see other users' conversations" in text_of(looker.get("/assistant/"))
 
 
 @pytest.mark.parametrize(

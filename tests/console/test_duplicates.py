@@ -58,7 +58,7 @@ def test_an_empty_page_says_what_is_in_force_and_what_to_do(op: Client, looker: 
     told = text_of(op.get("/duplicates/"))
     assert "Nothing waits" in told
     assert "92.0% alike" in told
-    assert "What is found waits here for a decision." in told
+    assert "Pairs that are found wait here for a decision." in told
     assert "Look now" in told
     assert "Look now" not in text_of(looker.get("/duplicates/"))
     assert "No pair matches" in text_of(op.get("/duplicates/?state=merged"))
@@ -86,7 +86,7 @@ def test_what_holds_a_pair_is_said_in_a_sentence(op: Client, operator: Caller) -
         assert "something differs" in told
         assert "50" in told
         assert "100" in told
-    assert "What differs, and matters" in told
+    assert "Differences that matter" in told
     assert "Merge all the same" in told
 
 
@@ -316,7 +316,7 @@ def test_a_threshold_that_finds_other_things_is_taken_with_a_warning(op: Client,
     warning = "duplicate_threshold is 0.7: below 0.85"
     tried = text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.7"))
     assert warning in tried
-    assert "It can be saved all the same." in tried
+    assert "You can save it anyway." in tried
     assert "duplicate_threshold is" not in text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.9"))
     policy_put(operator, duplicate_threshold=0.7)
     for address in ("/policies/at/?scope=/", "/duplicates/"):

@@ -111,7 +111,7 @@ def test_nothing_that_matches_is_said_with_a_way_on(op: Client, operator: Caller
     page = listed(op, kinds="draft")
     said = text_of(op.get(page))
     assert "Nothing to release" in said
-    assert "Ask differently" in said
+    assert "Change the request" in said
     assert op.post(page, {}).status_code == 409
 
 
@@ -183,7 +183,7 @@ def test_a_list_that_is_no_longer_true_is_not_done_and_can_be_made_anew(op: Clie
     assert "Nothing was released." in said
     assert codes_of(reply) == ["list-outdated"]
     assert not released(one)
-    assert "List anew" in said
+    assert "List again" in said
     fresh = op.post(f"{page}anew/").headers["Location"]
     assert fresh != page
     assert (listing_of(fresh).reason, listing_of(fresh).count) == ("why", 1)
@@ -205,7 +205,7 @@ def test_an_expired_list_takes_no_yes(op: Client, operator: Caller) -> None:
     ForgetListing.objects.update(expires_at=timezone.now())
     said = text_of(op.get(page))
     assert "This list has expired" in said
-    assert "List anew" in said
+    assert "List again" in said
     assert "It expires" not in said
     assert op.post(page, {}).status_code == 409
     assert not released(one)

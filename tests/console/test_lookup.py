@@ -609,7 +609,7 @@ def test_the_number_of_statements_does_not_grow_with_topics(
     assert few <= most, few
 
 
-# --- Exact search beside the index
+# --- Exact search compared with the index
 
 
 @pytest.mark.meaning

@@ -31,7 +31,7 @@ def test_without_a_model_nothing_leaves_and_the_page_says_so(looker: Client) -> 
     page = told(looker)
     assert "Nothing leaves this machine." in page
     assert "None is configured, and none is needed" in page
-    assert "Nothing of this happens now." in page
+    assert "Nothing is sent now." in page
     assert "MEMSTATE_LLM_MODEL" in page
     assert "/model/reach/" not in page
 
@@ -50,7 +50,7 @@ def test_a_model_elsewhere_is_told_with_its_host_and_without_a_secret(looker: Cl
     page = told(looker)
     assert "Something leaves this machine." in page
     assert "models.example:8443" in page
-    assert "set, and shown nowhere" in page
+    assert "set (not shown)" in page
     assert "elsewhere" in page
     assert "hush" not in page
 

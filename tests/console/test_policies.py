@@ -131,7 +131,7 @@ def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looke
 def test_a_scope_without_a_policy_says_which_one_governs_it(looker: Client):
     saved("/user", half_life_days=7)
     said = page(looker, "/policies/at/?scope=/user/mara/food")
-    assert "Nothing is set here. What is in force comes from /user" in said
+    assert "Nothing is set here. The values in force come from /user" in said
     assert "No version yet" in said
 
 
@@ -212,7 +212,7 @@ def test_a_policy_can_be_emptied(op: Client):
     saved("/user", half_life_days=7, rules=[PIN])
     op.post("/policies/rollback/?scope=/user&to=0", {"base_version": 1, "reason": "inherit again"})
     assert policies_current().policies == {}
-    assert "Scopes whose policy was emptied /user" in page(op, "/policies/")
+    assert "Scopes whose policy was cleared /user" in page(op, "/policies/")
 
 
 def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):

@@ -109,7 +109,7 @@ def test_a_plan_of_another_policy_is_not_applied_but_planned_anew(op: Client, op
     assert "This plan is out of date." in page
     reply = step(op, run, "apply")
     assert (reply.status_code, codes_of(reply)) == (409, ["run-outdated"])
-    assert "Plan anew" in body_of(reply)
+    assert "Plan again" in body_of(reply)
     assert rungs(operator, *topics) == ["active"] * 2
 
 
@@ -191,7 +191,7 @@ def test_a_run_that_took_much_names_the_policy_that_was_new_to_it_and_the_way_ba
     step(op, run, "apply")
     new = max(PolicyVersion.objects.values_list("number", flat=True))
 
-    assert f"Version {new} new since the run before" in text_of(op, f"/runs/{run.pk}/")
+    assert f"Version {new} new since the previous run" in text_of(op, f"/runs/{run.pk}/")
     undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
     assert "forget_salience_threshold" in undo
     assert f'href="/policies/rollback/?scope=%2F&amp;to={new - 1}"' in undo

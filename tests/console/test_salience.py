@@ -232,7 +232,7 @@ def test_two_drafts_are_compared_and_both_live_in_the_address(looker: Client, tw
     archived = compared.partition("rung-archived")[2].partition("</tr>")[0]
 
     assert re.findall(r">(\d+)<", archived)[:3] == ["3", "3", "6"]
-    assert "Drop draft B" in page
+    assert "Discard draft B" in page
     dropped = looker.get(address + "&drop=1")
     assert "b-" not in dropped.headers["Location"]
     swapped = looker.get(f"/salience/?{urlencode({'b-base_version': '1', 'b-strategy': 'static'})}&swap=1")
@@ -540,7 +540,7 @@ def test_a_draft_too_long_for_an_address_is_shown_and_saved_all_the_same(
         assert all(len(address) < 7000 for address in re.findall(r'(?:href|formaction|action)="([^"]*)"', each))
     assert fields_of(page)["forget_salience_threshold"] == "0.11"
     beside = op.post("/salience/", {**said, "aside": "1"})
-    assert "Two drafts beside each other" in beside.content.decode()
+    assert "Compare drafts" in beside.content.decode()
 
     assert op.post("/salience/save/", fields_of(page, reason="many rules")).status_code == 302
     assert len(PolicyVersion.objects.latest("number").rules) == 50

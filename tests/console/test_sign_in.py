@@ -107,7 +107,7 @@ def test_guessing_is_locked_out_with_a_page_that_says_for_how_long() -> None:
     client = Client()
     reply = guessed(client)
     assert reply.status_code == 429
-    assert "Locked for a while" in reply.content.decode()
+    assert "Sign-in locked" in reply.content.decode()
     assert "15 minutes" in reply.content.decode()
     assert sign_in(client, "reader").status_code == 429, "not even the right one opens it"
 
