@@ -18,10 +18,10 @@ LAST_CALLS = 8
 MOST_TOPICS = 8
 
 TOOLS = {
-    "query": "Asked the memory",
+    "query": "Searched the memory",
     "topic": "Read a topic",
     "history": "Read the history of a field",
-    "why": "Asked why",
+    "why": "Asked for the reasons",
     "new_topic": "Remembered something new",
     "extend_topic": "Added to a topic",
     "version_field": "Changed a value",
@@ -32,8 +32,8 @@ SOURCES = {"override": "as you chose", "model": "as the model understood it", "r
 # How a turn ended, where the reply does not say it by itself.
 ENDINGS = {
     "stopped": "It was stopped.",
-    "failed": "Something went wrong in the server, whose log says what. What was written until then stays.",
-    "lost": "The process that was at it is gone. What was written until then stays.",
+    "failed": "A server error occurred; see the server log. Changes made before it are kept.",
+    "lost": "The process that answered has ended. Changes made before are kept.",
 }
 FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
@@ -136,7 +136,7 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallS
     topics = [known[each] for each in _touched(call) if each in known]
     return CallShown(
         tool,
-        TOOLS.get(tool, "Asked for a tool that is not there") if tool else "A call",
+        TOOLS.get(tool, "Called an unknown tool") if tool else "A call",
         bool(call.get("ok")),
         float(call.get("ms") or 0),
         str(call.get("said", "")),

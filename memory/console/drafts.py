@@ -40,7 +40,7 @@ class WhereForm(forms.Form):
         label="Kind",
         widget=forms.TextInput(attrs={"placeholder": "any", "autocomplete": "off"}),
     )
-    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Stands on rung")
+    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Rung")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 
     @property
@@ -96,7 +96,7 @@ class BacktestForm(forms.Form):
         said: dict[str, Any] = self.cleaned_data
         since, until, step = said.get("since"), said.get("until"), said.get("step")
         if since and until and step and (until - since).days / step > MOST_RUNS:
-            sentence = f"That would be more than {MOST_RUNS} runs; choose fewer days or a longer step."
+            sentence = f"A backtest has at most {MOST_RUNS} runs. Choose fewer days or a longer step."
             self.add_error("step", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return said
 
@@ -212,7 +212,5 @@ def draft_sent(scope: str, draft: str, *, policies: Policies) -> Draft:
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
-        raise ValueRefused(
-            "The draft cannot be read; open the page again.", code=ProblemCode.DRAFT_UNREADABLE
-        ) from problem
+        raise ValueRefused("The draft cannot be read. Reload the page.", code=ProblemCode.DRAFT_UNREADABLE) from problem
     return Draft({**members, "scope": scope}, policies=policies)

@@ -64,7 +64,7 @@ class DraftForm(forms.Form):
         required=False,
         max_length=MOST_RULES_TEXT,
         label="Rules set here, as JSON",
-        help_text="A list of rules, or of names of shipped sets. Empty leaves the rules as they are set; [] sets none.",
+        help_text="A list of rules or names of rule presets. Leave empty to keep the current rules; [] removes them.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
     base_version = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -246,7 +246,7 @@ def bounds_words(knob: Knob) -> str:
     if knob.type in ("number", "count"):
         return f"{'whole, ' if knob.type == 'count' else ''}{_plain(knob.low)} to {_plain(knob.high)}"
     if knob.type in ("words", "scopes"):
-        return f"{'paths' if knob.type == 'scopes' else 'words'} with commas between, a single comma for none"
+        return f"{'paths' if knob.type == 'scopes' else 'words'} separated by commas; a single comma for an empty list"
     return ""
 
 

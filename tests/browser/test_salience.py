@@ -111,7 +111,7 @@ def test_a_draft_with_many_rules_is_tried_without_an_address_of_that_length(ente
     page.locator(".values > summary").click()
     page.locator(".knob-group:has([name=rules]) > summary").click()
     page.locator("[name=rules]").fill(RULES)
-    expect(page.locator("#salience-effect")).to_contain_text("too long for an address")
+    expect(page.locator("#salience-effect")).to_contain_text("too long for a URL")
     settled(page)
     assert parse_qs(urlsplit(page.url).query) == {"scope": ["/"]}
     page.locator("#save").get_by_label("Reason").fill("many rules")

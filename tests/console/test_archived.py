@@ -104,7 +104,7 @@ def test_what_was_missed_is_marked_and_can_be_asked_for(looker: Client, operator
     page = looker.get("/archived/").content.decode()
     assert "looked up 1×" in page
     assert "1 question</span>" in page
-    assert "back 1× before" in page
+    assert "restored 1× before" in page
 
 
 def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(

@@ -156,11 +156,11 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
 
     page = text_of(looker, "/overview/health/", headers=PART)
 
-    assert "2 things need attention" in page
-    assert page.index("The worker last reported 2 hours ago") < page.index("checks are green")
+    assert "2 issues need attention" in page
+    assert page.index("The worker last reported 2 hours ago") < page.index("checks passed")
     assert "start `python manage.py up`" in html.unescape(page)
     assert "1 job failed within a day" in page
-    assert f"{len(health.ALL_CHECKS) - 2} checks are green" in page
+    assert f"{len(health.ALL_CHECKS) - 2} checks passed" in page
     assert "All migrations are applied." in page
 
 
@@ -169,8 +169,8 @@ def test_all_is_well_and_every_check_stays_visible(looker: Client) -> None:
 
     page = text_of(looker, "/overview/health/", headers=PART)
 
-    assert "All is well" in page
-    assert f"{len(health.ALL_CHECKS)} checks are green" in page
+    assert "All checks passed" in page
+    assert f"{len(health.ALL_CHECKS)} checks passed" in page
     assert "data-live" in text_of(looker, "/")
 
 
@@ -217,7 +217,7 @@ def test_it_is_said_whether_anything_leaves_the_machine(looker: Client, settings
     settings.MEMSTATE_LLM_MODEL = "a-model"
     settings.MEMSTATE_LLM_BASE_URL = "https://user:hush@models.example/v1?key=hush"
     page = text_of(looker, "/")
-    assert "Something leaves this machine." in page
+    assert "Some texts leave this machine." in page
     assert "models.example" in page
     assert "hush" not in page
 

@@ -53,25 +53,25 @@ WORDS = {
     "restore": Words(
         "Restore",
         "restored",
-        "They become active: queries find them again with all their fields, and their salience starts as that of a new "
-        "topic. For what a run archived, this counts as regret.",
+        "They become active: queries return them again, and their salience is set to that of a new topic. "
+        "For topics that a run archived, this counts as regret.",
     ),
     "archive": Words(
         "Archive",
         "archived",
-        "Queries and lists leave them out from then on. They are found by their id and in the archive, and can be "
-        "restored whole.",
+        "Queries and lists no longer show them. They are still found by their id and in the archive, and can be "
+        "restored.",
         "danger",
     ),
     "release": Words(
         "Release",
         "released",
-        "No query and no list shows them from then on, not even where archived topics are asked for. They stay in the "
-        "store and can be restored.",
+        "Queries and lists no longer show them, even if they include archived topics. They stay in the store and can "
+        "be restored.",
         "danger",
     ),
-    "pin": Words("Pin", "pinned", "No run touches them, whatever their score, until somebody unpins them."),
-    "unpin": Words("Unpin", "unpinned", "From then on the policy decides about them again, by their score."),
+    "pin": Words("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
+    "unpin": Words("Unpin", "unpinned", "The policy applies to them again, based on their score."),
 }
 
 Chosen = Callable[..., list[uuid.UUID]]
@@ -95,7 +95,7 @@ class ConfirmForm(forms.Form):
             return {uuid.UUID(bytes=piece[:-1]): bool(piece[-1]) for piece in pieces}
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError(
-                "These topics cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+                "The selected topics cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 
@@ -120,7 +120,7 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
     try:
         return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
     except ValueError as problem:
-        raise ValueRefused("One of these is no id of a topic.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a topic id.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -165,7 +165,7 @@ def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.date
         undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
     if moved.left:
         why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for *_row, why in moved.left).items())
-        messages.warning(request, f"{topics_words(len(moved.left))} left out. {why}")
+        messages.warning(request, f"{topics_words(len(moved.left))} skipped. {why}")
     return go(request, back_to(request, said["next"]))
 
 

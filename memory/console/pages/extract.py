@@ -39,14 +39,14 @@ class ExtractForm(forms.Form):
         label="Text",
         strip=False,
         widget=forms.Textarea(attrs={"rows": 12}),
-        help_text="Prose, a list, or a conversation with a name in front of each line.",
+        help_text="Prose, a list, or a conversation with a speaker name before each line.",
     )
-    scope = ScopeField(required=False, help_text="Where the facts are stored, and compared with what is known.")
+    scope = ScopeField(required=False, help_text="Facts are stored here and compared with existing facts here.")
     kind = forms.CharField(
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
-        help_text="Of the topics that the facts become.",
+        help_text="Kind of the new topics.",
     )
 
     def said(self) -> dict[str, Any]:
@@ -141,7 +141,10 @@ def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRe
     """Stop an extraction; what it has stored stays."""
     job = extraction_cancel(extraction_id, principal=request.principal, now=timezone.now())
     stored = len(job.stored)
-    messages.success(request, f"Stopped. {stored:,} fact{'' if stored == 1 else 's'} stored until then stay.")
+    messages.success(
+        request,
+        f"Stopped. {stored:,} fact{'' if stored == 1 else 's'} stored so far {'is' if stored == 1 else 'are'} kept.",
+    )
     return go(request, "console:extraction", extraction_id)
 
 

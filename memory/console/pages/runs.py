@@ -198,25 +198,25 @@ def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
 
 _APPLY = _Step(
     "Apply this plan",
-    "Apply it",
-    "What the dry run planned is done exactly as it stands. It can be undone.",
+    "Apply",
+    "Applies exactly what the dry run planned. This can be undone.",
     (ForgetRun.Status.PLANNED,),
     apply_preview,
     _applied,
 )
 _APPROVE = _Step(
     "Approve this run",
-    "Approve it",
-    "It was held, and goes ahead once you approve. It can be undone.",
+    "Approve",
+    "The run was held and starts when you approve it. It can be undone.",
     (ForgetRun.Status.HELD,),
     approve_preview,
     _approved,
 )
 _UNDO = _Step(
     "Undo this run",
-    "Undo it",
-    "Every topic that is still as the run left it becomes exactly what it was before. "
-    "An undo itself cannot be undone; under the same policy the next run would find these topics due again.",
+    "Undo",
+    "Restores every topic that has not changed since the run. "
+    "An undo cannot be undone. Under the same policy, these topics are due again in the next run.",
     (ForgetRun.Status.DONE, ForgetRun.Status.FAILED),
     undo_preview,
     _taken_back,
@@ -244,7 +244,7 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpRes
     found = run_get(run_id, principal=request.principal)
     if found.status not in step.due:
         # Somebody was faster, or it was clicked twice: the run's page says where it stands.
-        messages.warning(request, f"{step.title}: there is nothing left to do, the run is {found.status} already.")
+        messages.warning(request, f"{step.title}: nothing to do, the run is already {found.status}.")
         return go(request, "console:run", run_id=run_id)
     context = {"run": run_told(found), "step": step, "preview": step.preview(found), "form": form, "refused": refused}
     if step is _UNDO and found.event not in (BY_HAND, REVISE):
