@@ -416,7 +416,7 @@ def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Clien
     assert re.findall(r">(\d+)<", projected.partition("moved up")[2]) == ["0", "7", "0", "7"]
 
     assert op.post("/salience/save/", fields_of(page, reason="kinder")).status_code == 302
-    assert "A run now would bring 7 topics moved up." in page_of(op)
+    assert "A run now would bring 7 topics back up." in page_of(op)
     planned = op.post("/salience/dry-run/", {"scope": "/"})
     assert planned.status_code == 302, planned.content.decode()
     run_id = planned.headers["Location"].rstrip("/").rpartition("/")[2]
