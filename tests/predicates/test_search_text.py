@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.predicates.search_parts import question_of, scope_of, standings_of, texts_of, without_words
+from memory.predicates.search_parts import question_of, scope_of, states_of, texts_of, without_words
 from memory.predicates.search_qualifiers import EXAMPLES
 from memory.predicates.search_text import MAX_DEPTH, MAX_LENGTH, MAX_PARTS, SearchFlaw, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
@@ -303,7 +303,7 @@ def test_the_narrowest_scope_at_the_top_bounds_everything():
     ],
 )
 def test_only_what_can_hold_anything_is_looked_at(text: str, standings: tuple[str, ...]):
-    assert standings_of(search_parse(text)) == standings
+    assert states_of(search_parse(text)) == standings
 
 
 def test_every_example_of_a_qualifier_reads():

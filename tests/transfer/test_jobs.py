@@ -15,7 +15,7 @@ from django.utils import timezone
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.forgetting.manual_actions import topics_release
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, ImportJob, PolicyVersion, Topic
 from memory.transfer import importing as importing_room
 from memory.transfer import revert as back_room
@@ -263,5 +263,5 @@ def test_an_import_is_taken_back_but_for_what_was_written_to_since(
     # Nothing is left, and each step can be undone.
     assert import_release(job.pk, **asked)[:2] == (0, None)
     assert first.run is not None
-    run_take_back(first.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
+    run_undo(first.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
     assert import_look(job.pk, principal=SYSTEM)[:3] == (2, 1, 2)
