@@ -18,7 +18,7 @@ from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
 from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, ForgetRun, Rung, TopicEdit
 from memory.models.expressions import salience_effective_sql
@@ -205,7 +205,7 @@ def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
     if digest not in vectors:
         vectors[digest] = embedder_get().embed_passages([text.embedded()])[0]
     plan_write(
-        Plan(texts={plan.survivor.id: known}, scopes={known.scope}),
+        WritePlan(texts={plan.survivor.id: known}, scopes={known.scope}),
         texts={plan.survivor.id: text},
         model=embedder_get().model_name,
         vectors=vectors,

@@ -27,7 +27,7 @@ from memory.llm.refine import Refined, matches_refine, supersede_refine
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound, scope_sql
 from memory.recall.candidates import candidates_rank
-from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
@@ -94,7 +94,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     ids = _ids_identified(request.body, conditions, bound)
     question = Question(request.text)
     if not ids:
-        extra = Extra(conditions, bound.values)
+        extra = ExtraCondition(conditions, bound.values)
         pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
         ids = [*pool, *_ids_titled(request.body, conditions, bound)]
         names = _names_counted(request.body, pool)
@@ -220,7 +220,7 @@ def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicSaid]) -> list[str
     return names
 
 
-def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:
+def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondition | None) -> list[uuid.UUID]:
     """Return the best topics for each text, by the ranking of recall. Three statements, and two for each text more."""
     found: list[uuid.UUID] = []
     # A transaction of its own: what the probe sets for it must not hold for what is written later.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.ingest.bulk import array_text, rows_copy
+from memory.ingest.bulk import array_literal, rows_copy
 from memory.ingest.load import KnownTopic
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.text.aliases import aliases_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
@@ -70,14 +70,14 @@ class Mentions:
     def arrays(self) -> tuple[str, str, str]:
         """Identifiers, words and aliases for a COPY."""
         identifiers, words, aliases = self.columns()
-        return array_text(identifiers), array_text(words), array_text(aliases)
+        return array_literal(identifiers), array_literal(words), array_literal(aliases)
 
     def columns(self) -> tuple[list[str], list[str], list[str]]:
         """Return identifiers, words and aliases, sorted."""
         return sorted(self.identifiers), sorted(self.words), sorted(self.aliases)
 
 
-def mentions_read(plan: Plan) -> list[tuple[KnownTopic, Mentions]]:
+def mentions_read(plan: WritePlan) -> list[tuple[KnownTopic, Mentions]]:
     """Return what ``plan`` says of each of its topics that was not said before. No queries."""
     said: list[tuple[KnownTopic, set[str], Mentions]] = [(topic, set(), Mentions()) for topic in plan.texts.values()]
     owners = {

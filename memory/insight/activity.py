@@ -37,7 +37,7 @@ GROUP BY 1
 
 
 @dataclass(slots=True)
-class Day:
+class ActivityDay:
     """What happened on one day in UTC."""
 
     day: dt.date
@@ -47,7 +47,7 @@ class Day:
     restored: int = 0
 
 
-def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[Day]:
+def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
     """Return the last ``days`` days in UTC, today included, the earliest first; days without anything too.
 
     One query, as long as these days have rows. Raises ``NotVisible`` for a scope outside the caller's.
@@ -55,7 +55,7 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     chosen = principal.scope_chosen(scope)
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=days - 1)
-    found = {first + dt.timedelta(days=place): Day(first + dt.timedelta(days=place)) for place in range(days)}
+    found = {first + dt.timedelta(days=place): ActivityDay(first + dt.timedelta(days=place)) for place in range(days)}
     bound = Bound()
     sql = _DAYS.format(
         audit_within=path_sql("e.scope", chosen, bound.bind),

@@ -27,7 +27,7 @@ _PACKED_BELOW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PolicyView:
     """One policy at one moment, as the census has to tell topics apart for it."""
 
     judge: Judge
@@ -36,7 +36,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
+class TopicClass:
     """Topics alike: their rung, whether they are in retrieval, on which rung each view would leave them, in which bin
     of the histogram they are, and how many there are."""
 
@@ -48,11 +48,11 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CensusPart:
     """One partition of a census with the views of its topics."""
 
     partition: PolicyPartition
-    views: Sequence[View]
+    views: Sequence[PolicyView]
 
 
 class _Columns:
@@ -114,8 +114,8 @@ class _Key:
 
 
 def census_take(
-    parts: Sequence[Part], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
-) -> list[Class]:
+    parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
+) -> list[TopicClass]:
     """Return the classes of the topics on the partitions of ``parts``, archived ones included. One query.
 
     All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
@@ -135,7 +135,7 @@ def census_take(
 class _Count:
     """How the topics of one part are counted, and what a row of the outcome says."""
 
-    def __init__(self, part: Part, edges: Sequence[float]) -> None:
+    def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
         self.partition, views = part.partition, part.views
         self.columns = columns = _Columns()
         self.rung_at = columns.place("v.rung", 4)
@@ -173,12 +173,12 @@ class _Count:
                   AND {subset.sql("v", bound.bind)}
             GROUP BY {", ".join(names)}"""
 
-    def read(self, numbers: Sequence[Any], count: int) -> Class:
+    def read(self, numbers: Sequence[Any], count: int) -> TopicClass:
         """Return the class that a row of the outcome is about."""
         values = _unpack(numbers, self.held, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
-        return Class(rung, live, targets, self.bins[values[self.bin_at]], count)
+        return TopicClass(rung, live, targets, self.bins[values[self.bin_at]], count)
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
@@ -196,7 +196,7 @@ class _Reader:
 
     def __init__(
         self,
-        view: View,
+        view: PolicyView,
         columns: _Columns,
         key_at: dict[str, int],
         keys: dict[str, _Key],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.forgetting.run_text import why_words
-from memory.insight.whatif import STEPS, Affected, Step, WhatIf, affected_count, affected_page, whatif
+from memory.insight.whatif import STEPS, Affected, StepCounts, WhatIf, affected_count, affected_page, whatif
 from memory.models import Rung
 from memory.policy.diff import diff_lines
 from memory.policy.partition import ALL_TOPICS, TopicSubset
@@ -29,7 +29,7 @@ AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung",
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StepLine:
     """One rung that runs move topics to: today's counts, and those of each projection. The last line is of ``CLIMB``:
     topics that regain a rung, whichever, so it names none."""
 
@@ -49,13 +49,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Tryout:
+class DraftPreview:
     """The outcome of a draft for one scope. ``newly`` counts who would be moved otherwise than now; ``affected`` are
     the first of them, ``more`` tells whether there are others. ``diff`` is what a new version would change."""
 
     scope: str
     found: WhatIf
-    lines: list[Line]
+    lines: list[StepLine]
     affected: list[dict[str, Any]]
     more: bool
     newly: int
@@ -90,7 +90,7 @@ class Tryout:
         return f"The draft {_listed(changed, compared=True)} than now."
 
 
-def draft_try(
+def draft_preview(
     scope: str,
     *,
     present: Policies,
@@ -100,7 +100,7 @@ def draft_try(
     scale: str = "log",
     subset: TopicSubset = ALL_TOPICS,
     limit: int = 10,
-) -> Tryout:
+) -> DraftPreview:
     """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
     many policies there are. ``other`` is a second draft to count beside."""
     # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
@@ -117,7 +117,7 @@ def draft_try(
         highest=highest,
     )
     affected, following = affected_list(scope, present=present, draft=draft, now=now, subset=subset, limit=limit)
-    return Tryout(
+    return DraftPreview(
         scope=scope,
         found=found,
         lines=_lines(found, now),
@@ -186,7 +186,7 @@ def _told(row: Affected) -> dict[str, Any]:
     }
 
 
-def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
+def _lines(found: WhatIf, now: dt.datetime) -> list[StepLine]:
     down = [
         _line(
             name,
@@ -209,8 +209,8 @@ def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
     return [*down, _line(CLIMB, "", found.climbs, found.other_climbs, later)]
 
 
-def _line(name: str, rung: str, step: Step, other: int, later: list[dict[str, int]]) -> Line:
-    return Line(
+def _line(name: str, rung: str, step: StepCounts, other: int, later: list[dict[str, int]]) -> StepLine:
+    return StepLine(
         step=name,
         rung=rung,
         now=step.now,

@@ -21,7 +21,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.judge import Judge
-from memory.insight.census import Class, Part, View, census_take
+from memory.insight.census import CensusPart, PolicyView, TopicClass, census_take
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, partition_is_skipped, partitions_of
@@ -45,7 +45,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Step:
+class StepCounts:
     """How many topics a run would move to one rung, or back up: under the policy in force, under the draft, and the
     difference."""
 
@@ -75,17 +75,17 @@ class WhatIf:
     not counted in."""
 
     active: int
-    steps: dict[str, Step]
+    steps: dict[str, StepCounts]
     projections: list[Projection]
     histogram: Histogram
     standing: dict[str, int]
     other: dict[str, int]
     newly: int
-    climbs: Step
+    climbs: StepCounts
     other_climbs: int
 
 
-def edges_make(*, scale: str, highest: float) -> list[float]:
+def histogram_edges(*, scale: str, highest: float) -> list[float]:
     """Return the edges of ``BINS`` bins from nothing to ``highest``; the first of a log scale holds all that is less.
 
     Raises ``ValueRefused`` for another scale than ``linear`` or ``log``.
@@ -128,13 +128,13 @@ def whatif(
     knobs = draft.knobs(scope)
     # The other two strategies score on a scale that ends at 1.
     possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
-    edges = edges_make(scale=scale, highest=possible if highest is None else min(highest, possible))
+    edges = histogram_edges(scale=scale, highest=possible if highest is None else min(highest, possible))
     bound = Bound()
     # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
     # the same view twice costs nothing, as equal expressions are asked for once.
     beside = (draft, present, other or draft)
     parts = [
-        Part(
+        CensusPart(
             partition,
             [
                 _view(policies, partition, scope, moment, event=event, bound=bound)
@@ -149,23 +149,23 @@ def whatif(
 
 def _view(
     policies: Policies, partition: PolicyPartition, scope: str, moment: dt.datetime, *, event: str, bound: Bound
-) -> View:
+) -> PolicyView:
     policy = policies.effective(partition.path)
     exempt = policy.knobs.exempt_scopes
-    return View(
+    return PolicyView(
         Judge(policy, moment, event, bound.bind),
         exempt=tuple(path for path in exempt if scope_within(path, partition.path)),
         rests=partition_is_skipped(policy, scope),
     )
 
 
-def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
-    steps = {name: Step() for name in STEPS}
+def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
+    steps = {name: StepCounts() for name in STEPS}
     later = [Projection(moment, _steps_empty(), _steps_empty(), _steps_empty()) for moment in moments]
     bins = {rung.label: [0] * BINS for rung in Rung}
     standing = {rung.label: 0 for rung in Rung}
     beside = _steps_empty()
-    climbs = Step()
+    climbs = StepCounts()
     active = newly = other_climbs = 0
     for each in classes:
         standing[Rung(each.rung).label] += each.count
@@ -191,7 +191,7 @@ def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float
     return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
 
 
-def _step_count(step: Step, count: int, *, now: bool, draft: bool) -> None:
+def _step_count(step: StepCounts, count: int, *, now: bool, draft: bool) -> None:
     step.now += count * now
     step.draft += count * draft
     step.gained += count * (draft and not now)

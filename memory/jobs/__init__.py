@@ -22,7 +22,7 @@ from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work, extractions_stalled
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
-from memory.ingest.embed_pending import vectors_give
+from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
 from memory.models import IdempotencyRecord, WorkerHeartbeat
@@ -92,7 +92,7 @@ def upkeep() -> dict[str, int]:
         while time.monotonic() < until and (step := work()):
             done[name] += step
     done["runs"] = wake_ups_answer(now=timezone.now(), seconds=_left(until))
-    for given in vectors_give():
+    for given in vectors_fill():
         done["embedded"] += given
         if time.monotonic() >= until:
             break

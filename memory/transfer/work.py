@@ -17,7 +17,7 @@ from memory.core.errors import MemoryProblem
 from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
 from memory.transfer.batches import lines_import
@@ -216,7 +216,7 @@ def _items_work(given: Sequence[IngestItem], job: ImportJob, *, now: dt.datetime
     prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     made: list[uuid.UUID] = []
     for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, ItemReply):
             made.append(outcome.topic_id)
             counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
         else:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memory.demo.build import story_build
 from memory.demo.store import story_load
-from memory.ingest.bulk import array_text, rows_copy
+from memory.ingest.bulk import array_literal, rows_copy
 from memory.ingest.mentions import MAX_WORD_BYTES
 from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector
 from memory.text.aliases import aliases_find
@@ -148,7 +148,7 @@ def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
 def test_any_words_are_stored_as_they_are(words: list[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE told (words text[]) ON COMMIT DROP")
-        rows_copy(cursor, "told", ["words"], [[array_text(words)]])
+        rows_copy(cursor, "told", ["words"], [[array_literal(words)]])
         cursor.execute("SELECT words FROM told")
         assert cursor.fetchone() == (words,)
 
