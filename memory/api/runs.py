@@ -109,7 +109,7 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
         principal=principal,
         now=timezone.now(),
         judged_at=payload.now,
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -138,7 +138,7 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -151,7 +151,7 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 

@@ -15,7 +15,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.remainder import rest_words
 from memory.models import ForgetListing, Rung
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 # So long after it expired a list still tells what was asked for.
 KEPT_FOR = dt.timedelta(days=7)

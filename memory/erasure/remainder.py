@@ -23,7 +23,7 @@ from memory.finding.facts import (
     topics_said,
     without,
 )
-from memory.ingest.apply import Prepared, ingest_apply
+from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.text.folding import fold
 
@@ -146,7 +146,9 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
     return items
 
 
-def rests_keep(prepared: Prepared, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> None:
+def rests_keep(
+    prepared: PreparedItems, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
+) -> None:
     """Remember what stays of the topics ``parts_of``, in the caller's transaction, and let what led to these lead there
     too. As many statements as an ingest, and one."""
     kept = []

@@ -23,7 +23,7 @@ from memory.extraction.parts import parts_cut
 from memory.forgetting import state_changes as moves
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Revision, Topic
 from memory.models.locks import Lock, lock_wait
 from memory.text.statements import Statement as Fact
@@ -170,6 +170,6 @@ def _written(items: list[IngestItem], *, principal: Principal, now: dt.datetime)
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
             raise outcome
-        assert isinstance(outcome, Reply)
+        assert isinstance(outcome, ItemReply)
         made.append(outcome.topic_id)
     return made

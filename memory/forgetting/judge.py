@@ -118,7 +118,7 @@ class Judge:
         return f"{self.bind(self.now - dt.timedelta(seconds=knobs.prune_after))}::timestamptz"
 
     def exempt(self) -> str:
-        """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the ground."""
+        """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the partition."""
         kinds = self.policy.knobs.exempt_kinds
         return f"v.kind = ANY({self.bind(list(kinds))}::text[])" if kinds else "false"
 

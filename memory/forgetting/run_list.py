@@ -14,7 +14,7 @@ from memory.forgetting.run_text import event_words, run_policy, run_sentence, ru
 from memory.forgetting.runs import run_get
 from memory.models import ForgetAction, ForgetRun, Rung
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 # How many runs that wait for approval are told of by name.
 HELD_NAMED = 5

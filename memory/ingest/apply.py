@@ -14,8 +14,8 @@ from memory.embedding.base import Vectors
 from memory.forgetting.ingest_rules import ingest_rules_apply
 from memory.ingest.items import IngestItem
 from memory.ingest.load import Known, known_load
-from memory.ingest.nearest import Near, topics_near
-from memory.ingest.plan import Outcome, Plan, Reply, ingest_plan, item_topic_ids
+from memory.ingest.nearest import NearPair, topics_near
+from memory.ingest.plan import ItemOutcome, ItemReply, WritePlan, ingest_plan, item_topic_ids
 from memory.ingest.write import plan_write, wake_ups_write
 from memory.models import Topic
 from memory.policy.effective import policies_current
@@ -28,14 +28,14 @@ MOST_SIMILAR = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedItems:
     """Items together with what was computed before any lock was taken: their vectors, by the hash of the text, and
     the plan, if it holds without a lock. ``policies`` are those in force when the request came."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
     policies: Policies
-    plan: Plan | None = None
+    plan: WritePlan | None = None
 
 
 def ingest_prepare(
@@ -45,7 +45,7 @@ def ingest_prepare(
     now: dt.datetime,
     defer: bool,
     vectors: dict[str, Vectors] | None = None,
-) -> Prepared:
+) -> PreparedItems:
     """Plan and embed what the items will most likely amount to, outside any transaction. At most four queries.
 
     ``vectors`` are known already, by the hash of their text; those of the items are added.
@@ -62,10 +62,12 @@ def ingest_prepare(
     # New topics depend on nobody's lock: what they name is never taken away, and an id that somebody else used in the
     # meantime is refused by the database, whereupon the plan is made anew.
     alone = not any(item_topic_ids(item)[0] for item in items)
-    return Prepared(items, vectors, policies, plan if alone else None)
+    return PreparedItems(items, vectors, policies, plan if alone else None)
 
 
-def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, defer: bool = False) -> list[Outcome]:
+def ingest_apply(
+    prepared: PreparedItems, *, principal: Principal, now: dt.datetime, defer: bool = False
+) -> list[ItemOutcome]:
     """Write the items and return one outcome for each: a reply, or the problem for which it was refused.
 
     What is written is written in one transaction (the caller's, if it has opened one), at most 25 statements for any
@@ -85,8 +87,8 @@ def ingest_apply(prepared: Prepared, *, principal: Principal, now: dt.datetime, 
 
 
 def _apply(
-    prepared: Prepared, plan: Plan | None, *, principal: Principal, now: dt.datetime, defer: bool
-) -> list[Outcome]:
+    prepared: PreparedItems, plan: WritePlan | None, *, principal: Principal, now: dt.datetime, defer: bool
+) -> list[ItemOutcome]:
     if plan is None:
         known = _load(prepared.items, lock=True)
         plan = ingest_plan(prepared.items, known=known, policies=policies_current(), principal=principal, now=now)
@@ -105,7 +107,7 @@ def _apply(
     return plan.outcomes
 
 
-def _changed(plan: Plan) -> dict[uuid.UUID, str]:
+def _changed(plan: WritePlan) -> dict[uuid.UUID, str]:
     # Every accepted item has one row in the journal.
     return {topic_id: scope for _at, _actor, _action, topic_id, scope, *_rest in plan.audits}
 
@@ -120,7 +122,7 @@ def _load(items: Sequence[IngestItem], *, lock: bool) -> Known:
     return known_load(changed=changed, read=read, lock=lock)
 
 
-def _texts(plan: Plan) -> dict[uuid.UUID, TopicText]:
+def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
     return {topic_id: topic.text() for topic_id, topic in plan.texts.items()}
 
 
@@ -131,14 +133,14 @@ def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, Top
         vectors.update(zip(missing, embedder_get().embed_passages(list(missing.values())), strict=True))
 
 
-def _similar_add(plan: Plan, policies: Policies) -> None:
+def _similar_add(plan: WritePlan, policies: Policies) -> None:
     """Tell the replies that asked for it which topics of the same scope are near, nearest first."""
-    replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], Reply)]
+    replies = [outcome for at in plan.similar_wanted if isinstance(outcome := plan.outcomes[at], ItemReply)]
     by_scope: dict[tuple[int, str], list[uuid.UUID]] = {}
     scopes = Topic.objects.filter(pk__in=[reply.topic_id for reply in replies])
     for topic_id, scope_id, path in scopes.values_list("id", "scope_id", "scope__path"):
         by_scope.setdefault((scope_id, path), []).append(topic_id)
-    pairs: list[Near] = []
+    pairs: list[NearPair] = []
     for (scope_id, path), ids in by_scope.items():
         knobs = policies.knobs(path)
         pairs += topics_near(

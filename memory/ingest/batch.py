@@ -10,7 +10,7 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode, validation_code
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Outcome
+from memory.ingest.plan import ItemOutcome
 from memory.ingest.request import ingest_request
 
 MAX_BATCH = 1000
@@ -77,7 +77,7 @@ def batch_ingest(
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
 
-    def render(outcomes: list[Outcome]) -> tuple[int, dict[str, Any]]:
+    def render(outcomes: list[ItemOutcome]) -> tuple[int, dict[str, Any]]:
         following = iter(outcomes)
         results: list[dict[str, Any]] = []
         for index, item in enumerate(parsed):

@@ -21,7 +21,7 @@ def rows_copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: I
             copy.write_row(row)
 
 
-def array_text(words: Sequence[str]) -> str:
+def array_literal(words: Sequence[str]) -> str:
     """Return an array of texts as PostgreSQL writes it. Given as lists, psycopg looks at each word several times."""
     if not words:
         return "{}"

@@ -16,7 +16,7 @@ from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.formulas.salience import fade_key
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
 
@@ -96,7 +96,7 @@ def topic_edit(
             _text_change(stored, change)
             text = stored.text()
             _embed(text.embedded(), vectors)
-            plan = Plan(texts={topic_id: stored}, scopes={stored.scope})
+            plan = WritePlan(texts={topic_id: stored}, scopes={stored.scope})
             plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)
         if change.salience is not None:
             before["salience"], after["salience"] = _salience_write(topic_id, change.salience, now), change.salience

@@ -44,7 +44,7 @@ WHERE v.topic_id = d.id AND v.text_hash = d.old_hash
 _COUNT = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
-def vectors_give(*, foreign: bool = False) -> Iterator[int]:
+def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
     """Give vectors to the topics that wait for one, in steps; yield how many each step gave.
 
     With ``foreign``, also to those whose vector is of another model than the present one. A step is five queries on

@@ -1,8 +1,8 @@
 """Topics with their past: the form of ingest that an import of an export uses, and nothing else.
 
 An item of ingest says what is true from now on, and the store adds the rest: times, numbers of revisions, salience.
-Here all of that is given. The rows are those of a ``Plan`` and are written by ``plan_write``, so documents, mentions,
-vectors and the journal follow as they do for any other ingest. No rule answers and nobody is woken: what is imported
+Here all of that is given. The rows are those of a ``WritePlan`` and are written by ``plan_write``, so documents,
+mentions, vectors and the journal follow as they do for any other ingest. No rule and no run answers: what is imported
 stays in the state that it had.
 """
 
@@ -29,7 +29,7 @@ from memory.ingest.bulk import rows_copy
 from memory.ingest.items import EARLIEST, LATEST, FieldType
 from memory.ingest.load import KnownField, KnownTopic
 from memory.ingest.mentions import Mentions, mentions_add
-from memory.ingest.plan import MAX_FIELDS, Plan
+from memory.ingest.plan import MAX_FIELDS, WritePlan
 from memory.ingest.write import REVISION, plan_write
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
@@ -54,7 +54,7 @@ class Past(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Presence(Past):
+class PastSalience(Past):
     """Salience at the last use, and the uses so far. The half-life is that of the policy in force here."""
 
     salience: Salience
@@ -89,7 +89,7 @@ class PastSummary(Past):
     withdrawn_at: Clock | None
 
 
-class PastField(Presence):
+class PastField(PastSalience):
     """A field with its newest revisions, the last of which has the number ``last_seq``. Older ones may come later
     (``revisions_add``)."""
 
@@ -123,7 +123,7 @@ class PastVector(Past):
     embedding: Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(max_length=16_000)]
 
 
-class TopicHistory(Presence):
+class TopicHistory(PastSalience):
     """A topic with all that it has said and the state that it is in."""
 
     type: Literal["topic"] = "topic"
@@ -165,7 +165,7 @@ class Reference(Past):
     to: uuid.UUID
 
 
-class Merged(Past):
+class PastMerge(Past):
     """A topic that was merged into another one."""
 
     type: Literal["merged"] = "merged"
@@ -230,7 +230,7 @@ def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) ->
     cursor.execute(_REFERENCES, _columns(references, "topic", "field", "seq", "to"))
 
 
-def merges_add(merges: Sequence[Merged], *, cursor: CursorWrapper) -> None:
+def merges_add(merges: Sequence[PastMerge], *, cursor: CursorWrapper) -> None:
     """Mark topics as merged into others, which are then found by all that those have mentioned. Two statements."""
     wanted = _columns(merges, "topic", "into", "released_at")
     cursor.execute(_MERGED, wanted)
@@ -291,8 +291,10 @@ ON CONFLICT (source_id, target_id, kind) DO NOTHING
 """
 
 
-def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime) -> Plan:
-    plan = Plan()
+def _plan(
+    topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime
+) -> WritePlan:
+    plan = WritePlan()
     half_lives = {scope: policies.knobs(scope).half_life for scope in {topic.scope for topic in topics}}
     for topic in topics:
         half_life = half_lives[topic.scope]
@@ -352,7 +354,7 @@ def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, rea
     return plan
 
 
-def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
+def _field_plan(plan: WritePlan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
     last = given.revisions[-1]
     known = KnownField(
         id=field_id,
@@ -373,7 +375,7 @@ def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uu
     plan.summaries += [(known.id, *dict(summary).values()) for summary in given.summaries]
 
 
-def _fading(given: Presence, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
+def _fading(given: PastSalience, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
     fade = fade_key(given.salience, reinforced_at=given.reinforced_at.timestamp(), half_life=half_life)
     return given.salience, given.reinforced_at, half_life, fade, fade
 

@@ -79,7 +79,7 @@ WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND lower(trim(own.title
 """
 
 
-class Near(NamedTuple):
+class NearPair(NamedTuple):
     """Two topics that are near each other: ``one`` has the lower id. No cosine where a vector is missing."""
 
     one: uuid.UUID
@@ -90,10 +90,10 @@ class Near(NamedTuple):
 
 def topics_near(
     ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float, any_kind: bool = False
-) -> list[Near]:
+) -> list[NearPair]:
     """Return the pairs that topics of one scope make with their nearest of the same kind, from a cosine of ``above``,
     and with those of the same title. Four queries, in a transaction for the settings of the search."""
-    found: dict[tuple[uuid.UUID, uuid.UUID], Near] = {}
+    found: dict[tuple[uuid.UUID, uuid.UUID], NearPair] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
         wanted: dict[str, Any] = {
@@ -106,11 +106,11 @@ def topics_near(
         cursor.execute(_NEAR.format(exact=exact), wanted)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
-            found[one, two] = Near(one, two, float(cosine), same_title=False)
+            found[one, two] = NearPair(one, two, float(cosine), same_title=False)
         cursor.execute(_TITLES, {**wanted, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
-            found[one, two] = Near(one, two, None if cosine is None else float(cosine), same_title=True)
+            found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)
     return sorted(found.values(), key=lambda near: (near.one, near.other))
 
 

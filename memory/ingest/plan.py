@@ -31,7 +31,7 @@ MAX_FIELDS = 500
 
 
 @dataclass(slots=True)
-class Reply:
+class ItemReply:
     """What one accepted item did."""
 
     topic_id: uuid.UUID
@@ -49,14 +49,14 @@ class Reply:
         }
 
 
-Outcome = Reply | MemoryProblem
+ItemOutcome = ItemReply | MemoryProblem
 
 
 @dataclass(slots=True)
-class Plan:
+class WritePlan:
     """The rows to write, in the column order of ``write``, and one outcome per item."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ItemOutcome] = field(default_factory=list)
     topics: list[Row] = field(default_factory=list)
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
@@ -88,9 +88,9 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
-) -> Plan:
+) -> WritePlan:
     """Return the rows that ``items`` amount to on top of ``known``, which is changed along the way. No queries."""
-    plan = Plan()
+    plan = WritePlan()
     knobs = functools.cache(policies.knobs)
     for at, item in enumerate(items):
         try:
@@ -118,7 +118,7 @@ class _Placing:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: WritePlan,
         known: Known,
         knobs: Callable[[str], Knobs],
         principal: Principal,
@@ -133,7 +133,7 @@ class _Placing:
         self.at = item.created_at or now
         self.now = now
 
-    def place(self) -> Reply:
+    def place(self) -> ItemReply:
         self._references_check()
         if self.item.placement == "new_topic":
             topic, reply = self._new_topic()
@@ -146,7 +146,7 @@ class _Placing:
                 )
             self._past_check(topic)
             self._room_check(topic)
-            reply = Reply(topic.id)
+            reply = ItemReply(topic.id)
         for entry in self.item.fields:
             self._field(topic, entry, reply)
         for edge in self.item.edges:
@@ -219,7 +219,7 @@ class _Placing:
             else NotVisible(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
         )
 
-    def _new_topic(self) -> tuple[KnownTopic, Reply]:
+    def _new_topic(self) -> tuple[KnownTopic, ItemReply]:
         item = self.item
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
@@ -279,7 +279,7 @@ class _Placing:
             )
         )
         self.plan.texts[topic_id] = topic
-        return topic, Reply(topic_id, applied=[f"created_topic:{topic_id}"])
+        return topic, ItemReply(topic_id, applied=[f"created_topic:{topic_id}"])
 
     def _stored_topic(self) -> KnownTopic:
         item = self.item
@@ -304,7 +304,7 @@ class _Placing:
             )
         return topic
 
-    def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:
+    def _field(self, topic: KnownTopic, entry: IngestField, reply: ItemReply) -> None:
         present = topic.fields.get(entry.name)
         knobs = self.knobs(topic.scope)
         if present is None:
@@ -359,7 +359,7 @@ class _Placing:
         reply.version_ids[entry.name] = str(revision_id)
         self.plan.texts.setdefault(topic.id, topic)
 
-    def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: Reply) -> None:
+    def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: ItemReply) -> None:
         reply.applied.append(f"edge:{target}")
         if (target, kind) in topic.links:
             return

@@ -10,9 +10,9 @@ from memory.access.principal import Principal
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.idempotency import Recorded, idempotency_claim, idempotency_finish, idempotency_replay, request_hash
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Outcome
+from memory.ingest.plan import ItemOutcome
 
-Render = Callable[[list[Outcome]], Recorded]
+Render = Callable[[list[ItemOutcome]], Recorded]
 
 
 def ingest_request(

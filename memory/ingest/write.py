@@ -15,7 +15,7 @@ from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
 TOPIC = (
@@ -187,7 +187,7 @@ def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
 
 
 def plan_write(
-    plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
+    plan: WritePlan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
     """Write all rows of ``plan`` and return the ids of the scopes it touches. Twenty-one statements at most.
 
@@ -223,7 +223,7 @@ def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> No
         cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
-def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
+def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
         # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
         rows_copy(
@@ -254,7 +254,7 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
         cursor.execute(_PINS, {"ids": plan.pins})
 
 
-def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
+def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
     if plan.fields:
         rows_copy(
             cursor,
@@ -281,7 +281,7 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
 
 
 def _documents_write(
-    cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
+    cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
 ) -> None:
     # A document that is there gets the text alone, and all wait to be counted.
     cursor.execute(
@@ -299,7 +299,7 @@ def _documents_write(
 @contextmanager
 def _vectors_writing(
     cursor: CursorWrapper,
-    plan: Plan,
+    plan: WritePlan,
     scopes: Mapping[str, int],
     texts: Mapping[uuid.UUID, TopicText],
     model: str,

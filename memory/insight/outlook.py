@@ -48,7 +48,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """Where a run would put a topic, and by which rule if not by a threshold."""
 
     rung: int
@@ -63,7 +63,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PredictedMove:
     """When a run would move a topic to ``rung``; None for never, if nothing uses or changes it."""
 
     rung: int
@@ -106,18 +106,18 @@ def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
     return float(value)
 
 
-def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
+def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
     """Return what a run at ``now`` that answers ``event`` would do with the topic, as the candidate query does."""
     knobs = policy.knobs
     value = score_of(subject, knobs, now=now)
-    stays = Verdict(subject.rung, False, value)
+    stays = RunVerdict(subject.rung, False, value)
     if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
         return stays
     chosen, pinned = _rules_apply(subject, policy, value, now, event)
     if pinned or subject.presence.kind in knobs.exempt_kinds:
         return stays
     if chosen is not None and chosen.action == "release":
-        return Verdict(subject.rung, True, value, chosen)
+        return RunVerdict(subject.rung, True, value, chosen)
     due = archive_due(
         subject.presence,
         strategy=knobs.strategy,
@@ -132,7 +132,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
-    return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
+    return RunVerdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
 
 
 def _rules_apply(
@@ -217,7 +217,7 @@ def _salience(subject: Subject, now: float) -> float:
     return float(found)
 
 
-def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
+def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
     """Return when runs would move the topic further down, if nothing uses it; rungs that it would skip are left out.
 
     The verdict can only change at few moments: where the score passes a threshold, where it has been unused for long
@@ -230,9 +230,9 @@ def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> lis
             judged = verdict(subject, policy, now=moment + late)
             rung = BEYOND if judged.released else judged.rung
             if rung > reached:
-                found.append(Step(rung, moment, judged.rule))
+                found.append(PredictedMove(rung, moment, judged.rule))
                 reached = rung
-    return found + [Step(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
+    return found + [PredictedMove(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
 
 
 def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:

@@ -49,13 +49,13 @@ class Topics:
     pinned: Bools
     spared: Bools
     exempt: Bools
-    ground: Ints
+    partition: Ints
     fixed: dict[Comparison, Bools] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What holds on one ground: its knobs and the rules that answer the schedule."""
+    """What holds on one partition: its knobs and the rules that answer the schedule."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
@@ -87,9 +87,9 @@ class World:
         self.gone = np.zeros(count, dtype=np.bool_)
         self.added: dict[str, Bools] = {}
         half_lives = np.array([ruling.knobs.half_life for ruling in rulings], dtype=np.float64)
-        self.half_life = half_lives[topics.ground] if count else np.zeros(0)
+        self.half_life = half_lives[topics.partition] if count else np.zeros(0)
         caps = np.array([ruling.knobs.field_salience_max for ruling in rulings], dtype=np.float64)
-        self.cap = caps[topics.ground] if count else np.zeros(0)
+        self.cap = caps[topics.partition] if count else np.zeros(0)
 
     def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
         """Let events happen to topics, in the order of time; ``value`` is the bump, or the salience that was set.
@@ -156,7 +156,7 @@ class World:
     def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
         """Return what a run would act on: ids, scores, target rungs, whether released, whether pinned."""
         topics = self.topics
-        ids = np.flatnonzero((topics.ground == number) & ~self.gone & ~topics.spared & (topics.created <= now))
+        ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.spared & (topics.created <= now))
         presence, knobs = self.presence(ids), ruling.knobs
         scores = score(
             presence,

@@ -29,7 +29,7 @@ WHERE t.id = %(id)s
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRow:
+class TopicSnapshot:
     """Topic, scope and vitality of one topic, as stored."""
 
     title: str
@@ -56,7 +56,7 @@ class TopicRow:
         return self.released_at is not None or self.merged_into is not None
 
     def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
-        """Return the topic as the outlook judges it; ``texts`` is what ``texts_ask`` says."""
+        """Return the topic as the outlook judges it; ``texts`` is what ``texts_match`` says."""
         last = self.last_retrieved_at
         return Subject(
             presence=Presence(
@@ -76,7 +76,7 @@ class TopicRow:
             texts=texts,
         )
 
-    def as_it_was(self, state: Mapping[str, Any]) -> "TopicRow":
+    def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
         """Return the topic as a run found it: with the state that its journal holds."""
         kept = ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
@@ -88,16 +88,16 @@ class TopicRow:
         )
 
 
-def topic_row(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicRow:
+def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
     """Return the rows of one topic. One query. Raises ``NotVisible``."""
     cursor.execute(_TOPIC, {"id": topic_id})
     found = cursor.fetchone()
     if found is None or not principal.sees(found[3]):
         raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
-    return TopicRow(*found)
+    return TopicSnapshot(*found)
 
 
-def texts_ask(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
+def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
     """Return what holds of all that ``rules`` ask about the texts of a topic. One query, none if they ask nothing."""
     asked = list(dict.fromkeys(comparisons_of_texts(rules)))
     if not asked:

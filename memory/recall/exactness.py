@@ -15,13 +15,13 @@ from memory.predicates.search_parts import LIVE
 from memory.recall.candidates import question_sql
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
-from memory.recall.search import Search, question_filter
+from memory.recall.search import TopicSearch, question_filter
 
 NEAREST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearTopic:
     """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there.
 
     ``nearness`` is the inner product with the question, from which what all topics have in common is taken off.
@@ -39,8 +39,8 @@ class Near:
 class Exactness:
     """The nearest live topics by an exact scan and by the index, best first."""
 
-    exact: list[Near]
-    index: list[Near]
+    exact: list[NearTopic]
+    index: list[NearTopic]
 
     @property
     def same(self) -> int:
@@ -58,7 +58,7 @@ _WALK = "SELECT " + ", ".join(
 _AS_BEFORE = _WALK.replace("'off'", "'on'")
 
 
-def exactness_check(search: Search, *, now: dt.datetime) -> Exactness:
+def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
     """Compare both searches for the question of a lookup, within what its conditions leave. Six queries.
 
     The exact one reads every live vector in the scope, which a query never does in a large store. Only meaning is
@@ -104,9 +104,9 @@ def nearest_sql(wanted: CandidateFilter, order: str) -> str:
     """
 
 
-def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[Near]:
+def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[NearTopic]:
     ranks: dict[uuid.UUID, int] = {row[0]: rank for rank, row in enumerate(others, start=1)}
     return [
-        Near(str(topic_id), title, Rung(rung).label, -far, rank, ranks.get(topic_id))
+        NearTopic(str(topic_id), title, Rung(rung).label, -far, rank, ranks.get(topic_id))
         for rank, (topic_id, title, rung, far) in enumerate(rows, start=1)
     ]

@@ -24,7 +24,7 @@ def topic_conditions(
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraCondition:
     """A condition of the caller's on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
 
     sql: str
@@ -45,7 +45,7 @@ class CandidateFilter:
     as_of: dt.datetime | None = None
     include_archived: bool = False
     only_archived: bool = False
-    extra: Extra | None = None
+    extra: ExtraCondition | None = None
 
     @property
     def on_topic(self) -> bool:

@@ -25,7 +25,7 @@ RUNGS = {rung.label: int(rung) for rung in Rung}
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFilter:
+class TopicListFilter:
     """Which topics a list shows; None stands for all. Without a rung, archived topics are left out."""
 
     scope: str
@@ -56,7 +56,7 @@ JOIN memory_vitality v ON v.topic_id = t.id
 """
 
 
-def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
+def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
     """Return topics, newest first. One query.
 
     Its cost follows the page and not the store for one scope, all scopes or a rung. A filter by kind, text or pinned
@@ -208,7 +208,7 @@ def field_history(
     return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
 
 
-def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
+def _conditions(wanted: TopicListFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     if wanted.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")

@@ -41,7 +41,7 @@ from memory.predicates.sql import WordSearch, predicate_sql
 from memory.predicates.tree import Comparison, Predicate, all_of
 from memory.predicates.words import predicate_describe
 from memory.recall.candidates import Ranked, candidates_rank
-from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.recall.search_hits import hits_load
 
@@ -70,7 +70,7 @@ SORTS: dict[str, tuple[str, str, str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class TopicSearch:
     """What was asked, read. ``blank`` are words that text search passes over, such as "the"; they ask for nothing."""
 
     tree: Predicate | None
@@ -91,7 +91,7 @@ class Search:
 
 
 @dataclass(slots=True)
-class Section:
+class SearchSection:
     """The hits of one standing. ``next`` is the cursor of the following page of a list."""
 
     standing: str
@@ -102,12 +102,12 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The answer to a lookup."""
 
-    search: Search
+    search: TopicSearch
     ranked: bool
-    sections: list[Section]
+    sections: list[SearchSection]
 
     @property
     def words(self) -> str:
@@ -118,7 +118,7 @@ class Found:
         return "" if conditions is None else predicate_describe(conditions)
 
 
-def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
+def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSearch:
     """Read what was typed; ``part`` keeps to one of ``STANDINGS``. One query where there are words, else none.
 
     Raises ``SearchFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
@@ -134,10 +134,12 @@ def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
                 f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.", code=ProblemCode.UNKNOWN_CHOICE
             )
         standings = tuple(standing for standing in standings if standing == part)
-    return Search(tree, _blank(texts_of(tree)), question, standings)
+    return TopicSearch(tree, _blank(texts_of(tree)), question, standings)
 
 
-def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime) -> Found:
+def search_run(
+    search: TopicSearch, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime
+) -> SearchResult:
     """Return what was found, live topics, archived ones and, if asked for, released ones each by themselves.
 
     Ranked, if words ask and ``sort`` is "best" or empty: as a query ranks, with the parts of each score. Live topics
@@ -169,7 +171,7 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
                 if standing != RELEASED:
                     best = _rank(search, vector, standing, knobs, now)
                     parts |= {found.topic_id: found for found in best}
-                    sections.append(Section(standing, True, [found.topic_id for found in best]))
+                    sections.append(SearchSection(standing, True, [found.topic_id for found in best]))
     for standing in search.standings:
         # No search knows released topics, so they are a list at all times.
         if not ranked or standing == RELEASED:
@@ -177,7 +179,7 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
             ids, following = search_page(
                 search, standing, sort=order, cursor=cursor, limit=limit or SHOWN[standing], now=now
             )
-            sections.append(Section(standing, False, ids, following))
+            sections.append(SearchSection(standing, False, ids, following))
     everything = [topic_id for section in sections for topic_id in section.ids]
     hits = {
         hit["topic_id"]: hit for hit in hits_load(everything, marks=texts_of(search.conditions, wanted=True), now=now)
@@ -186,11 +188,11 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
         section.hits = [hits[str(topic_id)] for topic_id in section.ids if str(topic_id) in hits]
         for hit in section.hits:
             hit["score"] = parts.get(uuid.UUID(hit["topic_id"]))
-    return Found(search, ranked, sections)
+    return SearchResult(search, ranked, sections)
 
 
 def search_page(
-    search: Search, standing: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
+    search: TopicSearch, standing: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[uuid.UUID], str | None]:
     """Return the ids of one page of a list and the cursor of the next. One query.
 
@@ -219,7 +221,7 @@ def search_page(
     return [topic_id for topic_id, _key in rows[:limit]], following
 
 
-def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
+def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
     """Return how many topics meet every part of the lookup, words included; ``at_most`` + 1 if there are more. One
     query per standing."""
     found = 0
@@ -240,7 +242,7 @@ def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
 
 
 def search_export(
-    search: Search, *, cursor: str | None, limit: int, now: dt.datetime
+    search: TopicSearch, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return rows of everything that meets every part of the lookup, newest first, one standing after the other, and
     the cursor of the rest. Two queries, and two more where one standing ends within the page."""
@@ -260,17 +262,17 @@ def search_export(
     return rows, None
 
 
-def question_filter(search: Search, standing: str, *, now: dt.datetime) -> CandidateFilter:
+def question_filter(search: TopicSearch, standing: str, *, now: dt.datetime) -> CandidateFilter:
     """Return which topics of a standing may rank for a lookup: those that meet all but its bare words."""
     scope = scope_of(search.tree)
     _question, conditions = question_of(search.conditions)
     extra = None
     if conditions not in (None, Comparison("scope", "within", scope)):
-        extra = Extra(*_sql(conditions, search, standing, now))
+        extra = ExtraCondition(*_sql(conditions, search, standing, now))
     return CandidateFilter(scope=scope, only_archived=standing == ARCHIVED, extra=extra)
 
 
-def _rank(search: Search, vector: Vectors, standing: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
+def _rank(search: TopicSearch, vector: Vectors, standing: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
     wanted = question_filter(search, standing, now=now)
     probe = question_probe(
         search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
@@ -280,7 +282,9 @@ def _rank(search: Search, vector: Vectors, standing: str, knobs: Knobs, now: dt.
     )
 
 
-def _sql(predicate: Predicate | None, search: Search, standing: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
+def _sql(
+    predicate: Predicate | None, search: TopicSearch, standing: str, now: dt.datetime
+) -> tuple[str, dict[str, Any]]:
     """Return the condition on ``t`` (Topic) and ``lv`` (Vitality), and its parameters."""
     if predicate is None:
         return "true", {}

@@ -18,7 +18,7 @@ from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.insight.activity import activity_days
 from memory.insight.regret import regretted_list
-from memory.insight.topic_counts import Limit, standing_counts
+from memory.insight.topic_counts import SoftLimit, topic_counts
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock
@@ -271,7 +271,7 @@ def test_the_bar_of_rungs_fills_its_width_and_shows_even_few() -> None:
 
 def test_a_gauge_never_leaves_its_scale() -> None:
     for active, limit in ((0, 0), (1, 0), (0, 500), (500, 500), (9_000_000, 1)):
-        gauge = limit_gauge(Limit("/", active, limit, "auto"))
+        gauge = limit_gauge(SoftLimit("/", active, limit, "auto"))
         assert 0 <= gauge["part"] <= 1000
         assert 0 <= gauge["mark"] <= 1000
 
@@ -279,7 +279,7 @@ def test_a_gauge_never_leaves_its_scale() -> None:
 def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) -> None:
     agent.remember("Something")
     figure = activity_figure(activity_days("/", days=30, principal=SYSTEM, now=timezone.now()))
-    assert standing_counts().total == 1
+    assert topic_counts().total == 1
     for series in figure["data"]:
         assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
         text_of(looker, series["customdata"][-1])

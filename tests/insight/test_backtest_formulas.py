@@ -36,7 +36,7 @@ def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
         pinned=off.copy(),
         spared=off.copy(),
         exempt=off.copy(),
-        ground=np.zeros(count, dtype=np.int64),
+        partition=np.zeros(count, dtype=np.int64),
     )
     return World(topics, [Ruling(knobs_of(strategy))])
 

@@ -240,7 +240,7 @@ def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
 @page(post=OPERATOR)
 def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Let a study that was cancelled or has failed go on where it was."""
-    job = study_resume(study_id, principal=request.principal, now=timezone.now(), hand_over=jobs.study_hand_over)
+    job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=jobs.study_enqueue)
     messages.success(request, "The study goes on where it was.")
     return go(request, "console:conversation", job.conversation_id)
 
@@ -268,7 +268,7 @@ def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
 def _answer(chat: Chat) -> None:
     """Run a turn to its end, whether somebody watches or not: how it ended is written down with it."""
     try:
-        chat_run(chat, clock=timezone.now, hand_over=jobs.study_hand_over)
+        chat_run(chat, clock=timezone.now, enqueue=jobs.study_enqueue)
     except MemoryProblem as problem:
         logger.info("conversation_refused", problem=type(problem).__name__)
     except Exception:

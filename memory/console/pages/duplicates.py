@@ -24,14 +24,14 @@ from memory.duplicates.detect import duplicates_find
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
 from memory.duplicates.pairs import (
     PairFilter,
+    duplicate_settings,
     pair_detail,
     pair_next,
     pairs_count,
     pairs_list,
-    settings_told,
     waiting_count,
 )
-from memory.duplicates.selection import pairs_sort
+from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 
 COLUMNS = (
@@ -72,7 +72,7 @@ def duplicates_look(request: ConsoleRequest) -> HttpResponse:
     scope = form.cleaned_data["scope"]
     waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
     if waiting > LOOKED_AT_ONCE:
-        jobs.duplicates_hand_over(scope or ROOT)
+        jobs.duplicates_enqueue(scope or ROOT)
         messages.info(request, f"{waiting:,} topics wait to be compared. The worker does it; load the page again soon.")
     else:
         found = duplicates_find(scope or ROOT, now=timezone.now())
@@ -93,7 +93,7 @@ def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
     else:
         ids = pairs_chosen(request.GET, principal=request.principal)
         form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
-    found = pairs_sort(ids, principal=request.principal)
+    found = pairs_select(ids, principal=request.principal)
     form.initial["pairs"] = pairs_pack([pair["id"] for pair in found.taken])
     return show(
         request,
@@ -276,7 +276,7 @@ def _around(asked: Asked[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[s
         "rows": [_marked(pair) for pair in pairs],
         "scope": scope,
         "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
-        "settings": settings_told(scope),
+        "settings": duplicate_settings(scope),
         "waiting": waiting_count(scope, at_most=MOST_COUNTED),
         "pickable": any(pair["state"] == "open" for pair in pairs),
     }

@@ -90,14 +90,14 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                hand_over=_nobody if now_or_later else jobs.extraction_hand_over,
+                enqueue=_nobody if now_or_later else jobs.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
             form.add_error("content", form_error(problem))
         else:
             if now_or_later:
-                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, hand_over=jobs.extraction_hand_over)
+                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=jobs.extraction_enqueue)
                 jobs.upkeep_nudge()
             return go(request, "console:extraction", job.id)
     return _form_page(request, form, status=422)

@@ -22,7 +22,7 @@ from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
-from memory.recall.search import Search, search_count, search_export, search_found, search_read
+from memory.recall.search import TopicSearch, search_count, search_export, search_read, search_run
 
 COLUMNS = (
     "topic_id",
@@ -139,7 +139,7 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
             {**context, "flaw": {**wrong, "sentence": flaw.sentence, "code": flaw.code}},
             status=422,
         )
-    found = search_found(
+    found = search_run(
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )
     return show(request, "lookup.html", {**context, "found": found})
@@ -169,7 +169,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
 
 
-def _search(request: ConsoleRequest) -> Search:
+def _search(request: ConsoleRequest) -> TopicSearch:
     """Return what an address looks for. Raises ``SearchFlaw`` for what cannot be read."""
     return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
 

@@ -18,7 +18,7 @@ from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_told, worker_check
 from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
 from memory.insight.regret import regret_totals, regretted_count, regretted_list
-from memory.insight.topic_counts import limits_below, root_limit, standing_counts
+from memory.insight.topic_counts import limits_below, root_limit, topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -92,7 +92,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
     """Show what can be counted at a glance, and keep the places of the rest. Seven queries."""
-    standing = standing_counts()
+    standing = topic_counts()
     policies = policies_current()
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)

@@ -173,7 +173,7 @@ def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return run_sentence(run)
@@ -185,7 +185,7 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return f"Approved. {run_sentence(run)}"

@@ -19,7 +19,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.forgetting.runs import run_start
 from memory.insight.backtest import backtest
-from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
+from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_preview
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_told, policy_versions
 
@@ -134,7 +134,7 @@ def _tried(asked: Asked[Draft]) -> dict[str, Any]:
         "present": draft.policies,
         "draft": draft.drafted,
         "now": asked.now,
-        "only": draft.only,
+        "subset": draft.subset,
     }
 
 
@@ -167,14 +167,14 @@ def _shown(
     status: int = 200,
 ) -> HttpResponse:
     now = timezone.now()
-    tried = draft_try(
+    tried = draft_preview(
         draft.scope,
         present=draft.policies,
         draft=draft.drafted,
         other=draft.other,
         now=now,
         scale=draft.scale,
-        only=draft.only,
+        subset=draft.subset,
         limit=SHOWN,
     )
     knobs = draft.drafted.knobs(draft.scope)

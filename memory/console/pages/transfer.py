@@ -220,7 +220,7 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
 @page(post=OPERATOR)
 def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Bring what a check has found."""
-    import_confirm(import_id, principal=request.principal, now=timezone.now(), hand_over=jobs.import_hand_over)
+    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=jobs.import_enqueue)
     return go(request, "console:transfer_import", import_id)
 
 
@@ -266,7 +266,7 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        hand_over=_nobody if here else jobs.import_hand_over,
+        enqueue=_nobody if here else jobs.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 

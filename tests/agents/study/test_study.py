@@ -205,7 +205,7 @@ def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
     clock.stop()
     job = started(TEXT)
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_hand_over", handed.append)
+    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
     jobs.upkeep()
     assert handed == []
     clock.forward(minutes=4)
