@@ -20,6 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible
 from memory.core.ids import uuid7_past
+from memory.core.problem_codes import ProblemCode
 from memory.core.values import MAX_VALUE_LENGTH
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
@@ -194,7 +195,7 @@ def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reas
     principal.require("operator")
     for topic in topics:
         if not principal.sees(topic.scope):
-            raise NotVisible(f"Scope {topic.scope} does not exist.")
+            raise NotVisible(f"Scope {topic.scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
     if not topics:
         return
     plan = _plan(topics, policies=policies_current(), actor=principal.actor, reason=reason, now=now)
@@ -213,7 +214,9 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
     said: dict[uuid.UUID, Mentions] = {}
     for part in parts:
         if (field_id := fields.get((part.topic, part.field))) is None:
-            raise Conflict(f"Topic {part.topic} no longer has a field {part.field!r}.")
+            raise Conflict(
+                f"Topic {part.topic} no longer has a field {part.field!r}.", code=ProblemCode.FIELD_NOT_FOUND
+            )
         rows += _revision_rows(field_id, part.revisions, after=part.after)
         mentions = said.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})

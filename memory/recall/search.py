@@ -29,10 +29,10 @@ from memory.predicates.search_parts import (
     ARCHIVED,
     LIVE,
     RELEASED,
-    STANDINGS,
+    STATES,
     question_of,
     scope_of,
-    standings_of,
+    states_of,
     texts_of,
     without_words,
 )
@@ -119,7 +119,7 @@ class SearchResult:
 
 
 def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSearch:
-    """Read what was typed; ``part`` keeps to one of ``STANDINGS``. One query where there are words, else none.
+    """Read what was typed; ``part`` keeps to one of ``STATES``. One query where there are words, else none.
 
     Raises ``SearchFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
     """
@@ -127,11 +127,11 @@ def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSear
     if principal.scope != "/":
         tree = all_of(tree, Comparison("scope", "within", principal.scope))
     question, _conditions = question_of(tree)
-    standings = standings_of(tree)
+    standings = states_of(tree)
     if part:
-        if part not in STANDINGS:
+        if part not in STATES:
             raise ValueRefused(
-                f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.", code=ProblemCode.UNKNOWN_CHOICE
+                f"There is no part {part[:30]!r}; parts are {', '.join(STATES)}.", code=ProblemCode.UNKNOWN_CHOICE
             )
         standings = tuple(standing for standing in standings if standing == part)
     return TopicSearch(tree, _blank(texts_of(tree)), question, standings)

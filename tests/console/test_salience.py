@@ -42,7 +42,7 @@ def page_of(client: Client, /, status: int = 200, **query: Any) -> str:
 def counts_of(page: str) -> dict[str, list[int]]:
     """Return the table: now, draft, difference, gained and lost of each rung."""
     found = {}
-    for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page):
+    for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page, re.DOTALL):
         cells = re.findall(r'<td class="right">(?:<strong>)?(.*?)(?:</strong>)?</td>', row)
         found[step] = [int(cell.translate(str.maketrans("−", "-", ",+±"))) for cell in cells]
     return found
