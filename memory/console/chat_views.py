@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.agents.study.progress import study_told
-from memory.forgetting.manual_actions import MOST_AT_ONCE, Standing, topics_look
+from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
 # Longer texts are folded, and show their beginning.
@@ -44,7 +44,7 @@ class Argument:
 
     name: str
     text: str
-    topic: Standing | None = None
+    topic: TopicState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CallShown:
     ms: float
     said: str
     arguments: list[Argument]
-    topics: list[Standing]
+    topics: list[TopicState]
     more: int
 
 
@@ -101,11 +101,11 @@ class TurnShown:
 def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> list[TurnShown]:
     """Return turns as their page shows them. One query, for the topics that their calls name."""
     ids = list(dict.fromkeys(each for turn in turns for call in turn.tool_log for each in _ids(call)))[:MOST_AT_ONCE]
-    known = {topic.id: topic for topic in topics_look(ids, principal=principal)} if ids else {}
+    known = {topic.id: topic for topic in topics_states(ids, principal=principal)} if ids else {}
     return [_turn(turn, known) for turn in turns]
 
 
-def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnShown:
+def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, TopicState]) -> TurnShown:
     intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
     return TurnShown(
         turn.place,
@@ -129,7 +129,7 @@ def _ending(turn: ConversationTurn) -> str:
     return "" if refused else ENDINGS.get(turn.ended, "")
 
 
-def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallShown:
+def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, TopicState]) -> CallShown:
     tool = str(call.get("tool", ""))
     arguments = call.get("arguments")
     pairs = arguments.items() if isinstance(arguments, dict) else [("sent", arguments)] if arguments else []
@@ -146,7 +146,7 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallS
     )
 
 
-def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Iterator[Argument]:
+def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[Argument]:
     """Return one argument as lines that a person reads: a list of fields as one line for each."""
     if value in (None, "", [], {}):
         return
@@ -163,7 +163,7 @@ def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> It
     yield _plain(words.removesuffix(" id"), value, known)
 
 
-def _plain(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Argument:
+def _plain(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Argument:
     named = _id(value)
     return Argument(name, _flat(value), known.get(named) if named else None)
 

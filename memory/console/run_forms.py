@@ -9,7 +9,7 @@ from memory.console.list_page import FilterForm
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
-from memory.forgetting.run_list import ActionFilter, RunFilter, Tally
+from memory.forgetting.run_list import ActionCounts, ActionFilter, RunFilter
 from memory.forgetting.run_text import event_words, state_words
 
 _STATUSES = [
@@ -66,7 +66,7 @@ class ActionsForm(FilterForm[ActionFilter]):
     action = _choice("Action", [])
     state = _choice("Outcome", [])
 
-    def __init__(self, data: Any, *, tally: Tally | None = None) -> None:
+    def __init__(self, data: Any, *, tally: ActionCounts | None = None) -> None:
         super().__init__(data)
         if tally is None:
             # Exports and counts read the filter only.

@@ -17,7 +17,7 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_get, run_take_back
+from memory.forgetting.runs import run_get, run_undo
 from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
@@ -66,7 +66,7 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             "This is a forgetting run. Undo it on its own page, which shows the effect.",
             code=ProblemCode.RUN_NOT_UNDOABLE,
         )
-    undone = run_take_back(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
+    undone = run_undo(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
     topics = "1 topic was restored" if undone.restored == 1 else f"{undone.restored:,} topics were restored"
     if not undone.conflict_count:
         messages.success(request, f"Undone: {topics}.")

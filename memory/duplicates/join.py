@@ -14,7 +14,7 @@ from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.plan import MergePlan, Side
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
 from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
 from memory.ingest.load import KnownTopic, known_load
@@ -180,20 +180,20 @@ def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principa
     wanted: dict[str, Any] = {"survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories}
     cursor.execute(_VITALITY, wanted)
     if plan.rung != survivor.rung:
-        moves.rungs_set(cursor, {survivor.id: plan.rung})
+        state_changes.rungs_set(cursor, {survivor.id: plan.rung})
     elif plan.rung:
         # Below the first rung, the indexed key is the key itself.
         cursor.execute("UPDATE memory_vitality SET fade_floor = fade WHERE topic_id = %s", [survivor.id])
     if plan.rung < Rung.DETACHED:
-        moves.fields_attach(cursor, [survivor.id])
+        state_changes.fields_attach(cursor, [survivor.id])
     if loser.pinned and not survivor.pinned:
-        moves.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
+        state_changes.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
     if plan.categories != survivor.categories:
         TopicEdit.objects.create(
             topic_id=survivor.id, at=now, before={"categories": survivor.categories}, actor=principal.actor
         )
     cursor.execute(_TOPICS, wanted)
-    moves.live_set(cursor, [loser.id], live=False)
+    state_changes.live_set(cursor, [loser.id], live=False)
 
 
 def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:

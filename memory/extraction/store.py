@@ -20,7 +20,7 @@ from memory.core.errors import MemoryProblem
 from memory.core.values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
 from memory.extraction.parts import parts_cut
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.plan import ItemReply
@@ -151,7 +151,7 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     )
     _written([item], principal=principal, now=now)
     with connection.cursor() as cursor:
-        moves.release(cursor, [source_id], now=now)
+        state_changes.release(cursor, [source_id], now=now)
     AuditEvent.objects.create(
         at=now,
         actor=principal.actor,

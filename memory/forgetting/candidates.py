@@ -25,7 +25,7 @@ from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
 # What is reported, and counted, of a run; in the order in which the most telling name is chosen.
-STANDING_COUNTS = ("released", "archived", "detached", "summarized", "restored")
+RUNG_COUNTS = ("released", "archived", "detached", "summarized", "restored")
 OTHER_COUNTS = ("pinned", "unpinned", "categorized")
 
 
@@ -127,10 +127,10 @@ def _partition_sql(
                 FROM (
                     SELECT *, coalesce(pins, pinned_before) AS pinned,
                            coalesce(pins, pinned_before) OR exempt AS protected,
-                           {rules.standing_rung} AS rule_rung
+                           {rules.rule_rung} AS rule_rung
                     FROM (
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
-                               {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.standing} AS rule,
+                               {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
                                {held.rung} AS held,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
                         FROM {source}

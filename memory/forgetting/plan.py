@@ -11,13 +11,7 @@ from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import (
-    OTHER_COUNTS,
-    STANDING_COUNTS,
-    active_count,
-    candidates_possible,
-    candidates_sql,
-)
+from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, active_count, candidates_possible, candidates_sql
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
@@ -146,7 +140,7 @@ def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, i
         due, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
-    shown |= {name: found[name] for name in (*STANDING_COUNTS, *OTHER_COUNTS) if name in found}
+    shown |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS) if name in found}
     return due, shown, json.loads(leaving)
 
 

@@ -16,7 +16,7 @@ from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
-from memory.forgetting.undo import Undone, run_undo
+from memory.forgetting.undo import Undone, run_revert
 from memory.forgetting.unmerge import MERGED, TOOK_IN
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
@@ -166,11 +166,11 @@ def run_approve(
     )
 
 
-def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
-    """Undo a run: see ``run_undo``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
+def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
+    """Undo a run: see ``run_revert``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
     run_get(run_id, principal=principal)
     principal.require("operator")
-    return run_undo(run_id, actor=principal.actor, reason=reason, now=now)
+    return run_revert(run_id, actor=principal.actor, reason=reason, now=now)
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:

@@ -1,7 +1,7 @@
-"""What topics mention, in the index that requests to forget are answered from.
+"""The mention index: the identifiers, names and words of topics, by which requests to forget find them.
 
-Written with the text itself, in its transaction, and only ever added to: a topic whose history names a person is found
-after its current text has stopped to.
+It is written in the transaction that writes the text, and entries are only added: a topic whose history names a person
+is found even if its current text does not.
 """
 
 import json
@@ -19,13 +19,13 @@ from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
 from memory.text.names import words_index
 
-# PostgreSQL's indexes take entries of 2,700 bytes. Nobody asks for a word that is longer than this.
+# Entries of a PostgreSQL index have at most 2,700 bytes; nobody searches for words longer than this.
 MAX_WORD_BYTES = 400
 
 MENTION = ("topic_id", "scope_id", "identifiers", "words", "aliases")
 
 _ADD = """
-WITH said AS (
+WITH added AS (
     SELECT d.id, ARRAY(SELECT jsonb_array_elements_text(d.identifiers)) AS identifiers,
            ARRAY(SELECT jsonb_array_elements_text(d.words)) AS words,
            ARRAY(SELECT jsonb_array_elements_text(d.aliases)) AS aliases
@@ -34,26 +34,26 @@ WITH said AS (
 )
 UPDATE memory_topicmention m
 SET identifiers = ARRAY(
-        SELECT e COLLATE "C" FROM (SELECT unnest(m.identifiers) UNION SELECT unnest(s.identifiers)) x (e) ORDER BY 1),
-    words = ARRAY(SELECT e COLLATE "C" FROM (SELECT unnest(m.words) UNION SELECT unnest(s.words)) x (e) ORDER BY 1),
+        SELECT e COLLATE "C" FROM (SELECT unnest(m.identifiers) UNION SELECT unnest(a.identifiers)) x (e) ORDER BY 1),
+    words = ARRAY(SELECT e COLLATE "C" FROM (SELECT unnest(m.words) UNION SELECT unnest(a.words)) x (e) ORDER BY 1),
     aliases = ARRAY(
-        SELECT e COLLATE "C" FROM (SELECT unnest(m.aliases) UNION SELECT unnest(s.aliases)) x (e) ORDER BY 1)
-FROM said s
-WHERE m.topic_id = s.id
-  AND NOT (m.identifiers @> s.identifiers AND m.words @> s.words AND m.aliases @> s.aliases)
+        SELECT e COLLATE "C" FROM (SELECT unnest(m.aliases) UNION SELECT unnest(a.aliases)) x (e) ORDER BY 1)
+FROM added a
+WHERE m.topic_id = a.id
+  AND NOT (m.identifiers @> a.identifiers AND m.words @> a.words AND m.aliases @> a.aliases)
 """
 
 
 @dataclass(slots=True)
 class Mentions:
-    """What texts mention, in the forms of ``TopicMention``."""
+    """Mentions of texts, in the forms of ``TopicMention``."""
 
     identifiers: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
     aliases: set[str] = field(default_factory=set)
 
     def read(self, texts: Iterable[str]) -> None:
-        """Add what ``texts`` mention. Linear in their length, a few hundredths of a millisecond for a sentence."""
+        """Add the mentions of ``texts``. Linear in their length, a few hundredths of a millisecond for a sentence."""
         for text in texts:
             if not text:
                 continue
@@ -63,7 +63,7 @@ class Mentions:
                 self.aliases.update(name for name in map(fold, pair) if _fits(name))
 
     def read_words(self, text: str) -> None:
-        """Add the words of ``text`` alone: the name of a field is no statement."""
+        """Add only the words of ``text``, as for the name of a field."""
         self.words |= {word for word in words_index(text) if len(word) <= MAX_WORD_BYTES}
 
     @property
@@ -78,35 +78,35 @@ class Mentions:
 
 
 def mentions_read(plan: WritePlan) -> list[tuple[KnownTopic, Mentions]]:
-    """Return what ``plan`` says of each of its topics that was not said before. No queries."""
-    said: list[tuple[KnownTopic, set[str], Mentions]] = [(topic, set(), Mentions()) for topic in plan.texts.values()]
+    """Return the mentions of the texts that ``plan`` writes, by topic. No queries."""
+    entries: list[tuple[KnownTopic, set[str], Mentions]] = [(topic, set(), Mentions()) for topic in plan.texts.values()]
     owners = {
-        known.id: (known.name, texts, mentions) for topic, texts, mentions in said for known in topic.fields.values()
+        known.id: (known.name, texts, mentions) for topic, texts, mentions in entries for known in topic.fields.values()
     }
     for _id, field_id, _seq, value, *_middle, why, impact, _actor in plan.revisions:
         name, texts, mentions = owners[field_id]
         texts.update((value, why, impact))
         mentions.read_words(name)
-    before = {topic.id: texts for topic, texts, _mentions in said}
-    for topic_id, _at, earlier, _actor in plan.edits:
-        before[topic_id].update(str(earlier.get(name) or "") for name in ("title", "summary"))
-    for topic, texts, mentions in said:
-        # Without a revision of it, the title or the summary has been edited.
+    texts_of = {topic.id: texts for topic, texts, _mentions in entries}
+    for topic_id, _at, before, _actor in plan.edits:
+        texts_of[topic_id].update(str(before.get(name) or "") for name in ("title", "summary"))
+    for topic, texts, mentions in entries:
+        # A stored topic without a revision in the plan has an edited title or summary.
         if topic.is_new or not texts:
             texts.update((topic.title, topic.summary))
         mentions.read(texts)
-    return [(topic, mentions) for topic, _texts, mentions in said]
+    return [(topic, mentions) for topic, _texts, mentions in entries]
 
 
 def mentions_write(
-    cursor: CursorWrapper, said: Sequence[tuple[KnownTopic, Mentions]], scopes: Mapping[str, int]
+    cursor: CursorWrapper, found: Sequence[tuple[KnownTopic, Mentions]], scopes: Mapping[str, int]
 ) -> None:
-    """Add what was ``said`` of topics to the index. One statement for new topics and one for stored ones.
+    """Add mentions to the index. One statement for new topics and one for stored ones.
 
-    Needs the transaction that writes them, and the lock on stored ones.
+    Needs the transaction that writes the topics, and the lock on stored ones.
     """
-    new = [(topic, mentions) for topic, mentions in said if topic.is_new]
-    stored = {topic.id: mentions for topic, mentions in said if not topic.is_new}
+    new = [(topic, mentions) for topic, mentions in found if topic.is_new]
+    stored = {topic.id: mentions for topic, mentions in found if not topic.is_new}
     if new:
         rows_copy(
             cursor,
@@ -118,13 +118,13 @@ def mentions_write(
         mentions_add(cursor, stored)
 
 
-def mentions_add(cursor: CursorWrapper, said: Mapping[uuid.UUID, Mentions]) -> None:
-    """Add what topics with a row in the index have said beside it. One statement. The caller holds the topics."""
-    columns = [mentions.columns() for mentions in said.values()]
+def mentions_add(cursor: CursorWrapper, found: Mapping[uuid.UUID, Mentions]) -> None:
+    """Add mentions to the rows of stored topics. One statement. The caller holds the locks on the topics."""
+    columns = [mentions.columns() for mentions in found.values()]
     cursor.execute(
         _ADD,
         {
-            "ids": list(said),
+            "ids": list(found),
             "identifiers": [_json_array(each[0]) for each in columns],
             "words": [_json_array(each[1]) for each in columns],
             "aliases": [_json_array(each[2]) for each in columns],

@@ -1,7 +1,6 @@
-"""Which topics are near another: by vector within one scope and kind, and by title. Reads only.
+"""Finds the topics near others: by vector within one scope and kind, and by title. Reads only.
 
-Each topic asks for its nearest; no two topics are compared because they exist. In a small scope the distance to every
-topic of the scope is worked out, in a large one the index answers: bounded by the first, logarithmic in the second.
+A small scope is scanned exactly; in a large one the vector index answers. All pairs are never compared.
 """
 
 import uuid
@@ -14,11 +13,11 @@ from memory.core.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 
-# So many of the nearest are looked at. Of a larger heap of the same, each member finds others.
+# So many of the nearest are compared. In a larger cluster, each member finds others.
 NEAREST = 8
-# A title that more topics share names none of them: it is a heading, such as "note", and says nothing about likeness.
+# A title that more topics share is a heading, such as "note", and no sign of likeness.
 TITLE_SHARED_AT_MOST = 6
-# Of a large scope, the index keeps so many at hand while it searches; measured in tests/benchmarks/test_duplicates.py.
+# pgvector's ef_search for a large scope; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
 _SIZE = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
@@ -44,7 +43,7 @@ CROSS JOIN LATERAL (
 ) near
 WHERE own.topic_id = ANY(%(ids)s) AND near.cosine >= %(above)s
 """
-# The vectors are read from their text once, not again for every topic that they are compared with.
+# MATERIALIZED: each vector is parsed once, not for every comparison.
 _NEAR_VECTORS = """
 WITH q AS MATERIALIZED (
     SELECT u.place, u.said::vector AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS u (said, place)
@@ -96,18 +95,18 @@ def topics_near(
     found: dict[tuple[uuid.UUID, uuid.UUID], NearPair] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
-        wanted: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "ids": list(ids),
             "scope": scope_id,
             "nearest": NEAREST,
             "above": above,
             "any_kind": any_kind,
         }
-        cursor.execute(_NEAR.format(exact=exact), wanted)
+        cursor.execute(_NEAR.format(exact=exact), parameters)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = NearPair(one, two, float(cosine), same_title=False)
-        cursor.execute(_TITLES, {**wanted, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
+        cursor.execute(_TITLES, {**parameters, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
             found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)

@@ -223,7 +223,7 @@ class _Reader:
         held = judge.held()
         self.needs_topic = self.needs_topic or held.needs_topic
         self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
-        self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
+        self.rule_at = columns.place(rules.rule_rung_direct, RELEASED + 1) if rules else None
 
     def target(self, values: Sequence[int], rung: int) -> int:
         if self.rests or values[self.spared_at]:

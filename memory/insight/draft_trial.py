@@ -11,7 +11,7 @@ from memory.insight.whatif import STEPS, Affected, StepCounts, WhatIf, affected_
 from memory.models import Rung
 from memory.policy.diff import diff_lines
 from memory.policy.partition import ALL_TOPICS, TopicSubset
-from memory.policy.read import diff_told
+from memory.policy.read import diff_rows
 from memory.policy.snapshot import Policies, SetPolicy
 
 # What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
@@ -132,7 +132,7 @@ def draft_preview(
 
 def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]]:
     before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
-    return diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
+    return diff_rows(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
 
 
 def affected_list(

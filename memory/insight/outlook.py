@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.knobs import Knobs
-from memory.core.rules import RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.rules import RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
-from memory.formulas.strategies import Presence, archive_due, score
+from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.rule_json import condition_parse
@@ -37,7 +37,7 @@ class Subject:
     ``texts`` says which of ``comparisons_of_texts`` hold: patterns are a matter of the database.
     """
 
-    presence: Presence
+    presence: TopicUsage
     rung: int
     pinned: bool
     half_life: float
@@ -143,7 +143,7 @@ def _rules_apply(
     for rule in policy.rules.on(event):
         if not _holds(rule, subject, categories, value, now):
             continue
-        if rule.action in STANDING_ACTIONS:
+        if rule.action in RUNG_ACTIONS:
             chosen = chosen or rule
         elif rule.category:
             categories |= {rule.category}

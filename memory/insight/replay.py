@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.core.knobs import Knobs
-from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import decayed, reinforced
-from memory.formulas.strategies import Presence, archive_gate, score
+from memory.formulas.strategies import TopicUsage, archive_gate, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import Comparison, comparisons, value_words
@@ -117,9 +117,9 @@ class World:
             is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
         )
 
-    def presence(self, ids: Ints) -> Presence:
+    def presence(self, ids: Ints) -> TopicUsage:
         """Return what the strategies look at, of many topics at once."""
-        return Presence(
+        return TopicUsage(
             self.salience[ids],
             self.reinforced[ids],
             self.topics.created[ids],
@@ -171,7 +171,7 @@ class World:
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
             holds = self._holds(rule, ids, scores, now)
-            if rule.action in STANDING_ACTIONS:
+            if rule.action in RUNG_ACTIONS:
                 standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)

@@ -14,7 +14,7 @@ from memory.access.principal import Principal
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
-from memory.formulas.strategies import Presence
+from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, comparisons_of_texts
 from memory.predicates.binding import Bound
 from memory.predicates.sql import predicate_sql
@@ -59,7 +59,7 @@ class TopicSnapshot:
         """Return the topic as the outlook judges it; ``texts`` is what ``texts_match`` says."""
         last = self.last_retrieved_at
         return Subject(
-            presence=Presence(
+            presence=TopicUsage(
                 salience=self.salience,
                 reinforced_at=self.reinforced_at.timestamp(),
                 created_at=self.created_at.timestamp(),

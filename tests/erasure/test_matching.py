@@ -267,3 +267,13 @@ def test_what_is_excepted_stays_though_it_has_common_words_only(operator: Caller
         "Olga Holm lives in Riga.",
         "Olga Holm plays chess.",
     ]
+
+
+def test_everything_about_a_name_takes_its_other_spelling_too(operator: Caller) -> None:
+    for text in ("Müller plays chess.", "Mueller's office is on the first floor.", "Maller paints."):
+        remember(operator, text)
+
+    assert sorted(listed(operator, "everything about Müller", "purge")) == [
+        "Mueller's office is on the first floor.",
+        "Müller plays chess.",
+    ]

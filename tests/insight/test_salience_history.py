@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.core.errors import NotVisible
-from memory.forgetting.undo import run_undo
+from memory.forgetting.undo import run_revert
 from memory.formulas.salience import Reinforcement, salience_reinforced
 from memory.insight.accesses import accesses_of
 from memory.insight.salience_history import salience_history
@@ -163,7 +163,7 @@ def test_the_curve_goes_through_everything_that_happened(cast: Cast, clock: Cloc
     run = run_now(clock)
     assert cast.reader.topic(topic)["rung"] == "archived"
     look()
-    run_undo(run.pk, actor="test:operator", now=clock.now)
+    run_revert(run.pk, actor="test:operator", now=clock.now)
     look()
     ask(1)
     folded(clock.now)

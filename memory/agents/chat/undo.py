@@ -24,7 +24,7 @@ from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
 from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
@@ -226,7 +226,7 @@ def _merges_undo(
     for step in found.steps:
         assert step.run_id is not None
         try:
-            undone = run_take_back(step.run_id, principal=principal, reason=reason, now=now)
+            undone = run_undo(step.run_id, principal=principal, reason=reason, now=now)
             why = undone.conflicts[0][1] if undone.conflicts else ""
         except Conflict as problem:
             why = problem.sentence

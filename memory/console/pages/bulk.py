@@ -29,7 +29,14 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
-from memory.forgetting.manual_actions import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
+from memory.forgetting.manual_actions import (
+    MOST_AT_ONCE,
+    TopicsPreview,
+    TopicState,
+    topics_move,
+    topics_preview,
+    topics_states,
+)
 from memory.models import Rung
 
 # So many of each group are shown; the numbers are of all.
@@ -99,7 +106,7 @@ class ConfirmForm(forms.Form):
             ) from problem
 
 
-def topics_pack(rows: Sequence[Standing]) -> str:
+def topics_pack(rows: Sequence[TopicState]) -> str:
     """Return topics as one short text, each with whether it is pinned: ten thousand fields of a form would be
     refused."""
     return base64.b64encode(b"".join(row.id.bytes + bytes([row.pinned]) for row in rows)).decode()
@@ -135,7 +142,7 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
-    found = topics_sort(verb, ids, principal=request.principal)
+    found = topics_preview(verb, ids, principal=request.principal)
     form.initial["topics"] = topics_pack(found.touched)
     return show(
         request,
@@ -187,7 +194,7 @@ def bulk_purge(request: ConsoleRequest) -> HttpResponse:
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form.initial["next"] = request.GET.get("next", "")
-    rows = topics_look(ids, principal=request.principal)
+    rows = topics_states(ids, principal=request.principal)
     if not form.is_bound:
         form.initial["topics"] = ids_pack(row.id for row in rows)
     return show(
@@ -211,7 +218,7 @@ def topics_words(count: int) -> str:
     return "1 topic is" if count == 1 else f"{count:,} topics are"
 
 
-def _told(found: Sorted) -> dict[str, Any]:
+def _told(found: TopicsPreview) -> dict[str, Any]:
     touched = [_row(row) for row in found.touched[:SHOWN]]
     groups: dict[str, list[dict[str, Any]]] = {}
     counts = Counter(why for *_row, why in found.left)
@@ -230,7 +237,7 @@ def _told(found: Sorted) -> dict[str, Any]:
     }
 
 
-def _row(row: Standing) -> dict[str, Any]:
+def _row(row: TopicState) -> dict[str, Any]:
     return {"id": row.id, "title": row.title, "scope": row.scope, "rung": Rung(row.rung).label}
 
 

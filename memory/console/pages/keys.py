@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from memory.access.keys import (
     MAX_NAME_LENGTH,
+    key_as_json,
     key_create,
     key_get,
     key_id_new,
     key_revoke_one,
-    key_told,
     keys_count,
     keys_list,
     secret_generate,
@@ -88,7 +88,7 @@ class RevokeForm(forms.Form):
 def _keys(asked: Asked[dt.datetime | None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the keys, the latest first. One query."""
     found, following = keys_list(valid_at=asked.wanted, cursor=cursor, limit=limit)
-    return [key_told(key, now=asked.now) for key in found], following
+    return [key_as_json(key, now=asked.now) for key in found], following
 
 
 def _people(_asked: Asked[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
@@ -131,13 +131,13 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
         actor=request.principal.actor,
         key_id=said["once"],
     )
-    return show(request, "key_created.html", {"key": key_told(key, now=timezone.now()), "secret": secret})
+    return show(request, "key_created.html", {"key": key_as_json(key, now=timezone.now()), "secret": secret})
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def key_revoke(request: ConsoleRequest, key_id: uuid.UUID) -> HttpResponse:
     """Ask before a key is revoked, and revoke it. One query, three to revoke."""
-    key = key_told(key_get(key_id), now=timezone.now())
+    key = key_as_json(key_get(key_id), now=timezone.now())
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         key_revoke_one(key_id, actor=request.principal.actor, reason=form.cleaned_data["reason"], now=timezone.now())

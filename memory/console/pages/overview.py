@@ -13,7 +13,7 @@ from memory.console.list_page import FilterForm, ListPage
 from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.scopes import ROOT
-from memory.forgetting.run_list import RunFilter, run_told, runs_held, runs_list
+from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_told, worker_check
 from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
@@ -104,9 +104,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "gauge": limit_gauge(root_limit(policies, standing)),
             "outside": outside_told(),
-            "held": [run_told(run) for run in held],
+            "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
-            "runs": [run_told(run) for run in runs],
+            "runs": [run_as_json(run) for run in runs],
             "coming": schedules_next(most=NEXT_RUNS),
             "worker": worker_check(timezone.now()),
             "scopes": min(SCOPES, len(policies.nodes(ROOT)) - 1),

@@ -25,7 +25,7 @@ from memory.insight.policy_effect import policy_effect as policy_effect_of
 from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
-from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
+from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback
 from memory.policy.tree import policies_emptied, policies_tree
@@ -218,7 +218,7 @@ def _editor(
         "save": save,
         "tried": tried,
         "effect": effect,
-        "rules": [] if drafted is None else rules_told(drafted, drafted.effective(form.scope)),
+        "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
         "warnings": [] if drafted is None else knobs_warnings(drafted.effective(form.scope).knobs),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),

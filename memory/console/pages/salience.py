@@ -21,7 +21,7 @@ from memory.forgetting.runs import run_start
 from memory.insight.backtest import backtest
 from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_preview
 from memory.policy.effective import policies_current
-from memory.policy.read import diff_told, policy_versions
+from memory.policy.read import diff_rows, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
 SHOWN = 5
@@ -152,7 +152,7 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
         "sentence": problem.sentence,
         "code": problem.code,
         "version": versions[0] if versions else None,
-        "diff": diff_told(versions[0]["diff"], scope=draft.scope) if versions else [],
+        "diff": diff_rows(versions[0]["diff"], scope=draft.scope) if versions else [],
     }
     return _shown(request, again, save=form, conflict=conflict, status=409)
 

@@ -15,7 +15,7 @@ from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_told
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.llm.client import model_forget
 from memory.models import ConversationWrite, Link, StudyJob, Topic
 from tests.agents.study.reader import noting, part_of, reader, rounds_of, text_about
@@ -518,7 +518,7 @@ def test_two_merges_into_one_topic_are_undone_the_last_one_first(agent: Caller, 
     assert len(writes) == job.to_link == study_told(job)["merged"]
     for write in writes:
         assert write.run_id is not None
-        undone = run_take_back(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
+        undone = run_undo(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
         assert undone.conflicts == []
     assert not Topic.objects.exclude(merged_into=None).exists()
     assert [each["current"]["value"] for each in agent.topic(target)["fields"]] == [
