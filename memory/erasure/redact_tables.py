@@ -18,7 +18,7 @@ from psycopg import sql
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_within
-from memory.erasure.encoded_columns import CODED, Coded
+from memory.erasure.encoded_columns import ENCODINGS, Encoding
 from memory.erasure.erased_text import MOST_ANCHORS
 from memory.erasure.receipts import is_anchor
 from memory.erasure.redact_text import Eraser, anchors_of, anchors_pattern
@@ -153,7 +153,7 @@ def logs_redact(
     for own in _logs(columns).values():
         table = own[0].table
         for column in own:
-            if column.sort in ("uuid", "uuid[]") and column.place not in IDS_KEPT:
+            if column.data_type in ("uuid", "uuid[]") and column.label not in IDS_KEPT:
                 touched.setdefault(table, set()).update(_ids_remove(cursor, column, own, eraser))
         touched.setdefault(table, set()).update(_table_redact(cursor, own, masks, anchors_pattern(anchors)))
     return {table: len(rows) for table, rows in touched.items() if rows}
@@ -189,7 +189,7 @@ def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column]
     if column.key or column.foreign or column.kept or not eraser.ids:
         return set()
     name, ids = f'"{column.name}"', [uuid.UUID(each) for each in eraser.ids]
-    if column.sort == "uuid[]":
+    if column.data_type == "uuid[]":
         statement = (
             f"UPDATE {column.quoted_table} SET {name} = ARRAY(SELECT e FROM unnest({name}) WITH ORDINALITY u (e, n) "
             f"WHERE e <> ALL(%(ids)s::uuid[]) ORDER BY n) "
@@ -255,7 +255,7 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
         if values == row:
             continue
         void = any(
-            value != old and column.place in CODED and CODED[column.place].void_when_changed
+            value != old and column.label in ENCODINGS and ENCODINGS[column.label].delete_when_changed
             for column, value, old in zip(texts, values, row, strict=True)
         )
         found.append(_Change(str(place), str(key), None if void else values))
@@ -263,17 +263,17 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
 
 
 def _is_text(column: Column) -> bool:
-    return column.sort in TEXTS | DOCUMENTS | TEXT_ARRAYS
+    return column.data_type in TEXTS | DOCUMENTS | TEXT_ARRAYS
 
 
 def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:
     """Yield place, key, scope and texts of the rows that may hold something: those with other letters than English ones
     are all read, as the database folds them otherwise than ``fold`` does."""
     wanted = ", ".join(f'"{column.name}"::text' for column in texts)
-    scope = '"scope"' if any(column.name == "scope" and column.sort in TEXTS for column in columns) else "NULL"
+    scope = '"scope"' if any(column.name == "scope" and column.data_type in TEXTS for column in columns) else "NULL"
     statement = f"SELECT ctid::text, {key_sql(columns)}, {scope}, {wanted} FROM {columns[0].quoted_table}"
     parameters: list[str] = []
-    if anchors is not None and not any(column.place in CODED for column in texts):
+    if anchors is not None and not any(column.label in ENCODINGS for column in texts):
         conditions = []
         for column in texts:
             text = f'"{column.name}"::text'
@@ -292,16 +292,16 @@ def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str 
 def _masked(column: Column, value: str | None, eraser: Eraser) -> str | None:
     if not value:
         return value
-    coded: Coded | None = CODED.get(column.place)
+    coded: Encoding | None = ENCODINGS.get(column.label)
     if coded is not None:
         held = coded.read(value)
         told = eraser.masked_value(held, "result")
         return value if told is held else coded.write(told)
-    if column.sort in DOCUMENTS:
-        if column.place in IDS_KEPT:
+    if column.data_type in DOCUMENTS:
+        if column.label in IDS_KEPT:
             eraser = Eraser(eraser.passages, eraser.identifiers)
         document = json.loads(value)
-        if column.place == "memory_auditevent.after" and is_anchor(document):
+        if column.label == "memory_auditevent.after" and is_anchor(document):
             return value
         told = eraser.masked_value(document)
         return value if told is document else json.dumps(told, ensure_ascii=False)
@@ -319,7 +319,7 @@ def _rows_write(cursor: CursorWrapper, texts: Sequence[Column], changes: Sequenc
     if kept:
         made = "".join(f", \"{name}\" = ''" for name in _MADE_FROM.get(texts[0].table, ()))
         # A column of limited length cuts the mark off rather than refusing it.
-        sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_sort}' for n, column in enumerate(texts))
+        sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_type}' for n, column in enumerate(texts))
         names = ", ".join(f"v{n}" for n in range(len(texts)))
         arrays = ", ".join("%s::text[]" for _column in texts)
         cursor.execute(

@@ -129,7 +129,7 @@ def names_of(title: str) -> set[Passage]:
     }
 
 
-def words_telling(said: str) -> set[Passage]:
+def distinctive_words(said: str) -> set[Passage]:
     """Return the words of a request that may tell of whom it was about."""
     return {(word,) for word, *_place in words_of(said) if len(word) >= NAME_SIGNS and word not in COMMON}
 

@@ -148,29 +148,29 @@ class Column:
     schema: str
     table: str
     name: str
-    sort: str
-    full_sort: str
+    data_type: str
+    full_type: str
     nullable: bool
     key: bool
     foreign: bool
-    here: bool
+    in_schema: bool
     readable: bool
 
     @property
     def ours(self) -> bool:
         """Whether it is of a table of the project, or of a library that it is made with. Whoever else keeps tables in
         the same database answers for them: a purge changes nothing there."""
-        return self.here and self.table in _our_tables()
+        return self.in_schema and self.table in _our_tables()
 
     @property
-    def told_table(self) -> str:
+    def table_label(self) -> str:
         """The table, as people are told: with its schema if it is not ours."""
         return self.table if self.ours else f"{self.schema}.{self.table}"
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """Table and column, as people are told."""
-        return f"{self.told_table}.{self.name}"
+        return f"{self.table_label}.{self.name}"
 
     @property
     def quoted_table(self) -> str:

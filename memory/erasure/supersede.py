@@ -20,7 +20,7 @@ from memory.core.text import UNTITLED, TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.erasure.field_values import value_given
-from memory.erasure.remainder import rest_of
+from memory.erasure.remainder import remainder_of
 from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
@@ -28,13 +28,13 @@ from memory.finding.facts import (
     TITLE,
     Element,
     Fact,
-    TopicSaid,
+    TopicContent,
     facts_of,
     facts_repeated,
     ids_read,
     text_key,
     title_cut,
-    topics_said,
+    topic_contents,
     without,
 )
 from memory.finding.find import facts_replaced
@@ -85,7 +85,7 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBack:
+class FactCandidate:
     """A fact that may be meant, and the token that says it is."""
 
     topic_id: uuid.UUID
@@ -100,7 +100,7 @@ class Ambiguous(Conflict):
 
     code = ProblemCode.AMBIGUOUS_REQUEST
 
-    def __init__(self, sentence: str, candidates: Sequence[AskedBack]) -> None:
+    def __init__(self, sentence: str, candidates: Sequence[FactCandidate]) -> None:
         super().__init__(sentence)
         self.candidates = list(candidates)
 
@@ -144,7 +144,7 @@ def supersede(
     with transaction.atomic():
         topics = list(dict.fromkeys(one.fact.topic.id for one in choice.candidates))
         # Locked and read again: what somebody changed in between is not overwritten.
-        locked = topics_said(topics, lock=True)
+        locked = topic_contents(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
             raise Conflict(
                 "What was to be superseded changed a moment ago. Nothing was done; send the request again.",
@@ -156,7 +156,7 @@ def supersede(
 
 def _asked_back(choice: Choice) -> Ambiguous:
     asked = [
-        AskedBack(
+        FactCandidate(
             one.fact.topic.id,
             one.fact.text,
             round(one.confidence, 3),
@@ -184,7 +184,7 @@ def _of_token(token: str, scope: str) -> Choice:
     sql = f"SELECT t.id FROM memory_topic t WHERE {there} AND {within}"
     facts = [
         fact
-        for topic in topics_said(ids_read(sql, bound)).values()
+        for topic in topic_contents(ids_read(sql, bound)).values()
         for fact in facts_of(topic)
         if topic.live and _digest(fact) == digest
     ]
@@ -193,14 +193,14 @@ def _of_token(token: str, scope: str) -> Choice:
             "The fact that this token names is not there any more. Send the request again without it.",
             code=ProblemCode.CHANGED_MEANWHILE,
         )
-    return Choice([Candidate(facts[0], facts[0].said(), frozenset(), {"exact": 1.0}, 1.0)])
+    return Choice([Candidate(facts[0], facts[0].with_context(), frozenset(), {"exact": 1.0}, 1.0)])
 
 
 def _digest(fact: Fact) -> str:
-    return hashlib.sha256(fact.said().encode()).hexdigest()[:32]
+    return hashlib.sha256(fact.with_context().encode()).hexdigest()[:32]
 
 
-def _state(topic: TopicSaid | None) -> tuple[bool, list[str]]:
+def _state(topic: TopicContent | None) -> tuple[bool, list[str]]:
     return (False, []) if topic is None else (topic.live, topic.texts())
 
 
@@ -227,7 +227,7 @@ class _Writer:
             facts = [fact for one in group for fact in facts_repeated(one.fact)]
             topic, element = facts[0].topic, facts[0].element
             sure = (round(group[0].confidence, 3), group[0].by)
-            whole = rest_of(topic, facts) is None
+            whole = remainder_of(topic, facts) is None
             value = _field_value(topic, facts, self.new_text)
             # A field of a type cannot hold a sentence: it is emptied, and the sentence becomes a topic.
             fits = value is not None or element.kind == "string"
@@ -275,12 +275,12 @@ class _Writer:
         bound = Bound()
         within = scope_sql("t.scope_id", self.scope, bound.bind)
         sql = _STORED.format(within=within, digests=bound.bind(digests), ids=bound.bind(list(replaced)))
-        for topic in topics_said(ids_read(sql, bound)).values():
+        for topic in topic_contents(ids_read(sql, bound)).values():
             if any(same_text(fact.text, self.new_text) for fact in facts_of(topic, divide=len(self.new_text) < 500)):
                 return topic.id
         return None
 
-    def _rewrite(self, topic: TopicSaid, facts: Sequence[Fact], new: str | None) -> None:
+    def _rewrite(self, topic: TopicContent, facts: Sequence[Fact], new: str | None) -> None:
         """Take ``facts`` out of the elements of ``topic`` that say them, and put ``new`` in their place."""
         gone = {text_key(fact.text) for fact in facts}
         title = summary = None
@@ -327,7 +327,7 @@ class _Writer:
             reason = self.reason or "superseded"
             topic_edit(topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors)
 
-    def _remember(self, source: TopicSaid | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
+    def _remember(self, source: TopicContent | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
             placement="new_topic",
             title=self.new_text[:200],
@@ -365,7 +365,7 @@ class _Writer:
         return outcome
 
 
-def _field_value(topic: TopicSaid, facts: Sequence[Fact], new_text: str) -> str | None:
+def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> str | None:
     """Return what a named or typed field of a topic is to hold instead of the fact that is all it holds; None if the
     fact is no whole field, or the new text gives no value that the field can hold."""
     element: Element = facts[0].element
@@ -380,5 +380,5 @@ def _field_value(topic: TopicSaid, facts: Sequence[Fact], new_text: str) -> str 
     return value
 
 
-def _first_of(fields: Mapping[str, str], topic: TopicSaid) -> str:
+def _first_of(fields: Mapping[str, str], topic: TopicContent) -> str:
     return next((value for value in fields.values() if value), topic.summary)[:200] or UNTITLED

@@ -23,7 +23,7 @@ from tests.forgetting.shop import dump as rows_of_store
 
 def purge(*ids: str, reason: str = "a test", said: tuple[str, ...] = ()) -> ErasureReceipt:
     return topics_purge(
-        [uuid.UUID(each) for each in ids], principal=SYSTEM, reason=reason, now=timezone.now(), said=said
+        [uuid.UUID(each) for each in ids], principal=SYSTEM, reason=reason, now=timezone.now(), request_texts=said
     )
 
 
