@@ -10,6 +10,8 @@ PIP := $(PY) -m pip --disable-pip-version-check install --quiet
 # Checks read the settings but start nothing, so they must not leave a key in the data folder either.
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
+TEMPLATES = $(shell find templates -name '*.html')
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo doctor test test-all lint format bench pictures clean
 
@@ -39,6 +41,7 @@ test-all: lint ## Run everything: also kills, races at full number and generated
 lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/ruff check
 	@$(CHECK)/ruff format --check
+	@$(CHECK)/djade --target-version 5.2 --check $(TEMPLATES)
 	@$(CHECK)/lint-imports --no-logo
 	@$(CHECK)/python manage.py makemigrations --check --dry-run
 	@$(CHECK)/python manage.py openapi --check
@@ -47,6 +50,7 @@ lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 format: $(VENV)/.installed-dev ## Put the code into its form.
 	@$(CHECK)/ruff check --fix
 	@$(CHECK)/ruff format
+	@$(CHECK)/djade --target-version 5.2 $(TEMPLATES)
 
 bench: $(VENV)/.installed-dev ## Measure speed against the floors.
 	@exec $(PY) -m pytest -m bench -s

@@ -147,7 +147,7 @@ def keys_count(*, valid_at: dt.datetime | None, at_most: int) -> int:
     return _keys(valid_at)[: at_most + 1].count()
 
 
-def key_told(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
+def key_as_json(key: ApiKey, *, now: dt.datetime) -> dict[str, Any]:
     """Return a key as lists tell of it: never its secret, nor the hash of it. No query."""
     state = "revoked" if key.revoked_at else "expired" if key.is_expired(now) else "valid"
     return {

@@ -91,7 +91,7 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
     """Run a turn that has begun and return its reply; ``heard`` are ``tell`` and ``go_on`` of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:
-        return chat_run(begun, clock=timezone.now, hand_over=jobs.study_hand_over, **more)
+        return chat_run(begun, clock=timezone.now, enqueue=jobs.study_enqueue, **more)
     finally:
         # What was read counts as used, whatever came of it.
         jobs.upkeep_nudge()

@@ -17,7 +17,7 @@ from memory.api.responses import problems
 from memory.api.schemas import Reason
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
-from memory.duplicates.pairs import PairFilter, pair_detail, pair_told, pairs_list
+from memory.duplicates.pairs import PairFilter, pair_detail, pair_summary, pairs_list
 from memory.forgetting.runs import run_results
 from memory.models import ForgetRun
 
@@ -101,7 +101,7 @@ def _reason(payload: Reason | None) -> str:
 
 def _decided(pair_id: uuid.UUID, principal: Principal, run: ForgetRun | None, **more: Any) -> HttpResponse:
     body = {
-        "pair": pair_told(pair_id, principal=principal),
+        "pair": pair_summary(pair_id, principal=principal),
         "run_id": run.pk if run else None,
         "results": run_results(run) if run else [],
         "restored": None,

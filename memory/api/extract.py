@@ -116,7 +116,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
             kind=payload.kind,
             principal=principal,
             now=now,
-            hand_over=jobs.extraction_hand_over,
+            enqueue=jobs.extraction_enqueue,
         )
         return json_reply(
             {

@@ -17,7 +17,7 @@ from memory.core.errors import MemoryProblem
 from memory.ingest.batch import MAX_BATCH, batch_ingest
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
-from memory.ingest.plan import Outcome
+from memory.ingest.plan import ItemOutcome
 from memory.ingest.request import ingest_request
 
 router = Router(tags=["ingest"])
@@ -39,7 +39,7 @@ def ingest(
     """
     principal = principal_of(request, "agent")
 
-    def render(outcomes: list[Outcome]) -> tuple[int, Any]:
+    def render(outcomes: list[ItemOutcome]) -> tuple[int, Any]:
         outcome = outcomes[0]
         if isinstance(outcome, MemoryProblem):
             raise outcome

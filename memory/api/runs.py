@@ -31,7 +31,7 @@ from memory.api.run_schemas import (
 from memory.api.schemas import Reason
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.forgetting.run_list import RunFilter, run_actions, runs_list
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_take_back
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
 from memory.insight.whatif import Affected, affected_page, whatif
 from memory.models import ForgetRun, Rung
@@ -109,7 +109,7 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
         principal=principal,
         now=timezone.now(),
         judged_at=payload.now,
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -138,7 +138,7 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -151,7 +151,7 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -159,7 +159,7 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
 @router.post("/runs/{topicid:run_id}/undo", summary="Undo a run", response={200: UndoReply, **_CHANGE})
 def run_done_undo(request: HttpRequest, run_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Put every topic back that is still as the run left it, byte for byte; the others are listed with the reason."""
-    undone = run_take_back(
+    undone = run_undo(
         run_id,
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",

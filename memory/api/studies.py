@@ -95,5 +95,5 @@ def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Let a study that was cancelled or has failed go on where it was; no part is studied twice. Not if what its
     conversation wrote was taken back, and not if whoever began it may write no longer."""
     principal = principal_of(request, "agent")
-    job = study_resume(study_id, principal=principal, now=timezone.now(), hand_over=jobs.study_hand_over)
+    job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=jobs.study_enqueue)
     return json_reply(study_told(job))

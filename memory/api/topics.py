@@ -19,7 +19,7 @@ from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
-from memory.recall.lookup import TopicFilter, field_history, topic_detail, topics_list
+from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
 
 router = Router(tags=["topics"])
@@ -79,7 +79,7 @@ def topic_list(
     Archived ones are shown when ``rung`` asks for them; released and merged ones never.
     """
     principal = principal_of(request, "reader")
-    wanted = TopicFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
+    wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
     page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
     return json_reply({"items": page.items, "next": page.next})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.agents.study.progress import study_told
-from memory.forgetting.manual_actions import MOST_AT_ONCE, Standing, topics_look
+from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
 # Longer texts are folded, and show their beginning.
@@ -18,10 +18,10 @@ LAST_CALLS = 8
 MOST_TOPICS = 8
 
 TOOLS = {
-    "query": "Asked the memory",
+    "query": "Searched the memory",
     "topic": "Read a topic",
     "history": "Read the history of a field",
-    "why": "Asked why",
+    "why": "Asked for the reasons",
     "new_topic": "Remembered something new",
     "extend_topic": "Added to a topic",
     "version_field": "Changed a value",
@@ -32,8 +32,8 @@ SOURCES = {"override": "as you chose", "model": "as the model understood it", "r
 # How a turn ended, where the reply does not say it by itself.
 ENDINGS = {
     "stopped": "It was stopped.",
-    "failed": "Something went wrong in the server, whose log says what. What was written until then stays.",
-    "lost": "The process that was at it is gone. What was written until then stays.",
+    "failed": "A server error occurred; see the server log. Changes made before it are kept.",
+    "lost": "The process that answered has ended. Changes made before are kept.",
 }
 FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
@@ -44,7 +44,7 @@ class Argument:
 
     name: str
     text: str
-    topic: Standing | None = None
+    topic: TopicState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CallShown:
     ms: float
     said: str
     arguments: list[Argument]
-    topics: list[Standing]
+    topics: list[TopicState]
     more: int
 
 
@@ -101,11 +101,11 @@ class TurnShown:
 def turns_shown(turns: Sequence[ConversationTurn], *, principal: Principal) -> list[TurnShown]:
     """Return turns as their page shows them. One query, for the topics that their calls name."""
     ids = list(dict.fromkeys(each for turn in turns for call in turn.tool_log for each in _ids(call)))[:MOST_AT_ONCE]
-    known = {topic.id: topic for topic in topics_look(ids, principal=principal)} if ids else {}
+    known = {topic.id: topic for topic in topics_states(ids, principal=principal)} if ids else {}
     return [_turn(turn, known) for turn in turns]
 
 
-def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, Standing]) -> TurnShown:
+def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, TopicState]) -> TurnShown:
     intent = ", ".join(part for part in (INTENTS.get(turn.intent, ""), SOURCES.get(turn.intent_source, "")) if part)
     return TurnShown(
         turn.place,
@@ -129,14 +129,14 @@ def _ending(turn: ConversationTurn) -> str:
     return "" if refused else ENDINGS.get(turn.ended, "")
 
 
-def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallShown:
+def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, TopicState]) -> CallShown:
     tool = str(call.get("tool", ""))
     arguments = call.get("arguments")
     pairs = arguments.items() if isinstance(arguments, dict) else [("sent", arguments)] if arguments else []
     topics = [known[each] for each in _touched(call) if each in known]
     return CallShown(
         tool,
-        TOOLS.get(tool, "Asked for a tool that is not there") if tool else "A call",
+        TOOLS.get(tool, "Called an unknown tool") if tool else "A call",
         bool(call.get("ok")),
         float(call.get("ms") or 0),
         str(call.get("said", "")),
@@ -146,7 +146,7 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, Standing]) -> CallS
     )
 
 
-def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Iterator[Argument]:
+def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[Argument]:
     """Return one argument as lines that a person reads: a list of fields as one line for each."""
     if value in (None, "", [], {}):
         return
@@ -163,7 +163,7 @@ def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> It
     yield _plain(words.removesuffix(" id"), value, known)
 
 
-def _plain(name: str, value: Any, known: Mapping[uuid.UUID, Standing]) -> Argument:
+def _plain(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Argument:
     named = _id(value)
     return Argument(name, _flat(value), known.get(named) if named else None)
 

@@ -31,8 +31,7 @@ def download(
     """
     if not _slots.acquire(blocking=False):
         raise Conflict(
-            f"{AT_ONCE} files are being downloaded already; wait until one of them is done.",
-            code=ProblemCode.TOO_MANY_DOWNLOADS,
+            f"{AT_ONCE} downloads are in progress. Wait until one has finished.", code=ProblemCode.TOO_MANY_DOWNLOADS
         )
     try:
         file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the reply
@@ -45,7 +44,7 @@ def download(
     except OSError as problem:
         _slots.release()
         raise RequestRefused(
-            f"There is no place for the file: {problem.strerror}.", code=ProblemCode.FILE_NOT_WRITABLE
+            f"The file cannot be written: {problem.strerror}.", code=ProblemCode.FILE_NOT_WRITABLE
         ) from problem
     except BaseException:
         _slots.release()

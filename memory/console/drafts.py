@@ -15,7 +15,7 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.models import Rung
-from memory.policy.partition import Only
+from memory.policy.partition import TopicSubset
 from memory.policy.snapshot import Policies
 
 OTHER = "b"
@@ -40,15 +40,15 @@ class WhereForm(forms.Form):
         label="Kind",
         widget=forms.TextInput(attrs={"placeholder": "any", "autocomplete": "off"}),
     )
-    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Stands on rung")
+    rung = forms.ChoiceField(required=False, choices=_RUNGS, label="Rung")
     scale = forms.ChoiceField(required=False, choices=_SCALES, label="Scale", initial="log")
 
     @property
-    def only(self) -> Only:
+    def subset(self) -> TopicSubset:
         """Which topics of the scope are looked at."""
         said: dict[str, Any] = self.cleaned_data
         rungs = {rung.label: int(rung) for rung in Rung}
-        return Only(kind=said.get("kind") or None, rung=rungs.get(said.get("rung", "")))
+        return TopicSubset(kind=said.get("kind") or None, rung=rungs.get(said.get("rung", "")))
 
     @property
     def chosen_scale(self) -> str:
@@ -96,7 +96,7 @@ class BacktestForm(forms.Form):
         said: dict[str, Any] = self.cleaned_data
         since, until, step = said.get("since"), said.get("until"), said.get("step")
         if since and until and step and (until - since).days / step > MOST_RUNS:
-            sentence = f"That would be more than {MOST_RUNS} runs; choose fewer days or a longer step."
+            sentence = f"A backtest has at most {MOST_RUNS} runs. Choose fewer days or a longer step."
             self.add_error("step", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return said
 
@@ -116,7 +116,7 @@ class Draft:
         self.where.is_valid()
         self.scope: str = self.where.cleaned_data.get("scope") or ROOT
         self.scale = self.where.chosen_scale
-        self.only = self.where.only
+        self.subset = self.where.subset
         self.reason = str(data.get("reason", ""))[:MOST_REASON]
         # A draft is about the scope it was made for: where another is opened, one begins anew.
         mine = data if data.get("at", self.scope) == self.scope else {}
@@ -141,12 +141,12 @@ class Draft:
     @property
     def filters(self) -> list[tuple[str, str]]:
         """The members of the address that are no draft."""
-        members = [("scope", self.scope), ("kind", self.only.kind or ""), ("rung", self._rung), ("scale", self.scale)]
+        members = [("scope", self.scope), ("kind", self.subset.kind or ""), ("rung", self._rung), ("scale", self.scale)]
         return [(name, value) for name, value in members if value and (name, value) != ("scale", "log")]
 
     @property
     def _rung(self) -> str:
-        return "" if self.only.rung is None else Rung(self.only.rung).label
+        return "" if self.subset.rung is None else Rung(self.subset.rung).label
 
     @property
     def own(self) -> str:
@@ -212,7 +212,5 @@ def draft_sent(scope: str, draft: str, *, policies: Policies) -> Draft:
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
-        raise ValueRefused(
-            "The draft cannot be read; open the page again.", code=ProblemCode.DRAFT_UNREADABLE
-        ) from problem
+        raise ValueRefused("The draft cannot be read. Reload the page.", code=ProblemCode.DRAFT_UNREADABLE) from problem
     return Draft({**members, "scope": scope}, policies=policies)

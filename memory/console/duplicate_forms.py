@@ -21,11 +21,11 @@ MOST_REASON = 500
 PACKED = 37
 
 STATES = {
-    "open": "Waits for a decision",
+    "open": "Open",
     "merged": "Merged",
     "kept": "Both kept",
     "superseded": "Superseded",
-    "undone": "Taken back",
+    "undone": "Undone",
     "lapsed": "Lapsed",
 }
 VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
@@ -40,8 +40,8 @@ class PairsForm(FilterForm[PairFilter]):
     """What the list of pairs can be filtered by. Nothing said about the state stands for those that wait."""
 
     state = _choice("Status", [*STATES.items(), ("any", "Any")])
-    verdict = _choice("Looks like", [("", "Any"), *VERDICTS.items()])
-    held = _choice("In the way", [("", "Any"), ("no", "Nothing that matters differs"), ("yes", "Something differs")])
+    verdict = _choice("Verdict", [("", "Any"), *VERDICTS.items()])
+    held = _choice("Differences", [("", "Any"), ("no", "None that matter"), ("yes", "Some that matter")])
     scope = ScopeField(required=False)
 
     def wanted(self) -> PairFilter:
@@ -65,7 +65,7 @@ class DecideForm(forms.Form):
 class LookForm(forms.Form):
     """Where to look."""
 
-    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
+    scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
 
 
 class ConfirmForm(forms.Form):
@@ -82,7 +82,7 @@ class ConfirmForm(forms.Form):
             return [uuid.UUID(text) for text in self.cleaned_data["pairs"].split(",")]
         except ValueError as problem:
             raise forms.ValidationError(
-                "These pairs cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+                "The selected pairs cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 
@@ -104,14 +104,14 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
         rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
         if following is not None:
             raise ValueRefused(
-                f"More than {MOST_AT_ONCE} pairs match; narrow the filter, or pick some of them.",
+                f"More than {MOST_AT_ONCE} pairs match. Narrow the filter, or select some of them.",
                 code=ProblemCode.TOO_MANY_PAIRS,
             )
         return [row["id"] for row in rows]
     try:
         found = list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("pair")))
     except ValueError as problem:
-        raise ValueRefused("One of these is no id of a pair.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a pair id.", code=ProblemCode.INVALID_ID) from problem
     if len(found) > MOST_AT_ONCE:
-        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs are merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
+        raise ValueRefused(f"At most {MOST_AT_ONCE} pairs can be merged at once.", code=ProblemCode.TOO_MANY_PAIRS)
     return found

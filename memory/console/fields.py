@@ -50,7 +50,7 @@ class DayField(forms.DateField):
         """Return the day, None for none. Raises ``ValidationError``."""
         day: dt.date | None = super().clean(value)
         if day is not None and not FIRST_DAY <= day <= LAST_DAY:
-            raise ValidationError(f"A day lies between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
+            raise ValidationError(f"Choose a date between {FIRST_DAY} and {LAST_DAY}.", code=ProblemCode.INVALID_PERIOD)
         return day
 
 
@@ -58,7 +58,7 @@ class ReasonField(forms.CharField):
     """Why somebody changes something; journals show it."""
 
     def __init__(self, **options: Any) -> None:
-        options = {"label": "Reason", "max_length": 1000, "help_text": "Journals show it.", **options}
+        options = {"label": "Reason", "max_length": 1000, "help_text": "Recorded in the audit.", **options}
         super().__init__(**options)
 
 

@@ -20,8 +20,8 @@ from memory.models import ForgetListing
 # As the API takes them.
 MOST_QUERY, MOST_REASON, MOST_WORDS = 2000, 500, 2000
 RELEASE, PURGE = ForgetListing.Verb.RELEASE.value, ForgetListing.Verb.PURGE.value
-NOTHING_ASKED = "Say what to forget: in words, or by scope, age, kind or category."
-WHY_PURGED = "A purge has no undo; the receipt says why it was done. Please give a reason."
+NOTHING_ASKED = "Enter what to forget: a text, or a scope, age, kind or category."
+WHY_PURGED = "A purge cannot be undone. Enter a reason; it is kept in the receipt."
 # So many bytes has an id.
 _ID = 16
 
@@ -42,7 +42,7 @@ class AgeField(forms.CharField):
     """A length of time such as ``30d``, returned as it was written."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=20, required=False, help_text="Such as 24h, 30d, 2w, 6m for months.", **options)
+        super().__init__(max_length=20, required=False, help_text="For example 24h, 30d, 2w or 6m (months).", **options)
 
     def clean(self, value: Any) -> str:
         """Return the text, "" for none. Raises ``ValidationError`` with the sentence of the domain."""
@@ -58,16 +58,16 @@ class AgeField(forms.CharField):
 class ForgetForm(forms.Form):
     """What to forget, and how. Nothing is done by it but a list."""
 
-    verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="What is done")
+    verb = forms.ChoiceField(choices=[(RELEASE, "Release"), (PURGE, "Purge")], initial=RELEASE, label="Action")
     query = forms.CharField(
         required=False,
         max_length=MOST_QUERY,
-        label="What it says",
-        help_text="A name, an address or number, or a sentence such as: forget the wifi password. Addresses and "
-        "numbers match however they are written, and never as a part of a longer one.",
+        label="Text",
+        help_text="A name, an address, a number, or a sentence such as “forget the wifi password”. Addresses and "
+        "numbers match in any notation, but only as a whole.",
         widget=forms.TextInput(attrs={"placeholder": "alex@example.org", "autocomplete": "off"}),
     )
-    scope = ScopeField(required=False, help_text="And everything below it.")
+    scope = ScopeField(required=False, help_text="Includes everything below it.")
     older_than = AgeField(label="Older than")
     kinds = WordsField(label="Kinds")
     categories = WordsField(label="Categories")
@@ -113,14 +113,14 @@ class ConfirmForm(forms.Form):
         if self.phrases:
             typed = self.fields["typed"]
             typed.label, typed.required = self.asks, True
-            typed.error_messages["required"] = "Nothing was purged yet: this has to be typed."
+            typed.error_messages["required"] = "Type the confirmation to purge."
 
     def clean_typed(self) -> str:
         """Return what was typed. Raises ``ValidationError`` if it is none of the phrases."""
         typed: str = self.cleaned_data["typed"]
         if self.phrases and _plain(typed) not in map(_plain, self.phrases):
             raise forms.ValidationError(
-                "Nothing was purged: this is not what is asked for.", code=ProblemCode.WRONG_CONFIRMATION
+                "The text does not match. Nothing was purged.", code=ProblemCode.WRONG_CONFIRMATION
             )
         return typed
 
@@ -138,10 +138,10 @@ class PickForm(forms.Form):
         try:
             self.ids = list(dict.fromkeys(uuid.UUID(text) for text in self.picked))
         except ValueError as problem:
-            raise forms.ValidationError("One of these is no id of a topic.", code=ProblemCode.INVALID_ID) from problem
+            raise forms.ValidationError("One of the topic ids is not valid.", code=ProblemCode.INVALID_ID) from problem
         if not self.ids:
             raise forms.ValidationError(
-                "No topic was picked. Tick some in the list, and come back.", code=ProblemCode.NOTHING_NAMED
+                "No topic was selected. Go back and select topics in the list.", code=ProblemCode.NOTHING_NAMED
             )
         return super().clean() or {}
 
@@ -160,7 +160,7 @@ class IdsForm(forms.Form):
             return [uuid.UUID(bytes=packed[place : place + _ID]) for place in range(0, len(packed), _ID)]
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError(
-                "These topics cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+                "The selected topics cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 

@@ -53,7 +53,7 @@ def filter_refused(request: HttpRequest, form: forms.Form) -> HttpResponse:
         for error in errors
     ]
     return refusal(
-        request, 422, "Nothing exported", " ".join(["The filter cannot be read.", *wrong]), ProblemCode.INVALID_MEMBER
+        request, 422, "Nothing exported", " ".join(["The filter is not valid.", *wrong]), ProblemCode.INVALID_MEMBER
     )
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from memory.insight.activity import Day
-from memory.insight.topic_counts import Limit
+from memory.insight.activity import ActivityDay
+from memory.insight.topic_counts import SoftLimit
 
 # Pictures are this wide and stretched; only shares matter.
 WIDTH = 1000
@@ -40,7 +40,7 @@ def rung_bar(rungs: Mapping[str, int]) -> list[dict[str, Any]]:
     return pieces
 
 
-def limit_gauge(limit: Limit) -> dict[str, Any]:
+def limit_gauge(limit: SoftLimit) -> dict[str, Any]:
     """Return a gauge of active topics with a mark at the soft limit, as parts of ``WIDTH``."""
     scale = max(limit.active, limit.soft_limit, 1) * 1.15
     return {
@@ -50,12 +50,12 @@ def limit_gauge(limit: Limit) -> dict[str, Any]:
     }
 
 
-def day_links(day: Day) -> list[dict[str, Any]]:
+def day_links(day: ActivityDay) -> list[dict[str, Any]]:
     """Return the four numbers of a day, each with the address of its list."""
     return [{"count": getattr(day, name), "url": _url(name, day.day)} for name in _LISTS]
 
 
-def activity_figure(days: Sequence[Day]) -> dict[str, Any]:
+def activity_figure(days: Sequence[ActivityDay]) -> dict[str, Any]:
     """Return data and layout: what came in and was asked above, what went to the archive and came back below. Each
     bar carries the address of its list."""
     data = []

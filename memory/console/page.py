@@ -48,9 +48,9 @@ class ConsoleRequest(HttpRequest):
 View = Callable[Concatenate[ConsoleRequest, P], HttpResponseBase]
 
 _STATUS: list[tuple[type[MemoryProblem], int, str]] = [
-    (NotVisible, 404, "Not here"),
+    (NotVisible, 404, "Not found"),
     (NotAllowed, 403, "Not allowed"),
-    (Conflict, 409, "It has changed"),
+    (Conflict, 409, "Conflict"),
 ]
 
 
@@ -88,14 +88,14 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
                     request,
                     403,
                     "Not allowed",
-                    f"This needs {_role_words(least)}; you are signed in as {_role_words(role)}.",
+                    f"This requires the role {least}; your role is {role}.",
                     ProblemCode.ROLE_TOO_LOW,
                 )
             try:
                 return view(request, *args, **kwargs)  # type: ignore[arg-type]
             except MemoryProblem as problem:
                 status, title = next(
-                    ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Not done")
+                    ((number, said) for kind, number, said in _STATUS if isinstance(problem, kind)), (400, "Refused")
                 )
                 return refusal(request, status, title, problem.sentence, problem.code)
 
@@ -149,8 +149,8 @@ def _not_this_way(request: HttpRequest, needed: Iterable[str]) -> HttpResponse:
     reply = refusal(
         request,
         405,
-        "Not this way",
-        "This address takes forms only. Go back to the page that it belongs to.",
+        "Method not allowed",
+        "This URL accepts form submissions only. Go back to the page with the form.",
         ProblemCode.METHOD_NOT_POSSIBLE,
     )
     reply.headers["Allow"] = ", ".join(needed)
@@ -177,7 +177,3 @@ def _page_of(request: HttpRequest) -> str:
         return "/"
     parts = urlsplit(came_from)
     return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-
-
-def _role_words(role: str) -> str:
-    return f"{'an' if role[0] in 'aeiou' else 'a'} {role}"

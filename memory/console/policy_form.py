@@ -22,7 +22,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.draft_steps import draft_start
 from memory.policy.explain import GROUPS
-from memory.policy.read import effective_told, number_words
+from memory.policy.read import effective_as_json, number_words
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, Policies, SetPolicy
 
 # Beside the values themselves, what a draft consists of in an address.
@@ -64,7 +64,7 @@ class DraftForm(forms.Form):
         required=False,
         max_length=MOST_RULES_TEXT,
         label="Rules set here, as JSON",
-        help_text="A list of rules, or of names of shipped sets. Empty leaves the rules as they are set; [] sets none.",
+        help_text="A list of rules or names of rule presets. Leave empty to keep the current rules; [] removes them.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
     base_version = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -94,11 +94,11 @@ class DraftForm(forms.Form):
         """Return what holds, and where from, for each value that is left empty: the preset of the draft has a say."""
         preset, strategy = said.get("preset", ""), said.get("strategy", "")
         under = SetPolicy(self.scope, 0, preset if preset in PRESETS else "")
-        told = effective_told(self.policies.with_policy(under).effective(self.scope))
+        told = effective_as_json(self.policies.with_policy(under).effective(self.scope))
         if strategy in KNOBS["strategy"].choices:
             # Thresholds that nobody sets are those of the strategy.
             chosen = dataclasses.replace(under, values={"strategy": strategy})
-            of_strategy = effective_told(self.policies.with_policy(chosen).effective(self.scope))
+            of_strategy = effective_as_json(self.policies.with_policy(chosen).effective(self.scope))
             told = {**of_strategy, "strategy": told["strategy"]}
         return told
 
@@ -246,7 +246,7 @@ def bounds_words(knob: Knob) -> str:
     if knob.type in ("number", "count"):
         return f"{'whole, ' if knob.type == 'count' else ''}{_plain(knob.low)} to {_plain(knob.high)}"
     if knob.type in ("words", "scopes"):
-        return f"{'paths' if knob.type == 'scopes' else 'words'} with commas between, a single comma for none"
+        return f"{'paths' if knob.type == 'scopes' else 'words'} separated by commas; a single comma for an empty list"
     return ""
 
 

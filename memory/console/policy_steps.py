@@ -148,6 +148,6 @@ def draft_save(request: ConsoleRequest, form: DraftForm, *, reason: str) -> None
         base_version=base,
     )
     if version.number == base:
-        messages.info(request, "The draft says what is set already, so there is no new version.")
+        messages.info(request, "The draft equals the current version, so no new version was created.")
     else:
         messages.success(request, f"Saved: version {version.number} of {form.scope} is in force.")

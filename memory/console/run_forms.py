@@ -9,16 +9,16 @@ from memory.console.list_page import FilterForm
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_runs import BY_HAND, REVISE
-from memory.forgetting.run_list import ActionFilter, RunFilter, Tally
+from memory.forgetting.run_list import ActionCounts, ActionFilter, RunFilter
 from memory.forgetting.run_text import event_words, state_words
 
 _STATUSES = [
     ("", "Any"),
     ("planned", "Planned"),
-    ("held", "Waits for approval"),
-    ("applying", "At work"),
+    ("held", "Waiting for approval"),
+    ("applying", "In progress"),
     ("done", "Done"),
-    ("undone", "Taken back"),
+    ("undone", "Undone"),
     ("failed", "Failed"),
     ("replaced", "Replaced"),
 ]
@@ -39,7 +39,7 @@ class RunsForm(FilterForm[RunFilter]):
     scope = ScopeField(required=False)
     status = _choice("Status", _STATUSES)
     event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
-    dry = _choice("Dry runs", [("", "With them"), ("no", "Without them"), ("yes", "Only them")])
+    dry = _choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
 
     def wanted(self) -> RunFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
@@ -57,16 +57,16 @@ class RunsForm(FilterForm[RunFilter]):
 class StartForm(forms.Form):
     """Where a run is planned."""
 
-    scope = ScopeField(required=False, help_text="And everything below it. Nothing stands for the whole store.")
+    scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
 
 
 class ActionsForm(FilterForm[ActionFilter]):
     """What the actions of a run can be filtered by."""
 
     action = _choice("Action", [])
-    state = _choice("What became of it", [])
+    state = _choice("Outcome", [])
 
-    def __init__(self, data: Any, *, tally: Tally | None = None) -> None:
+    def __init__(self, data: Any, *, tally: ActionCounts | None = None) -> None:
         super().__init__(data)
         if tally is None:
             # Exports and counts read the filter only.

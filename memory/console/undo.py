@@ -17,7 +17,7 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_get, run_take_back
+from memory.forgetting.runs import run_get, run_undo
 from memory.models import ForgetRun
 
 UNDO_TAG = "undo:"
@@ -63,19 +63,19 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     form.is_valid()
     if run_get(run_id, principal=request.principal).event != BY_HAND:
         raise Conflict(
-            "This is a run of forgetting; its own page says what taking it back would touch.",
+            "This is a forgetting run. Undo it on its own page, which shows the effect.",
             code=ProblemCode.RUN_NOT_UNDOABLE,
         )
-    undone = run_take_back(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
-    topics = "1 topic is as it was" if undone.restored == 1 else f"{undone.restored:,} topics are as they were"
+    undone = run_undo(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
+    topics = "1 topic was restored" if undone.restored == 1 else f"{undone.restored:,} topics were restored"
     if not undone.conflict_count:
         messages.success(request, f"Undone: {topics}.")
     else:
         whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
         left = (
-            "1 was changed since and is left alone"
+            "1 has changed since and was skipped"
             if undone.conflict_count == 1
-            else f"{undone.conflict_count:,} were changed since and are left alone"
+            else f"{undone.conflict_count:,} have changed since and were skipped"
         )
         messages.warning(request, f"{topics[0].upper()}{topics[1:]}. {left}: {' '.join(whys)}")
     return go(request, back_to(request, form.cleaned_data.get("next", "")))

@@ -27,11 +27,11 @@ class FolderUpload(FileUploadHandler):
         """Begin a file that nobody else can read."""
         super().new_file(*args, **kwargs)
         if self.path is not None:
-            self._stop("One file at a time.")
+            self._stop("Upload one file at a time.")
         try:
             number, name = tempfile.mkstemp(prefix=PREFIX, dir=self.folder)
         except OSError as problem:
-            self._stop(f"The file cannot be kept: {problem.strerror}.")
+            self._stop(f"The file cannot be stored: {problem.strerror}.")
         self.path, self._stream = Path(name), os.fdopen(number, "wb")
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
@@ -40,13 +40,13 @@ class FolderUpload(FileUploadHandler):
         self._size += len(raw_data)
         if self._size > self.limit:
             self._stop(
-                f"This file has more than {self.limit:,} bytes, which is the limit (MEMSTATE_MAX_IMPORT_BYTES). "
-                "manage.py import takes files of any size."
+                f"This file is larger than the limit of {self.limit:,} bytes (MEMSTATE_MAX_IMPORT_BYTES). "
+                "Use manage.py import for larger files."
             )
         try:
             self._stream.write(raw_data)
         except OSError as problem:
-            self._stop(f"The file cannot be kept: {problem.strerror}.")
+            self._stop(f"The file cannot be stored: {problem.strerror}.")
 
     def file_complete(self, file_size: int) -> "UploadedFile[bytes] | None":
         """Return the name and size of the file for the form; what it holds is at ``path``."""
@@ -55,7 +55,7 @@ class FolderUpload(FileUploadHandler):
         try:
             self._stream.close()
         except OSError as problem:
-            self._stop(f"The file cannot be kept: {problem.strerror}.")
+            self._stop(f"The file cannot be stored: {problem.strerror}.")
         return UploadedFile(None, self.file_name, self.content_type, file_size)
 
     def upload_interrupted(self) -> None:

@@ -1,10 +1,10 @@
-"""What rooms are handed to call: the clock, and the door to the worker."""
+"""Types of the callables that rooms receive: the clock, and what enqueues a job."""
 
 import datetime as dt
 import uuid
 from collections.abc import Callable
 
-# The time at this moment, for what takes long enough that one moment will not do.
+# Returns the current time. For work that takes so long that a single ``now`` will not do.
 Clock = Callable[[], dt.datetime]
-# Asks the worker to go on with a job, by its id.
-HandOver = Callable[[uuid.UUID], None]
+# Enqueues a job for the worker, by its id.
+Enqueue = Callable[[uuid.UUID], None]

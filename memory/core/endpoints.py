@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EndpointAddress:
     """Host and port, without whatever secret an address may carry, and whether that is this machine."""
 
     host: str
     local: bool
 
 
-def endpoint_place(address: str) -> Place:
+def endpoint_address(address: str) -> EndpointAddress:
     """Return where ``address`` leads. This machine is what its name alone tells for sure: loopback addresses.
 
     What cannot be read is told as ``the configured address``, elsewhere.
@@ -28,13 +28,13 @@ def endpoint_place(address: str) -> Place:
     except ValueError:
         host, port = "", None
     if not host:
-        return Place("the configured address", local=False)
+        return EndpointAddress("the configured address", local=False)
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost" or host.endswith(".localhost")
     named = f"[{host}]" if ":" in host else host
-    return Place(f"{named}:{port}" if port else named, local)
+    return EndpointAddress(f"{named}:{port}" if port else named, local)
 
 
 def retry_after_seconds(header: str) -> float | None:

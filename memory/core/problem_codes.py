@@ -217,8 +217,6 @@ class ProblemCode(StrEnum):
     NEWER_FORMAT = "newer-format", "The file was written by a newer MemState."
     LINE_DAMAGED = "line-damaged", "A line of the file is damaged, missing, or at a wrong place."
     LINE_OUTSIDE_SCOPE = "line-outside-scope", "A line of the file belongs outside the scope of the caller."
-    NUMBER_TOO_LARGE = "number-too-large", "The numbers of the file or of the store go too far."
-    EXPORT_OUTDATED = "export-outdated", "The store was changed in a way that the export cannot go on from."
     IMPORT_NOT_FOUND = "import-not-found", "There is no such import for the caller."
     IMPORT_AT_WORK = "import-at-work", "The same file is being imported already."
     IMPORT_REFUSED = "import-refused", "The file was looked at and cannot be brought; its problems are named."

@@ -11,12 +11,12 @@ EVENTS = ("ingest_complete", "query_complete", "cron", "memory_pressure", "manua
 GATED_EVENTS = ("ingest_complete", "query_complete", "cron")
 
 # Of the first group a topic gets the first that matches, in the order of the rules; the others add to it.
-STANDING_ACTIONS = ("summarize", "detach", "archive", "release")
+RUNG_ACTIONS = ("summarize", "detach", "archive", "release")
 PIN_ACTIONS = ("pin", "unpin")
 # What such a rule makes of a topic's rung; release is beyond the last one and leaves the rung as it is.
 RELEASED = 9
 RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
-ACTIONS = (*STANDING_ACTIONS, *PIN_ACTIONS, "categorize")
+ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from memory.access.principal import Principal
 from memory.core.scopes import ROOT
 from memory.forgetting.manual_actions import topics_restore
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.forgetting.triggers import scheduled_run
 from memory.models import ForgetAction, Rung, Topic
 from memory.policy.cron import cron_next
@@ -50,7 +50,7 @@ def forgetting_load(*, topics: int, now: dt.datetime) -> None:
             _half_life_mistype(now - MISTYPED_BEFORE)
         run = scheduled_run(ROOT, now=at, seconds=600)
         if week == UNDONE_WEEK and run is not None and run.applied:
-            run_take_back(
+            run_undo(
                 run.id, principal=OPERATOR, reason="too early, the move was not over", now=at + dt.timedelta(hours=9)
             )
     _wanted_back(now)

@@ -22,7 +22,7 @@ from memory.demo.study import study_load
 from memory.duplicates.detect import duplicates_find
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.apply import ingest_apply, ingest_prepare
-from memory.ingest.embed_pending import vectors_give
+from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.models import AccessLog, Field, Topic
 from memory.policy.effective import knobs_effective
@@ -52,7 +52,7 @@ def story_load(story: Story, *, now: dt.datetime, progress: Progress) -> None:
         _events_load(story, now, progress)
         forgetting_load(topics=len(story.topics), now=now)
         talk_load([topic_id(topic.key) for topic in story.topics])
-    for given in vectors_give():
+    for given in vectors_fill():
         progress(given)
     # What it links and merges is as ready as in any store in use.
     study_load(now=now)

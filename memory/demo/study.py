@@ -68,7 +68,7 @@ def study_load(*, now: dt.datetime) -> None:
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            hand_over=turn_over,
+            enqueue=turn_over,
             job_id=STUDY_ID,
         )
         reply = study_sentence(len(text), job.segments)

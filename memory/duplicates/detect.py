@@ -22,9 +22,9 @@ from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
 from memory.duplicates.queue import Waiting, waiting_read
-from memory.duplicates.verdict import Verdict, pair_judge
+from memory.duplicates.verdict import PairVerdict, pair_judge
 from memory.embedding import embedder_get
-from memory.ingest.nearest import Near, texts_near, topics_near
+from memory.ingest.nearest import NearPair, texts_near, topics_near
 from memory.models import DuplicatePair, Scope, Topic
 from memory.models.locks import Lock, lock_try
 from memory.policy.effective import policies_current
@@ -211,7 +211,7 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
     ids = sorted({topic_id for pair in near for topic_id in (pair.one, pair.other)})
     sides, fields = sides_read(ids, now=now), fields_read(ids)
     said = {topic_id: saying_of(side, fields[topic_id]) for topic_id, side in sides.items()}
-    judged: dict[Near, Verdict] = {}
+    judged: dict[NearPair, PairVerdict] = {}
     for pair in near:
         verdict = pair_judge(
             said[pair.one], said[pair.other], cosine=pair.cosine, same_title=pair.same_title, knobs=knobs
@@ -223,7 +223,7 @@ def _scope_compare(waiting: Sequence[Waiting], policies: Policies, *, room: int,
 
 
 def _pairs_write(
-    judged: Mapping[Near, Verdict],
+    judged: Mapping[NearPair, PairVerdict],
     place: Waiting,
     kinds: Mapping[uuid.UUID, str],
     hashes: Mapping[uuid.UUID, str],

@@ -14,11 +14,11 @@ from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.plan import MergePlan, Side
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
 from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, ForgetRun, Rung, TopicEdit
 from memory.models.expressions import salience_effective_sql
@@ -65,15 +65,13 @@ SET updated_at = %(now)s,
     merged_into_id = CASE WHEN t.id = %(loser)s THEN %(survivor)s::uuid ELSE t.merged_into_id END
 WHERE t.id IN (%(survivor)s, %(loser)s)
 """
-# Whoever asks for what is named in one of the two finds the survivor by it.
+# A search for what either of the two names finds the survivor.
 _MENTIONS = """
-INSERT INTO memory_topicmention AS m (topic_id, scope_id, identifiers, words, aliases)
-SELECT %(survivor)s, l.scope_id, l.identifiers, l.words, l.aliases
-FROM memory_topicmention l WHERE l.topic_id = %(loser)s
-ON CONFLICT (topic_id) DO UPDATE
-SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || excluded.identifiers) x ORDER BY x),
-    words = ARRAY(SELECT DISTINCT x FROM unnest(m.words || excluded.words) x ORDER BY x),
-    aliases = ARRAY(SELECT DISTINCT x FROM unnest(m.aliases || excluded.aliases) x ORDER BY x)
+UPDATE memory_topicmention m
+SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || l.identifiers) x ORDER BY x),
+    words = ARRAY(SELECT DISTINCT x FROM unnest(m.words || l.words) x ORDER BY x),
+    aliases = ARRAY(SELECT DISTINCT x FROM unnest(m.aliases || l.aliases) x ORDER BY x)
+FROM memory_topicmention l WHERE m.topic_id = %(survivor)s AND l.topic_id = %(loser)s
 """
 
 
@@ -182,20 +180,20 @@ def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principa
     wanted: dict[str, Any] = {"survivor": survivor.id, "loser": loser.id, "now": now, "categories": plan.categories}
     cursor.execute(_VITALITY, wanted)
     if plan.rung != survivor.rung:
-        moves.rungs_set(cursor, {survivor.id: plan.rung})
+        state_changes.rungs_set(cursor, {survivor.id: plan.rung})
     elif plan.rung:
         # Below the first rung, the indexed key is the key itself.
         cursor.execute("UPDATE memory_vitality SET fade_floor = fade WHERE topic_id = %s", [survivor.id])
     if plan.rung < Rung.DETACHED:
-        moves.fields_attach(cursor, [survivor.id])
+        state_changes.fields_attach(cursor, [survivor.id])
     if loser.pinned and not survivor.pinned:
-        moves.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
+        state_changes.pins_set(cursor, {survivor.id: (True, loser.pin_reason)})
     if plan.categories != survivor.categories:
         TopicEdit.objects.create(
             topic_id=survivor.id, at=now, before={"categories": survivor.categories}, actor=principal.actor
         )
     cursor.execute(_TOPICS, wanted)
-    moves.live_set(cursor, [loser.id], live=False)
+    state_changes.live_set(cursor, [loser.id], live=False)
 
 
 def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
@@ -207,7 +205,7 @@ def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
     if digest not in vectors:
         vectors[digest] = embedder_get().embed_passages([text.embedded()])[0]
     plan_write(
-        Plan(texts={plan.survivor.id: known}, scopes={known.scope}),
+        WritePlan(texts={plan.survivor.id: known}, scopes={known.scope}),
         texts={plan.survivor.id: text},
         model=embedder_get().model_name,
         vectors=vectors,

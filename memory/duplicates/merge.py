@@ -16,9 +16,9 @@ from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.pair_locks import pairs_lapse, topics_hold
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
 from memory.embedding.base import Vectors
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, hand_run_id, hand_run_write
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
 from memory.policy.effective import policies_current
@@ -118,7 +118,7 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
     with transaction.atomic(), connection.cursor() as cursor:
         found = _lock(cursor, pair_id, principal=principal, now=now)
         newer, older = found.newer, found.older
-        moves.release(cursor, [older.id], now=now)
+        state_changes.release(cursor, [older.id], now=now)
         cursor.execute("UPDATE memory_topic SET updated_at = %s WHERE id = %s", [now, older.id])
         link, made = Link.objects.get_or_create(
             source_id=newer.id,
@@ -176,7 +176,7 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
         return PairUndone(restored=True)
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
         raise Conflict("Nothing was decided about this pair that could be taken back.", code=ProblemCode.WRONG_STATUS)
-    undone = run_take_back(pair.run_id, principal=principal, reason=reason, now=now)
+    undone = run_undo(pair.run_id, principal=principal, reason=reason, now=now)
     return PairUndone(restored=not undone.conflict_count, conflicts=undone.conflicts)
 
 

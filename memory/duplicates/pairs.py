@@ -28,13 +28,13 @@ from memory.text.likeness import sayings_differ
 __all__ = [
     "PairFilter",
     "also_from",
+    "duplicate_settings",
     "pair_detail",
     "pair_get",
     "pair_next",
-    "pair_told",
+    "pair_summary",
     "pairs_count",
     "pairs_list",
-    "settings_told",
     "survivor_first",
     "waiting_count",
 ]
@@ -103,7 +103,7 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     return pair
 
 
-def pair_told(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
+def pair_summary(pair_id: uuid.UUID, *, principal: Principal) -> dict[str, Any]:
     """Return one pair as a row of ``pairs_list``. One query. Raises ``NotVisible``."""
     return _row(pair_get(pair_id, principal=principal))
 
@@ -170,7 +170,7 @@ def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Si
     return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
 
 
-def settings_told(scope: str) -> dict[str, Any]:
+def duplicate_settings(scope: str) -> dict[str, Any]:
     """Return what is in force at a scope, for an empty page: ``{mode, threshold, supersedes_threshold, warning}``. One
     query."""
     knobs = knobs_effective(scope)

@@ -10,7 +10,7 @@ from memory.models import DuplicatePair
 
 
 @dataclass(frozen=True, slots=True)
-class PairsSorted:
+class PairSelection:
     """Rows ``{id, scope, newer: {topic_id, title, updated_at}, older: {...}, similarity}``; of a pair that is not there
     the id alone."""
 
@@ -26,10 +26,10 @@ class PairsSorted:
         return list(groups.items())
 
 
-def pairs_sort(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairsSorted:
+def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelection:
     """Say which of these pairs ``pairs_merge`` would merge, and why not the others. One query. Nothing is changed."""
     found = {pair.pk: pair for pair in DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")}
-    done = PairsSorted([], [])
+    done = PairSelection([], [])
     for pair_id in ids:
         pair = found.get(pair_id)
         if pair is None or not principal.sees(pair.scope.path):

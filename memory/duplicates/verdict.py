@@ -38,7 +38,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PairVerdict:
     """``verdict`` is a value of ``DuplicatePair.Verdict``; ``held`` that it is never merged by itself, and
     ``differences`` why: rows ``{sort, one, other, where}``."""
 
@@ -47,7 +47,9 @@ class Verdict:
     differences: list[dict[str, Any]]
 
 
-def pair_judge(one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs) -> Verdict | None:
+def pair_judge(
+    one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
+) -> PairVerdict | None:
     """Return what two topics are to each other, None if nothing to speak of. ``cosine`` is None without a vector."""
     near = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
@@ -56,7 +58,7 @@ def pair_judge(one: Saying, other: Saying, *, cosine: float | None, same_title: 
     if same_title or (near and _one_fact(one, other, differences)):
         if not near:
             rows.append({"sort": "title_only", "one": "", "other": "", "where": "title"})
-        return Verdict("duplicate", held=bool(rows), differences=rows)
+        return PairVerdict("duplicate", held=bool(rows), differences=rows)
     if (
         cosine is not None
         and cosine >= knobs.supersedes_threshold
@@ -64,7 +66,7 @@ def pair_judge(one: Saying, other: Saying, *, cosine: float | None, same_title: 
             one, other, differences, near=cosine >= (knobs.supersedes_threshold + 2 * knobs.duplicate_threshold) / 3
         )
     ):
-        return Verdict("supersedes", held=True, differences=rows)
+        return PairVerdict("supersedes", held=True, differences=rows)
     return None
 
 

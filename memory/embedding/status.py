@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from memory.core.endpoints import endpoint_place
+from memory.core.endpoints import endpoint_address
 
 OPENAI_URL = "https://api.openai.com/v1"
 # What an embedder is given, whichever it is.
@@ -32,7 +32,7 @@ def embedder_told() -> EmbedderTold:
     name = settings.MEMSTATE_EMBEDDER
     if name == "openai":
         place, model = (
-            endpoint_place(settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL),
+            endpoint_address(settings.MEMSTATE_OPENAI_BASE_URL or OPENAI_URL),
             settings.MEMSTATE_EMBEDDING_MODEL,
         )
         where = f"{place.host}, on this machine," if place.local else place.host

@@ -15,7 +15,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.remainder import remainder_summary
 from memory.models import ForgetListing, Rung
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 # For this long after it expired, a list keeps its request.
 KEPT_FOR = dt.timedelta(days=7)

@@ -22,7 +22,6 @@ from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_un
 from memory.erasure.related_rows import belongings, columns_of, cuts
 from memory.erasure.sources import sources_of
 from memory.forgetting.manual_actions import MOST_AT_ONCE
-from memory.ingest.mentions import mentions_complete
 from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.access_fold import fold_wait
 from memory.recall.corpus import documents_erase
@@ -81,8 +80,6 @@ def topics_purge(
             f"At most {MOST_AT_ONCE:,} topics can be purged at once; the request names {len(set(ids)):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
-    # The index shows what other topics name, so it must be complete.
-    mentions_complete()
     with transaction.atomic(), connection.cursor() as cursor:
         number = purges_wait()
         fold_wait()

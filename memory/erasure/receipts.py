@@ -25,7 +25,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.erasure.redact_text import Passage, passage_of
 from memory.models import ErasureReceipt
 from memory.models.locks import Lock, lock_wait
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 # Salts of the hash keys, so that hashes of different types never match.
 _TEXT, _IDENTIFIER, _SEAL = "memory.erasure.text", "memory.erasure.identifier", "memory.erasure.seal"

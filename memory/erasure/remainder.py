@@ -23,7 +23,7 @@ from memory.finding.facts import (
     topic_contents,
     without,
 )
-from memory.ingest.apply import Prepared, ingest_apply
+from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.text.folding import fold
 
@@ -147,7 +147,7 @@ def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str,
 
 
 def remainders_store(
-    prepared: Prepared, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
+    prepared: PreparedItems, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
 ) -> None:
     """Store the remainders of the topics ``origins``, in the caller's transaction, and copy the links that point to
     these topics. The statements of one ingest, and one more."""

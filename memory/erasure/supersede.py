@@ -43,7 +43,7 @@ from memory.forgetting.manual_actions import topics_release
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.ingest.items import FieldType, IngestEdge, IngestField, IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Link
 from memory.models.links import SUPERSEDES
 from memory.predicates.binding import Bound, scope_sql
@@ -355,11 +355,11 @@ class _Writer:
             ignore_conflicts=True,
         )
 
-    def _ingest(self, item: IngestItem, *, edited: bool = False) -> Reply:
+    def _ingest(self, item: IngestItem, *, edited: bool = False) -> ItemReply:
         """Write one item. With ``edited`` its vector is left to the edit that follows."""
         prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors)
         (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
-        if not isinstance(outcome, Reply):
+        if not isinstance(outcome, ItemReply):
             raise outcome
         return outcome
 

@@ -14,7 +14,7 @@ from memory.extraction.store import source_text
 from memory.extraction.work import method_of
 from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 STORED, KNOWN = "stored", "known"
 # So much of the text is shown beside a fact that was known.

@@ -20,10 +20,10 @@ from memory.core.errors import MemoryProblem
 from memory.core.values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, known_facts_split
 from memory.extraction.parts import parts_cut
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import AuditEvent, Revision, Topic
 from memory.models.locks import Lock, lock_wait
 from memory.text.statements import Statement as Fact
@@ -151,7 +151,7 @@ def source_ensure(content: str, *, scope: str, principal: Principal, now: dt.dat
     )
     _written([item], principal=principal, now=now)
     with connection.cursor() as cursor:
-        moves.release(cursor, [source_id], now=now)
+        state_changes.release(cursor, [source_id], now=now)
     AuditEvent.objects.create(
         at=now,
         actor=principal.actor,
@@ -170,6 +170,6 @@ def _written(items: list[IngestItem], *, principal: Principal, now: dt.datetime)
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
             raise outcome
-        assert isinstance(outcome, Reply)
+        assert isinstance(outcome, ItemReply)
         made.append(outcome.topic_id)
     return made

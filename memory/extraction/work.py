@@ -13,7 +13,7 @@ from django.db import transaction
 
 from memory.access.impersonation import unsigned, writer_still
 from memory.access.principal import Principal
-from memory.core.callbacks import Clock, HandOver
+from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
@@ -33,7 +33,7 @@ Status = ExtractionJob.Status
 
 
 def extraction_start(
-    content: str, *, scope: str | None, kind: str | None, principal: Principal, now: dt.datetime, hand_over: HandOver
+    content: str, *, scope: str | None, kind: str | None, principal: Principal, now: dt.datetime, enqueue: Enqueue
 ) -> ExtractionJob:
     """Keep the text as a source, and ask the worker to extract its facts. One transaction.
 
@@ -60,12 +60,12 @@ def extraction_start(
             moved_at=now,
         )
         _audit(job, "extraction_started", job.actor, now)
-        hand_over(job.id)
+        enqueue(job.id)
     return job
 
 
 def extraction_work(
-    job_id: uuid.UUID, *, clock: Clock, seconds: float, hand_over: HandOver | None = None
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None
 ) -> ExtractionJob:
     """Extract segments of a job until it is done or ``seconds`` have passed, and return it.
 
@@ -85,8 +85,8 @@ def extraction_work(
         except Exception as problem:
             _failure_note(job_id, problem, now=clock())
             raise
-    if more and hand_over is not None:
-        hand_over(job_id)
+    if more and enqueue is not None:
+        enqueue(job_id)
     return ExtractionJob.objects.get(pk=job_id)
 
 

@@ -6,6 +6,7 @@ Pure but for ``near``, which gives for each fact its likeness to the request and
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from memory.finding.evidence import (
@@ -50,6 +51,8 @@ SAME_MATTER: Final = 0.5
 SEVERAL: Final = 0.1
 # "Everything about" a person needs the whole name: what is about Anna Berg is not about each Anna.
 WHOLE_NAME: Final = 0.5
+# Of all about a name, so much less sure may a mention be: another script or spelling.
+OTHER_SPELLING: Final = 0.25
 # What is released has to be at least so near in meaning and words: unrelated texts have 0.
 RELEVANT: Final = 0.3
 # What is replaced is at least so near to the request, and so near to the request or the new text. In 323 cases it had
@@ -91,7 +94,9 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     if held:
         names = names_held(" ".join(_parts(request, held.covered)), pool)
     else:
-        names = held_by_any(names_held, request.body, pool) if request.everything else names_held(request.body, pool)
+        # "Mueller" is Müller, though less surely.
+        of_all = partial(names_held, spread=OTHER_SPELLING)
+        names = held_by_any(of_all, request.body, pool) if request.everything else names_held(request.body, pool)
     covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
     left = _left(request, covered)
     if names:

@@ -143,8 +143,11 @@ def _dates(text: str) -> list[str]:
     return dates + [year for year in _YEAR.findall(text) if year not in covered] or [""]
 
 
-def names_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
-    """Return the facts that mention most names of ``request``; None if no fact mentions one."""
+def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
+    """Return the facts that mention most names of ``request``; None if no fact mentions one.
+
+    Facts whose mention is less sure than the surest by more than ``spread`` are left out.
+    """
     texts = [text_of(fact) for fact in facts]
     names = names_find(request, texts)
     if not names:
@@ -163,7 +166,7 @@ def names_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     best = max(scores, default=0.0)
     if best <= 0:
         return None
-    held = tuple(fact for fact, score in zip(facts, scores, strict=True) if score >= best - 0.15)
+    held = tuple(fact for fact, score in zip(facts, scores, strict=True) if score >= best - spread)
     return Evidence(held, tuple(names), _stems_of(names), min(1.0, best))
 
 

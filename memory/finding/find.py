@@ -22,13 +22,12 @@ from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
 from memory.forgetting.manual_actions import MOST_AT_ONCE
 from memory.ingest.bulk import vector_text
-from memory.ingest.mentions import mentions_complete
 from memory.llm.client import model_configured
 from memory.llm.refine import Refined, matches_refine, supersede_refine
 from memory.policy.effective import knobs_effective
 from memory.predicates.binding import Bound, scope_sql
 from memory.recall.candidates import candidates_rank
-from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
@@ -90,13 +89,12 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     once did. About ten statements, and two for each name. What left retrieval is found by identifiers, names and its
     exact title, not by meaning. Raises ``ValueRefused`` for more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
     """
-    mentions_complete()
     request = request_read(query)
     _identifiers_count(request.body)
     ids = _ids_identified(request.body, conditions, bound)
     question = RequestVectors(request.text)
     if not ids:
-        extra = Extra(conditions, bound.values)
+        extra = ExtraCondition(conditions, bound.values)
         pool = topic_contents(_ranked([(question.text, question.vector)], scope, extra))
         ids = [*pool, *_ids_titled(request.body, conditions, bound)]
         names = _names_counted(request.body, pool)
@@ -118,7 +116,6 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ``new_vector`` is that of a topic that says the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
     ``facts_meant`` does.
     """
-    mentions_complete()
     _identifiers_count(old_query)
     question = RequestVectors(old_query, new_vector)
     bound = Bound()
@@ -223,7 +220,7 @@ def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[
     return names
 
 
-def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: Extra | None) -> list[uuid.UUID]:
+def _ranked(asked: Sequence[tuple[str, Vectors]], scope: str, extra: ExtraCondition | None) -> list[uuid.UUID]:
     """Return the best topics for each text, by the ranking of recall. Three statements, and two for each text more."""
     found: list[uuid.UUID] = []
     # A transaction of its own: what the probe sets for it must not hold for what is written later.

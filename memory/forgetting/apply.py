@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.field_summaries import Fold, folds_prepare, folds_write
 from memory.forgetting.topic_state import COUNTED, FIELDS, HELD, STATE, drift_words, same_state_sql
 from memory.llm.client import model_configured
@@ -38,7 +38,7 @@ WHERE a.id = ANY(%(actions)s)
 """
 
 _JOURNAL = f"""
-WITH now_standing AS (
+WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
 ), now_fields AS ({FIELDS})
@@ -47,7 +47,7 @@ SET state = 'applied', at = %(now)s,
     before = a.before || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', d.fields) END,
     after = s.state || CASE WHEN d.fields IS NULL THEN '{{}}' ELSE jsonb_build_object('fields', n.fields) END,
     changes = a.changes || d.done
-FROM unnest(%(actions)s::bigint[], %(fields)s::jsonb[], %(done)s::jsonb[]) AS d (id, fields, done), now_standing s
+FROM unnest(%(actions)s::bigint[], %(fields)s::jsonb[], %(done)s::jsonb[]) AS d (id, fields, done), now_states s
 LEFT JOIN now_fields n ON n.topic_id = s.id
 WHERE a.id = d.id AND s.id = a.topic_id
 """
@@ -180,9 +180,9 @@ def _batch_apply(
     if moving:
         cursor.execute(FIELDS, {"topics": moving})
         fields = dict(cursor.fetchall())
-    moves.archive(cursor, {a.topic_id: float(a.changes["attenuation"]) for a in actions if a.archives})
-    moves.rungs_set(cursor, {a.topic_id: a.to_rung for a in actions if a.moves})
-    moves.fields_detach(
+    state_changes.archive(cursor, {a.topic_id: float(a.changes["attenuation"]) for a in actions if a.archives})
+    state_changes.rungs_set(cursor, {a.topic_id: a.to_rung for a in actions if a.moves})
+    state_changes.fields_detach(
         cursor,
         {
             a.topic_id: float(a.changes["detach_below"])
@@ -191,10 +191,12 @@ def _batch_apply(
         },
         now=run.judged_at,
     )
-    moves.fields_attach(cursor, _ids(a for a in actions if a.moves and a.to_rung < Rung.DETACHED <= a.from_rung))
+    state_changes.fields_attach(
+        cursor, _ids(a for a in actions if a.moves and a.to_rung < Rung.DETACHED <= a.from_rung)
+    )
     _folding(cursor, actions, folds, now=now)
-    moves.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
-    moves.pins_set(
+    state_changes.release(cursor, _ids(a for a in actions if a.changes.get("released")), now=now)
+    state_changes.pins_set(
         cursor, {a.topic_id: (bool(a.changes["pinned"]), _pin_reason(a, run)) for a in actions if "pinned" in a.changes}
     )
     _categories_add(cursor, [a for a in actions if "categories" in a.changes], run=run, now=now)
@@ -214,7 +216,7 @@ def _folding(cursor: CursorWrapper, actions: list[_Action], folds: dict[uuid.UUI
     keep = {a.topic_id: int(a.changes["keep"]) for a in actions if _folds(a)}
     written = folds_write(cursor, keep, folds, now=now)
     rising = [a for a in actions if a.moves and a.to_rung == Rung.ACTIVE]
-    aside = moves.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)
+    aside = state_changes.fields_unfold(cursor, {a.topic_id: int(a.changes["max_history"]) for a in rising}, now=now)
     for action in actions:
         if action.topic_id in written:
             action.done["summaries"] = written[action.topic_id]

@@ -20,12 +20,12 @@ from memory.forgetting.judge import Judge, RulesSql
 from memory.models import Rung
 from memory.models.expressions import number_sql
 from memory.models.prepared import rows_prepared
-from memory.policy.partition import EVERYTHING, Ground, Only, grounds_of
+from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
 # What is reported, and counted, of a run; in the order in which the most telling name is chosen.
-STANDING_COUNTS = ("released", "archived", "detached", "summarized", "restored")
+RUNG_COUNTS = ("released", "archived", "detached", "summarized", "restored")
 OTHER_COUNTS = ("pinned", "unpinned", "categorized")
 
 
@@ -46,27 +46,27 @@ def candidates_sql(
     draft: bool = False,
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
     not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
-    those are asked about, which a text of SQL may name as an array; ``only`` narrows them by kind and by the rung they
-    stand on.
+    those are asked about, which a text of SQL may name as an array; ``subset`` narrows them by
+    kind and by their present rung.
     """
     bound = bound or Bound()
     parts = [
-        _ground_sql(
-            ground,
+        _partition_sql(
+            partition,
             event=event,
             now=now,
             bound=bound,
-            trusted=not draft and not policies.rekeying_touches(ground.path),
+            trusted=not draft and not policies.rekeying_touches(partition.path),
             topics=topics,
-            only=only,
+            subset=subset,
         )
-        for ground in grounds_of(policies, scope)
+        for partition in partitions_of(policies, scope)
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
 
@@ -90,19 +90,19 @@ def _ranges_sql(judge: Judge) -> str:
     return f"unnest({', '.join(columns)}) AS r (rung, half_life, low, high)"
 
 
-def _ground_sql(
-    ground: Ground,
+def _partition_sql(
+    partition: PolicyPartition,
     *,
     event: str,
     now: dt.datetime,
     bound: Bound,
     trusted: bool,
     topics: Sequence[uuid.UUID] | str | None,
-    only: Only,
+    subset: TopicSubset,
 ) -> str:
-    judge = Judge(ground.policy, now, event, bound.bind)
+    judge = Judge(partition.policy, now, event, bound.bind)
     rules = judge.rules()
-    conditions = ["v.live", ground.within_sql("v.scope_id", bound.bind), only.sql("v", bound.bind)]
+    conditions = ["v.live", partition.within_sql("v.scope_id", bound.bind), subset.sql("v", bound.bind)]
     if not rules:
         conditions.append("NOT v.pinned")
     source = "memory_vitality v"
@@ -117,7 +117,7 @@ def _ground_sql(
     # OFFSET 0 keeps the planner from writing each expression out wherever it is named.
     return f"""
         SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
-               {_why_sql(judge, rules)} AS why, {_changes_sql(ground.policy, rules)} AS changes
+               {_why_sql(judge, rules)} AS why, {_changes_sql(partition.policy, rules)} AS changes
         FROM (
             SELECT *, CASE WHEN released OR protected THEN from_rung
                            ELSE greatest(ladder, rule_rung, least(from_rung, held)) END AS to_rung
@@ -127,10 +127,10 @@ def _ground_sql(
                 FROM (
                     SELECT *, coalesce(pins, pinned_before) AS pinned,
                            coalesce(pins, pinned_before) OR exempt AS protected,
-                           {rules.standing_rung} AS rule_rung
+                           {rules.rule_rung} AS rule_rung
                     FROM (
                         SELECT v.topic_id, v.rung AS from_rung, v.pinned AS pinned_before, {judge.exempt()} AS exempt,
-                               {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.standing} AS rule,
+                               {judge.score()} AS score, {judge.ladder()} AS ladder, {rules.rung_rule} AS rule,
                                {held.rung} AS held,
                                {rules.pins} AS pins, {rules.pin_rule} AS pin_rule, {rules.adds} AS adds
                         FROM {source}
@@ -211,12 +211,12 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     """
     ranges: list[tuple[int, float, float, float]] = []
     exempt: set[str] | None = None
-    for ground in grounds_of(policies, scope):
-        judge = Judge(ground.policy, now, event, str)
-        if not judge.by_key or ground.policy.rules.on(event) or policies.rekeying_touches(ground.path):
+    for partition in partitions_of(policies, scope):
+        judge = Judge(partition.policy, now, event, str)
+        if not judge.by_key or partition.policy.rules.on(event) or policies.rekeying_touches(partition.path):
             return True
         ranges += judge.leaving()
-        kinds = set(ground.policy.knobs.exempt_kinds)
+        kinds = set(partition.policy.knobs.exempt_kinds)
         exempt = kinds if exempt is None else exempt & kinds
     if not ranges:
         return False

@@ -58,7 +58,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedFolds:
     """Folds by field, and the topics that there was no time for."""
 
     folds: dict[uuid.UUID, Fold]
@@ -67,7 +67,7 @@ class Prepared:
 
 def folds_prepare(
     keep: dict[uuid.UUID, int], cursor: CursorWrapper | None = None, *, until: float | None = None
-) -> Prepared:
+) -> PreparedFolds:
     """Return a fold for each field of these topics that has more warm revisions than ``keep``. One query.
 
     A field whose summary has the greatest depth is left as it is. A model may take until ``until``, by the monotonic
@@ -76,7 +76,7 @@ def folds_prepare(
     transaction holds locks, no model is asked and none is left.
     """
     if not keep:
-        return Prepared({})
+        return PreparedFolds({})
     until = time.monotonic() + MODEL_SECONDS if until is None else until
     wanted: dict[str, Any] = {"ids": list(keep), "keeps": list(keep.values()), "most": MAX_DEPTH}
     if cursor is not None:
@@ -94,10 +94,10 @@ def folds_prepare(
         # The first one is always done: otherwise nothing would ever be, where the time is short.
         if asking and number and time.monotonic() >= until:
             waiting = list(keep)
-            return Prepared(folds, frozenset(waiting[waiting.index(topic_id) :]))
+            return PreparedFolds(folds, frozenset(waiting[waiting.index(topic_id) :]))
         for field_id, of_field in groupby(by_topic[topic_id], key=lambda row: row[1]):
             folds[field_id] = _fold(list(of_field), until=until if asking else None)
-    return Prepared(folds)
+    return PreparedFolds(folds)
 
 
 def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from memory.core.knobs import NO_DECAY_SECONDS
-from memory.core.rules import PIN_ACTIONS, RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN
 from memory.formulas.salience import MAX_HALVINGS, fade_before
@@ -118,7 +118,7 @@ class Judge:
         return f"{self.bind(self.now - dt.timedelta(seconds=knobs.prune_after))}::timestamptz"
 
     def exempt(self) -> str:
-        """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the ground."""
+        """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the partition."""
         kinds = self.policy.knobs.exempt_kinds
         return f"v.kind = ANY({self.bind(list(kinds))}::text[])" if kinds else "false"
 
@@ -192,15 +192,15 @@ class HeldSql:
 
 @dataclass(frozen=True, slots=True)
 class RulesSql:
-    """The rules of one policy as expressions; ``standing`` is 0 or the place of the first rule that matches.
+    """The rules of one policy as expressions; ``rung_rule`` is 0 or the number of the first rule that moves the topic.
 
     ``pins`` is NULL, or whether the topic is to be pinned; ``adds`` the categories to add, NULL for none.
     """
 
     rules: tuple[Rule, ...]
-    standing: str
-    standing_rung: str
-    standing_rung_at_once: str
+    rung_rule: str
+    rule_rung: str
+    rule_rung_direct: str
     pins: str
     pin_rule: str
     adds: str
@@ -216,14 +216,14 @@ def _rules_sql(judge: Judge) -> RulesSql:
     now = judge.moment() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
-    standing, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
+    rung_rules, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
     for place, rule in enumerate(rules, start=1):
         compiled = predicate_sql(
             condition_parse(rule.condition), now=now, score_sql=score, bind=judge.bind, categories_added=dict(added)
         )
         needs_topic = needs_topic or compiled.needs_topic
-        if rule.action in STANDING_ACTIONS:
-            standing.append(f"WHEN {compiled.sql} THEN {place}")
+        if rule.action in RUNG_ACTIONS:
+            rung_rules.append(f"WHEN {compiled.sql} THEN {place}")
             rungs.append(f"WHEN {place} THEN {RULE_RUNG[rule.action]}")
             at_once.append(f"WHEN {compiled.sql} THEN {RULE_RUNG[rule.action]}")
         elif rule.action in PIN_ACTIONS:
@@ -237,9 +237,9 @@ def _rules_sql(judge: Judge) -> RulesSql:
             added[rule.category] = f"({before} OR {compiled.sql})" if before else compiled.sql
     return RulesSql(
         rules=rules,
-        standing=f"CASE {' '.join(standing)} ELSE 0 END" if standing else "0",
-        standing_rung=f"CASE rule {' '.join(rungs)} ELSE 0 END" if rungs else "0",
-        standing_rung_at_once=f"CASE {' '.join(at_once)} ELSE 0 END" if at_once else "0",
+        rung_rule=f"CASE {' '.join(rung_rules)} ELSE 0 END" if rung_rules else "0",
+        rule_rung=f"CASE rule {' '.join(rungs)} ELSE 0 END" if rungs else "0",
+        rule_rung_direct=f"CASE {' '.join(at_once)} ELSE 0 END" if at_once else "0",
         pins=f"CASE {' '.join(pins)} END" if pins else "NULL::boolean",
         pin_rule=f"CASE {' '.join(pin_rules)} ELSE 0 END" if pin_rules else "0",
         adds=_adds_sql(adds),

@@ -18,7 +18,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_id, hand_run_write
 from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
@@ -50,7 +50,7 @@ FROM unnest(%(ids)s::uuid[], %(scopes)s::text[], %(befores)s::jsonb[]) AS d (id,
 """
 
 
-class Standing(NamedTuple):
+class TopicState(NamedTuple):
     """Where one topic stands."""
 
     id: uuid.UUID
@@ -66,14 +66,14 @@ class Standing(NamedTuple):
     state: str = "{}"
 
 
-Act = Callable[[CursorWrapper, Sequence[Standing], str, dt.datetime], Mapping[uuid.UUID, dict[str, Any]]]
+Act = Callable[[CursorWrapper, Sequence[TopicState], str, dt.datetime], Mapping[uuid.UUID, dict[str, Any]]]
 
 
 class _Verb(NamedTuple):
     """What can be done by hand: its name in journals, when it is in vain, what it does, and what it leaves."""
 
     action: str
-    in_vain: Callable[[Standing], str]
+    in_vain: Callable[[TopicState], str]
     act: Act
     after: dict[str, object]
     # Whether it is a change of what the topic is, and whether it moves fields too.
@@ -82,26 +82,26 @@ class _Verb(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class TopicsPreview:
     """Topics that a verb would touch, and those it would not, each with the reason."""
 
-    touched: list[Standing]
-    left: list[tuple[uuid.UUID, Standing | None, str]] = field(default_factory=list)
+    touched: list[TopicState]
+    left: list[tuple[uuid.UUID, TopicState | None, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveResult:
     """What a change of many topics did: the run to take it back by, None if nothing was left to change."""
 
     run: ForgetRun | None
-    left: list[tuple[uuid.UUID, Standing | None, str]]
+    left: list[tuple[uuid.UUID, TopicState | None, str]]
 
 
 def topics_archive(ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
     """Take topics out of retrieval: archived, salience halved, found by id and by ``include_archived`` only.
 
     Ten statements. Raises ``NotVisible`` if one is unknown to the caller, ``Conflict`` if one is archived or gone
-    already; then nothing is changed. Returns the run that ``run_take_back`` undoes, as all of these do.
+    already; then nothing is changed. Returns the run that ``run_undo`` undoes, as all of these do.
     """
     return _all_move("archive", ids, principal=principal, reason=reason, now=now)
 
@@ -133,7 +133,7 @@ def topics_pin(
     return _all_move("pin" if pinned else "unpin", ids, strict=False, principal=principal, reason=reason, now=now)
 
 
-def topics_sort(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> Sorted:
+def topics_preview(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) -> TopicsPreview:
     """Return what ``verb``, one of ``VERBS``, would touch of these topics, and what not and why. One query.
 
     Both in the order in which the topics are given. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
@@ -144,7 +144,7 @@ def topics_sort(verb: str, ids: Sequence[uuid.UUID], *, principal: Principal) ->
         return _sort(verb, ids, cursor.fetchall(), principal=principal)
 
 
-def topics_look(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Standing]:
+def topics_states(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[TopicState]:
     """Return where topics stand, in the order in which they are given; those the caller does not know are left out.
 
     One query. Raises ``ValueRefused`` for more than ``MOST_AT_ONCE``.
@@ -152,7 +152,7 @@ def topics_look(ids: Sequence[uuid.UUID], *, principal: Principal) -> list[Stand
     _bound(ids)
     with connection.cursor() as cursor:
         cursor.execute(_LOOK, [list(ids)])
-        known = {row.id: row for row in itertools.starmap(Standing, cursor.fetchall()) if principal.sees(row.scope)}
+        known = {row.id: row for row in itertools.starmap(TopicState, cursor.fetchall()) if principal.sees(row.scope)}
     return [known[topic_id] for topic_id in dict.fromkeys(ids) if topic_id in known]
 
 
@@ -165,7 +165,7 @@ def topics_move(
     reason: str,
     now: dt.datetime,
     pinned: Collection[uuid.UUID] | None = None,
-) -> Moved:
+) -> MoveResult:
     """Do ``verb``, one of ``VERBS``, to as many of these topics as it can be done to, in one transaction.
 
     Left alone, and told with the reason, are those where it is in vain and those that changed after ``seen_at``, when
@@ -188,8 +188,8 @@ def topics_move(
                 rows.append(row)
         left = [*found.left, *late]
         if not rows:
-            return Moved(None, left)
-        return Moved(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)
+            return MoveResult(None, left)
+        return MoveResult(_move(cursor, verb, rows, principal=principal, reason=reason, now=now), left)
 
 
 def _all_move(
@@ -199,7 +199,7 @@ def _all_move(
         raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK, [list(ids)])
-        rows = [row for row in itertools.starmap(Standing, cursor.fetchall()) if principal.sees(row.scope)]
+        rows = [row for row in itertools.starmap(TopicState, cursor.fetchall()) if principal.sees(row.scope)]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
             raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
@@ -211,9 +211,11 @@ def _all_move(
         return _move(cursor, verb, rows, principal=principal, reason=reason, now=now)
 
 
-def _sort(verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, principal: Principal) -> Sorted:
-    known = {row.id: row for row in itertools.starmap(Standing, found) if principal.sees(row.scope)}
-    told = Sorted([])
+def _sort(
+    verb: str, ids: Sequence[uuid.UUID], found: Sequence[tuple[Any, ...]], *, principal: Principal
+) -> TopicsPreview:
+    known = {row.id: row for row in itertools.starmap(TopicState, found) if principal.sees(row.scope)}
+    told = TopicsPreview([])
     for topic_id in dict.fromkeys(ids):
         row = known.get(topic_id)
         if row is None:
@@ -234,7 +236,7 @@ def _bound(ids: Sequence[uuid.UUID]) -> None:
 
 
 def _move(
-    cursor: CursorWrapper, verb: str, rows: Sequence[Standing], *, principal: Principal, reason: str, now: dt.datetime
+    cursor: CursorWrapper, verb: str, rows: Sequence[TopicState], *, principal: Principal, reason: str, now: dt.datetime
 ) -> ForgetRun:
     """Do ``verb`` to locked topics and write both journals."""
     done = VERBS[verb]
@@ -249,16 +251,18 @@ def _move(
     return hand_run_write(cursor, run_id, actions, action=done.action, actor=principal.actor, reason=reason, now=now)
 
 
-def _archive(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+def _archive(
+    cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime
+) -> dict[uuid.UUID, Any]:
     policies = policies_current()
-    moves.archive(cursor, {row.id: policies.knobs(row.scope).archive_attenuation for row in rows})
+    state_changes.archive(cursor, {row.id: policies.knobs(row.scope).archive_attenuation for row in rows})
     return {}
 
 
-def _restore(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+def _restore(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
     policies = policies_current()
     knobs = {scope: policies.knobs(scope) for scope in {row.scope for row in rows}}
-    withdrawn = moves.revive(
+    withdrawn = state_changes.revive(
         cursor,
         {row.id: knobs[row.scope].archive_attenuation if row.rung == Rung.ARCHIVED else 1.0 for row in rows},
         least=RESTORED_SALIENCE,
@@ -268,30 +272,30 @@ def _restore(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, now:
     return {topic_id: {"withdrawn": summaries} for topic_id, summaries in withdrawn.items()}
 
 
-def _release(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
-    moves.release(cursor, [row.id for row in rows], now=now)
+def _release(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, now: dt.datetime) -> dict[uuid.UUID, Any]:
+    state_changes.release(cursor, [row.id for row in rows], now=now)
     return {row.id: {"released": True} for row in rows}
 
 
-def _pin(cursor: CursorWrapper, rows: Sequence[Standing], reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
-    moves.pins_set(cursor, {row.id: (True, reason) for row in rows})
+def _pin(cursor: CursorWrapper, rows: Sequence[TopicState], reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+    state_changes.pins_set(cursor, {row.id: (True, reason) for row in rows})
     return {row.id: {"pinned": True} for row in rows}
 
 
-def _unpin(cursor: CursorWrapper, rows: Sequence[Standing], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
-    moves.pins_set(cursor, {row.id: (False, "") for row in rows})
+def _unpin(cursor: CursorWrapper, rows: Sequence[TopicState], _reason: str, _now: dt.datetime) -> dict[uuid.UUID, Any]:
+    state_changes.pins_set(cursor, {row.id: (False, "") for row in rows})
     return {row.id: {"pinned": False} for row in rows}
 
 
-def _gone(row: Standing) -> str:
+def _gone(row: TopicState) -> str:
     return "was merged into another topic" if row.merged else "was released before" if row.released else ""
 
 
-def _archive_in_vain(row: Standing) -> str:
+def _archive_in_vain(row: TopicState) -> str:
     return _gone(row) or ("is archived already" if row.rung == Rung.ARCHIVED else "")
 
 
-def _restore_in_vain(row: Standing) -> str:
+def _restore_in_vain(row: TopicState) -> str:
     if row.merged:
         return "was merged into another topic"
     return "" if row.released or row.rung == Rung.ARCHIVED else "is neither archived nor released"
@@ -308,7 +312,7 @@ VERBS = {
 
 def _journal(
     cursor: CursorWrapper,
-    rows: Sequence[Standing],
+    rows: Sequence[TopicState],
     done: _Verb,
     run_id: uuid.UUID,
     *,

@@ -25,7 +25,7 @@ BY_HAND = "by_hand"
 REVISE = "revise"
 
 _WRITE = f"""
-WITH standing AS (
+WITH now_states AS (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s)
 ), now_fields AS ({FIELDS})
@@ -38,7 +38,7 @@ SELECT %(run)s, d.place, d.id, d.action, (d.before->>'rung')::int, (s.state->>'r
 FROM unnest(
          %(topics)s::uuid[], %(actions)s::text[], %(befores)s::jsonb[], %(fields)s::jsonb[], %(changes)s::jsonb[]
      ) WITH ORDINALITY AS d (id, action, before, fields, changes, place)
-JOIN standing s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
+JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
 # What an undo put back, told in the trail of each topic as the change itself was.
@@ -72,7 +72,7 @@ def by_hand_sql(alias: str) -> str:
     return f"coalesce({alias}.why->>'by', '') IN ('hand', '{REVISE}')"
 
 
-def taken_back_sql(event: str) -> str:
+def undone_sql(event: str) -> str:
     """Return the condition that an undo took back what the AuditEvent ``event`` tells, a change by hand."""
     return f"""EXISTS (
         SELECT 1 FROM memory_forgetaction u

@@ -11,17 +11,11 @@ from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import (
-    OTHER_COUNTS,
-    STANDING_COUNTS,
-    active_count,
-    candidates_possible,
-    candidates_sql,
-)
+from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, active_count, candidates_possible, candidates_sql
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
-from memory.policy.partition import grounds_of
+from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
 # The circuit breaker does not trip over fewer than this.
@@ -105,7 +99,7 @@ def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) 
 
 def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
     """Return why ``event`` starts nothing in ``scope``, or an empty text. One query for a gated event, else none."""
-    if not grounds_of(policies, scope):
+    if not partitions_of(policies, scope):
         return f"Nothing is forgotten in {scope}: its mode is off, or it lies in an exempt scope."
     soft_limit = policies.knobs(scope).topic_count_soft_limit
     if event not in GATED_EVENTS or soft_limit == 0:
@@ -146,7 +140,7 @@ def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, i
         due, counted, leaving = cursor.fetchone()
     found: dict[str, int] = json.loads(counted)
     shown = {name: found.get(name, 0) for name in ("summarized", "detached", "archived", "restored")}
-    shown |= {name: found[name] for name in (*STANDING_COUNTS, *OTHER_COUNTS) if name in found}
+    shown |= {name: found[name] for name in (*RUNG_COUNTS, *OTHER_COUNTS) if name in found}
     return due, shown, json.loads(leaving)
 
 
@@ -157,19 +151,19 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     total = sum(leaving.values())
     if total <= ALWAYS_ALLOWED:
         return ""
-    grounds = grounds_of(policies, run.scope, forgetting=False)
+    partitions = partitions_of(policies, run.scope, forgetting=False)
     run.active = active_count(run.scope)
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
     # A mistake in the policy of a small scope is hardly seen in the share of a large one around it.
-    for ground in grounds:
-        going, share = leaving.get(ground.policy.at, 0), ground.policy.knobs.max_archive_share
-        if len(grounds) == 1 or going <= ALWAYS_ALLOWED:
+    for partition in partitions:
+        going, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
+        if len(partitions) == 1 or going <= ALWAYS_ALLOWED:
             continue
-        active = active_count(ground.path, without=ground.without)
+        active = active_count(partition.path, without=partition.without)
         if going > share * active:
-            return _breaker_sentence(going, active, share, where=f" under the policy of {ground.policy.at}")
+            return _breaker_sentence(going, active, share, where=f" under the policy of {partition.policy.at}")
     return ""
 
 

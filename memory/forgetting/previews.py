@@ -26,13 +26,13 @@ WITH compared AS (
       ON s.id = a.topic_id
     WHERE a.run_id = %(run)s AND a.state = %(state)s
 )
-SELECT same, CASE WHEN same THEN action END, d.keys, d.standing, count(*),
+SELECT same, CASE WHEN same THEN action END, d.keys, d.status, count(*),
        (array_agg(said))[1], (array_agg(state))[1]
 FROM compared CROSS JOIN LATERAL (
     SELECT CASE WHEN NOT same THEN ARRAY(
         SELECT e.key FROM jsonb_each(said) e WHERE e.value IS DISTINCT FROM state->e.key ORDER BY e.key) END AS keys,
     CASE WHEN NOT same THEN jsonb_build_array(state->'rung', state->'pinned', state->>'released_at' IS NULL) END
-        AS standing
+        AS status
 ) d
 GROUP BY 1, 2, 3, 4
 """
@@ -111,7 +111,7 @@ def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
     named: list[dict[str, Any]] = []
     with connection.cursor() as cursor:
         cursor.execute(_GROUPS.format(same=same_state_sql("s.state", f"a.{side}", text=text), **parts), wanted)
-        for same, action, _keys, _standing, count, said, present in cursor.fetchall():
+        for same, action, _keys, _status, count, said, present in cursor.fetchall():
             if same:
                 by_action[action] = by_action.get(action, 0) + count
             else:

@@ -10,11 +10,11 @@ from django.db.models import Count, Q, QuerySet
 from memory.access.principal import Principal
 from memory.core.cursors import place_read
 from memory.forgetting.manual_runs import BY_HAND, REVISE
-from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_standing, run_took, why_words
+from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
 from memory.models import ForgetAction, ForgetRun, Rung
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 # How many runs that wait for approval are told of by name.
 HELD_NAMED = 5
@@ -44,7 +44,7 @@ class ActionFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ActionCounts:
     """How many actions a run has, by action and by what became of them."""
 
     by_action: dict[str, int]
@@ -74,7 +74,7 @@ def runs_scheduled_last(scopes: Sequence[str]) -> dict[str, ForgetRun]:
     return {run.scope: run for run in rows.order_by("scope", "-created_at").distinct("scope")}
 
 
-def run_told(run: ForgetRun) -> dict[str, Any]:
+def run_as_json(run: ForgetRun) -> dict[str, Any]:
     """Return a run as lists and exports tell of it. No query."""
     policy = run_policy(run)
     return {
@@ -83,7 +83,7 @@ def run_told(run: ForgetRun) -> dict[str, Any]:
         "scope": run.scope,
         "event": run.event,
         "event_words": event_words(run.event),
-        "status": run_standing(run),
+        "status": run_status(run),
         "sentence": run_sentence(run),
         "dry_run": run.dry_run,
         "policy": policy[0] if policy else None,
@@ -112,7 +112,7 @@ def run_before(run: ForgetRun) -> ForgetRun | None:
     return earlier.exclude(event__in=(BY_HAND, REVISE)).order_by("-created_at", "-id").first()
 
 
-def run_tally(run_id: uuid.UUID) -> Tally:
+def run_action_counts(run_id: uuid.UUID) -> ActionCounts:
     """Return how many actions of a run there are, by action and by state. One query."""
     by_action: dict[str, int] = {}
     by_state: dict[str, int] = {}
@@ -120,7 +120,7 @@ def run_tally(run_id: uuid.UUID) -> Tally:
     for action, state, times in rows:
         by_action[action] = by_action.get(action, 0) + times
         by_state[state] = by_state.get(state, 0) + times
-    return Tally(dict(sorted(by_action.items())), dict(sorted(by_state.items())))
+    return ActionCounts(dict(sorted(by_action.items())), dict(sorted(by_state.items())))
 
 
 def run_actions(

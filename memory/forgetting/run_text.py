@@ -44,7 +44,7 @@ def event_words(event: str) -> str:
     return _EVENTS.get(event, f"Run on {event.replace('_', ' ')}")
 
 
-def run_standing(run: ForgetRun) -> str:
+def run_status(run: ForgetRun) -> str:
     """Return where a run stands: its status, or ``replaced`` for a held one that was planned anew."""
     replaced = run.status == ForgetRun.Status.FAILED and run.held_because and run.started_at is None
     return "replaced" if replaced else str(run.status)
@@ -58,18 +58,18 @@ def counts_words(counts: Mapping[str, int], *, done: bool) -> str:
 
 def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
     """Return what became of a run, in words. ``states`` counts its actions by state, where they are known."""
-    standing = run_standing(run)
-    if standing == "planned":
+    status = run_status(run)
+    if status == "planned":
         return _plan(run) if run.planned else f"Nothing to do. {run.gate or 'No topic here is due.'}"
-    if standing == "held":
+    if status == "held":
         return f"Waits for approval. {_plan(run)}"
-    if standing == "applying":
+    if status == "applying":
         return f"At work: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
-    if standing == "replaced":
+    if status == "replaced":
         return "It was held, and planned anew before anybody approved it. Nothing was done."
-    if standing == "undone":
+    if status == "undone":
         return _undone(run, states)
-    if standing == "failed":
+    if status == "failed":
         return f"It came to a stop after {run.applied + run.skipped:,} of {_topics(run.planned)}."
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"

@@ -9,14 +9,14 @@ from typing import Any
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.core.callbacks import HandOver
+from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
-from memory.forgetting.undo import Undone, run_undo
+from memory.forgetting.undo import Undone, run_revert
 from memory.forgetting.unmerge import MERGED, TOOK_IN
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
@@ -42,11 +42,11 @@ def run_start(
     principal: Principal,
     now: dt.datetime,
     judged_at: dt.datetime | None = None,
-    hand_over: HandOver | None = None,
+    enqueue: Enqueue | None = None,
 ) -> ForgetRun:
     """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
 
-    A run that takes longer than ``REQUEST_SECONDS`` is handed over to the worker and returned as applying. Raises
+    A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
     ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for another moment than now without
     a dry run, ``Conflict`` if another run is at work there.
     """
@@ -70,11 +70,11 @@ def run_start(
         now=now,
     )
     if run.status == ForgetRun.Status.APPLYING:
-        return run_work(run.id, now=now, seconds=REQUEST_SECONDS, hand_over=hand_over)
+        return run_work(run.id, now=now, seconds=REQUEST_SECONDS, enqueue=enqueue)
     return run
 
 
-def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: HandOver | None = None) -> ForgetRun:
+def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: Enqueue | None = None) -> ForgetRun:
     """Apply batches of a run until it is done or ``seconds`` have passed, and return it. A question to a language model
     that was begun by then may take its own time.
 
@@ -89,8 +89,8 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, hand_over: 
         except Exception as problem:
             _failure_note(run_id, problem, now)
             raise
-    if more and hand_over is not None:
-        hand_over(run_id)
+    if more and enqueue is not None:
+        enqueue(run_id)
     return ForgetRun.objects.get(pk=run_id)
 
 
@@ -119,7 +119,7 @@ def run_apply(
     principal: Principal,
     reason: str,
     now: dt.datetime,
-    hand_over: HandOver | None = None,
+    enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
     """Apply the plan of a dry run, exactly as it stands.
@@ -135,7 +135,7 @@ def run_apply(
         principal=principal,
         reason=reason,
         now=now,
-        hand_over=hand_over,
+        enqueue=enqueue,
         seconds=seconds,
     )
 
@@ -146,7 +146,7 @@ def run_approve(
     principal: Principal,
     reason: str,
     now: dt.datetime,
-    hand_over: HandOver | None = None,
+    enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
     """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped.
@@ -161,16 +161,16 @@ def run_approve(
         principal=principal,
         reason=reason,
         now=now,
-        hand_over=hand_over,
+        enqueue=enqueue,
         seconds=seconds,
     )
 
 
-def run_take_back(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
-    """Undo a run: see ``run_undo``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
+def run_undo(run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Undone:
+    """Undo a run: see ``run_revert``. Raises ``Conflict``, ``NotVisible`` and ``NotAllowed``."""
     run_get(run_id, principal=principal)
     principal.require("operator")
-    return run_undo(run_id, actor=principal.actor, reason=reason, now=now)
+    return run_revert(run_id, actor=principal.actor, reason=reason, now=now)
 
 
 def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
@@ -190,7 +190,7 @@ def _begin(
     principal: Principal,
     reason: str,
     now: dt.datetime,
-    hand_over: HandOver | None,
+    enqueue: Enqueue | None,
     seconds: float,
 ) -> ForgetRun:
     run_get(run_id, principal=principal)
@@ -204,7 +204,7 @@ def _begin(
         run.status, run.started_at, run.approved_by = ForgetRun.Status.APPLYING, now, principal.actor
         run.save(update_fields=["status", "started_at", "approved_by"])
         _audit(run, f"run_{verb}", principal, reason, now, {"counts": run.counts})
-    return run_work(run.id, now=now, seconds=seconds, hand_over=hand_over)
+    return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
 def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:

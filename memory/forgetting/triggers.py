@@ -1,7 +1,7 @@
-"""The reasoner: answers what happened in a scope with a run, if there is anything to do. It never runs in a request.
+"""Wake-ups: events in a scope start a run if anything is due. Only the worker answers them, never a request.
 
-An event leaves a wake-up, one per scope and event. The worker takes them up, finds the policy that governs each scope,
-and asks once for that policy's whole ground: a thousand users who wrote something are one question.
+An event leaves one wake-up per scope and kind of event. The worker groups them by the policy that governs each scope
+and checks that policy's partition once, even if a thousand users below it wrote something.
 """
 
 import datetime as dt
@@ -27,16 +27,16 @@ from memory.policy.snapshot import Policies
 
 logger = structlog.get_logger(__name__)
 
-# In this order: pressure first, since it is not gated.
+# In this order: memory pressure first, since the soft limit does not gate it.
 _ORDER = ("memory_pressure", "ingest_complete", "query_complete")
 
 
-# Without a lock on the rows: whoever writes in these scopes need not wait until the runs are planned.
+# The rows are not locked, so that writers in these scopes need not wait until the runs are planned.
 _HAPPENED = """
 SELECT w.id, w.times, s.path, w.event FROM memory_wakeup w JOIN memory_scope s ON s.id = w.scope_id ORDER BY w.id
 """
 
-# What happened again meanwhile has another number by now, and stays; so does what is happening at this moment.
+# A wake-up that was renewed meanwhile has another ``times`` and stays, as does one that is locked by a writer.
 _ANSWERED = """
 WITH answered AS MATERIALIZED (
     SELECT w.id FROM memory_wakeup w
@@ -53,49 +53,47 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def event_raise(scope: str, *, event: str, now: dt.datetime) -> None:
-    """Leave word that ``event`` happened in ``scope``; the worker answers. At most three queries.
+    """Store a wake-up for ``event`` in ``scope``, which the worker answers. At most three queries.
 
-    Raises ``ValueRefused`` for an event that nobody may raise by hand.
+    Raises ``ValueRefused`` for an event that cannot be raised by hand.
     """
     if event != "memory_pressure":
         raise ValueRefused(
-            f"The only event that can be raised is memory_pressure; {event!r} is not it.",
-            code=ProblemCode.UNKNOWN_EVENT,
+            f"Only memory_pressure can be raised by hand, not {event!r}.", code=ProblemCode.UNKNOWN_EVENT
         )
-    place, _made = Scope.objects.get_or_create(path=scope_normalize(scope))
+    row, _created = Scope.objects.get_or_create(path=scope_normalize(scope))
     with connection.cursor() as cursor:
-        cursor.execute(_RAISE, {"scope": place.pk, "event": event, "now": now})
+        cursor.execute(_RAISE, {"scope": row.pk, "event": event, "now": now})
 
 
 def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
-    """Take up what happened and run where something is due; returns the number of runs that were planned.
+    """Answer the pending wake-ups with runs where something is due. Returns the number of runs planned.
 
-    Each ground is a transaction of its own: its wake-ups are gone with the commit that plans its run, so that a kill
-    loses none and no two workers answer the same, and a ground that cannot be planned leaves the others alone. Where
-    another run is in the way they stay, and are answered after it. With nothing due, a governed ground costs a few
-    queries. Runs that were left applying are worked on first; ``seconds`` are for all runs together, and what is left
-    after them stays applying.
+    Each partition has its own transaction, and its wake-ups are deleted in the commit that plans its run: a kill loses
+    none, no two workers answer the same one, and a failure in one partition does not affect the others. If another run
+    is active there, the wake-ups stay until it is done. A partition with nothing due costs a few queries. Runs that are
+    still applying come first; ``seconds`` is the time for all runs together, and unfinished runs stay applying.
     """
     until = time.monotonic() + seconds
     for run_id in runs_open():
         _work(run_id, now=now, until=until)
     policies = policies_current()
-    grounds: dict[str, list[_Happened]] = defaultdict(list)
+    by_scope: dict[str, list[_WakeUp]] = defaultdict(list)
     with connection.cursor() as cursor:
         cursor.execute(_HAPPENED)
         for row in cursor.fetchall():
-            happened = _Happened(*row)
-            grounds[_ground_asked(happened.path, happened.event, policies)].append(happened)
+            wake_up = _WakeUp(*row)
+            by_scope[_run_scope(wake_up.path, wake_up.event, policies)].append(wake_up)
     planned = 0
-    for ground, of_ground in sorted(grounds.items()):
+    for scope, wake_ups in sorted(by_scope.items()):
         try:
-            run = _ground_answer(ground, of_ground, policies, now)
+            run = _answer(scope, wake_ups, policies, now)
         except Conflict as problem:
-            # That run may have been planned before this happened, or for less than this ground.
-            logger.info("wake_up_left", scope=ground, why=problem.sentence)
+            # The active run may have been planned before these events, or for a smaller scope.
+            logger.info("wake_up_left", scope=scope, why=problem.sentence)
             continue
         except DatabaseError as problem:
-            logger.warning("wake_up_failed", scope=ground, problem=str(problem))
+            logger.warning("wake_up_failed", scope=scope, problem=str(problem))
             continue
         if run is not None:
             planned += 1
@@ -103,8 +101,8 @@ def wake_ups_answer(*, now: dt.datetime, seconds: float) -> int:
     return planned
 
 
-class _Happened(NamedTuple):
-    """One wake-up as it was read; ``times`` tells whether it has been renewed since."""
+class _WakeUp(NamedTuple):
+    """A wake-up as it was read. A changed ``times`` means that the event happened again since."""
 
     id: int
     times: int
@@ -112,24 +110,23 @@ class _Happened(NamedTuple):
     event: str
 
 
-def _ground_answer(ground: str, happened: list[_Happened], policies: Policies, now: dt.datetime) -> ForgetRun | None:
-    """Plan the run that answers what happened on one ground, and take the wake-ups away. None if nothing is due."""
+def _answer(scope: str, wake_ups: list[_WakeUp], policies: Policies, now: dt.datetime) -> ForgetRun | None:
+    """Plan the run for ``scope`` and delete the wake-ups. Returns None if nothing is due."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.ANSWER_WAKE_UPS):
             return None
-        cursor.execute("SELECT id FROM memory_wakeup WHERE id = ANY(%s)", [[each.id for each in happened]])
+        cursor.execute("SELECT id FROM memory_wakeup WHERE id = ANY(%s)", [[wake_up.id for wake_up in wake_ups]])
         present = {row[0] for row in cursor.fetchall()}
-        events = {each.event for each in happened if each.id in present}
-        if "ingest_complete" in events and pressure_due(policies, ground):
+        events = {wake_up.event for wake_up in wake_ups if wake_up.id in present}
+        if "ingest_complete" in events and pressure_due(policies, scope):
             events.add("memory_pressure")
         run = None
         for event in (event for event in _ORDER if event in events):
-            run = _plan_one(ground, event, policies, now)
+            run = _plan_one(scope, event, policies, now)
             if run is not None:
-                # What this run does not do now is done at the next event: two runs of one ground would be in each
-                # other's way.
+                # Two runs over the same topics would conflict; what this one leaves is done at the next event.
                 break
-        cursor.execute(_ANSWERED, {"ids": [each.id for each in happened], "times": [each.times for each in happened]})
+        cursor.execute(_ANSWERED, {"ids": [w.id for w in wake_ups], "times": [w.times for w in wake_ups]})
         return run
 
 
@@ -137,15 +134,15 @@ def _work(run_id: uuid.UUID, *, now: dt.datetime, until: float) -> None:
     try:
         run_work(run_id, now=now, seconds=until - time.monotonic())
     except Exception as problem:
-        # It is written down with the run; what else has happened is answered all the same.
+        # The run records the error; the other wake-ups are still answered.
         logger.warning("run_step_failed", run=str(run_id), problem=str(problem))
 
 
-def _ground_asked(path: str, event: str, policies: Policies) -> str:
-    """Return the scope that is asked about when ``event`` has happened at ``path``.
+def _run_scope(path: str, event: str, policies: Policies) -> str:
+    """Return the scope to check after ``event`` happened at ``path``.
 
-    Pressure is raised for a scope by somebody who may speak for that scope, so it asks there and no further. Everything
-    else asks for the whole ground of the policy that governs it.
+    Memory pressure is reported for one scope by a caller of that scope, so only that scope is checked. For any other
+    event it is the scope of the governing policy.
     """
     return path if event == "memory_pressure" else policies.node_of(path)
 
@@ -155,16 +152,16 @@ def _plan_one(node: str, event: str, policies: Policies, now: dt.datetime) -> Fo
         return None
     waiting = ForgetRun.objects.filter(scope=node, status=ForgetRun.Status.HELD).first()
     if waiting is not None and waiting.policy_versions == policies.versions_touching(node):
-        # A plan for this place waits for an operator. The schedule plans it anew once a day; each event need not.
+        # A plan for this scope is held for an operator. The schedule replans it once a day; events need not.
         return None
     with transaction.atomic():
         return run_plan(node, event=event, dry_run=False, actor=SYSTEM.actor, policies=policies, judged_at=now, now=now)
 
 
 def scheduled_run(scope: str, *, now: dt.datetime, seconds: float) -> ForgetRun | None:
-    """Make the run of the schedule over ``scope``, and leave a record even if nothing is due.
+    """Make the scheduled run over ``scope``, which is recorded even if nothing is due.
 
-    None if a run is at work there already, which does the same.
+    Returns None if the mode is off, or if another run is active there.
     """
     policies = policies_current()
     if policies.knobs(scope).mode == "off":

@@ -15,7 +15,7 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
 from memory.forgetting.manual_runs import BY_HAND, undone_journal
 from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
@@ -124,7 +124,7 @@ class Undone:
     conflict_count: int
 
 
-def run_undo(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
+def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datetime) -> Undone:
     """Undo a run and return what that did. Twelve statements per ``BATCH`` topics, each batch its own transaction.
 
     The commit that marks the run as undone journals it, so that it is told once, whatever is killed in between. What
@@ -246,7 +246,7 @@ def _restore(
         return
     wanted: dict[str, Any] = {"actions": actions, "now": now, "actor": actor}
     # First the copies of "live" on the rows of search, which no state holds; then the state itself.
-    moves.live_set(cursor, revived, live=True)
-    moves.live_set(cursor, hidden, live=False)
+    state_changes.live_set(cursor, revived, live=True)
+    state_changes.live_set(cursor, hidden, live=False)
     for statement in (_EDITS, _CATEGORIES, _VITALITY, _TOPIC, _SUMMARIES, _FIELD, _LINKS):
         cursor.execute(statement, wanted)

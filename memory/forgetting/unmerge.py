@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.forgetting import state_changes as moves
+from memory.forgetting import state_changes
 from memory.forgetting.topic_state import HELD, drift_words
 from memory.models.expressions import fade_key_sql
 
@@ -220,7 +220,7 @@ def merge_part(
     if conflicts or not actions:
         return [], conflicts
     live = [topic_id for _id, topic_id, _action, _changes, before, _after, _now in actions if before["live"]]
-    moves.live_set(cursor, live, live=True)
+    state_changes.live_set(cursor, live, live=True)
     for _id, topic_id, _action, changes, _before, after, present in actions:
         used = any(after[name] != present[name] for name in _USE)
         _rows_restore(cursor, topic_id, changes, after, topics=topics, used=used, actor=actor, now=now)

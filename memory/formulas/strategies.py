@@ -37,7 +37,7 @@ RELEVANCE_AGE_DAYS, RELEVANCE_FULL_USE, RELEVANCE_IDLE_DAYS = 30.0, 10.0, 7.0
 
 
 @dataclass(frozen=True, slots=True)
-class Presence:
+class TopicUsage:
     """What the strategies look at. ``salience`` is as stored, at ``reinforced_at``. Of many topics ``kind_weight`` is
     given instead of the kind."""
 
@@ -50,9 +50,9 @@ class Presence:
     kind_weight: Numbers | None = None
 
 
-def idle_seconds(presence: Presence, *, now: float) -> Numbers:
+def idle_seconds(usage: TopicUsage, *, now: float) -> Numbers:
     """Return the seconds since the last retrieval, or since creation if there was none."""
-    since = presence.created_at if presence.last_retrieved_at is None else presence.last_retrieved_at
+    since = usage.created_at if usage.last_retrieved_at is None else usage.last_retrieved_at
     return np.maximum(0.0, now - since)
 
 
@@ -61,57 +61,55 @@ def active_boost(retrieval_count: Numbers) -> Numbers:
     return np.minimum(BOOST_MAX, BOOST_STEP * np.log(1.0 + retrieval_count))
 
 
-def active_raw(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
+def active_raw(usage: TopicUsage, *, active_half_life: float, now: float) -> Numbers:
     """Return ``min(1, 1 - idle / 2H + boost)``; less than nothing after a long time.
 
     The published design floors the first part at 0.1 and archives below 0.1, which could then never happen. So what is
     compared with a threshold has no floor; ``active_factor`` keeps it.
     """
-    age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
-    return np.minimum(1.0, age_part + active_boost(presence.retrieval_count))
+    age_part = 1.0 - idle_seconds(usage, now=now) / (2.0 * active_half_life)
+    return np.minimum(1.0, age_part + active_boost(usage.retrieval_count))
 
 
-def active_factor(presence: Presence, *, active_half_life: float, now: float) -> Numbers:
+def active_factor(usage: TopicUsage, *, active_half_life: float, now: float) -> Numbers:
     """Return ``min(1, max(0.1, 1 - idle / 2H) + boost)``, as published: 0.1 to 1."""
-    age_part = 1.0 - idle_seconds(presence, now=now) / (2.0 * active_half_life)
-    return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(presence.retrieval_count))
+    age_part = 1.0 - idle_seconds(usage, now=now) / (2.0 * active_half_life)
+    return np.minimum(1.0, np.maximum(FACTOR_FLOOR, age_part) + active_boost(usage.retrieval_count))
 
 
-def relevance(presence: Presence, *, now: float) -> Numbers:
+def relevance(usage: TopicUsage, *, now: float) -> Numbers:
     """Return ``0.3/(1+age/30) + 0.3*min(n/10,1) + 0.2/(1+idle/7) + 0.2*w(kind)``, age and idle in days: 0.06 to 1."""
-    weight = presence.kind_weight
+    weight = usage.kind_weight
     if weight is None:
-        weight = KIND_WEIGHTS.get(presence.kind, KIND_WEIGHT_ELSE)
-    age = np.maximum(0.0, now - presence.created_at) / SECONDS_PER_DAY
-    idle = idle_seconds(presence, now=now) / SECONDS_PER_DAY
+        weight = KIND_WEIGHTS.get(usage.kind, KIND_WEIGHT_ELSE)
+    age = np.maximum(0.0, now - usage.created_at) / SECONDS_PER_DAY
+    idle = idle_seconds(usage, now=now) / SECONDS_PER_DAY
     return (
         RELEVANCE_AGE / (1.0 + age / RELEVANCE_AGE_DAYS)
-        + RELEVANCE_USE * np.minimum(presence.retrieval_count / RELEVANCE_FULL_USE, 1.0)
+        + RELEVANCE_USE * np.minimum(usage.retrieval_count / RELEVANCE_FULL_USE, 1.0)
         + RELEVANCE_IDLE / (1.0 + idle / RELEVANCE_IDLE_DAYS)
         + RELEVANCE_KIND * weight
     )
 
 
-def score(presence: Presence, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
+def score(usage: TopicUsage, *, strategy: str, half_life: float, active_half_life: float, now: float) -> Numbers:
     """Return the value that thresholds are compared with. Raises ``ValueError`` for an unknown strategy.
 
     ``half_life`` is that of the policy, which may be a draft: the one a row was last written with plays no part.
     """
     match strategy:
         case "static":
-            return presence.salience
+            return usage.salience
         case "half_life":
-            return salience_effective(
-                presence.salience, reinforced_at=presence.reinforced_at, half_life=half_life, now=now
-            )
+            return salience_effective(usage.salience, reinforced_at=usage.reinforced_at, half_life=half_life, now=now)
         case "active_forgetting":
-            return active_raw(presence, active_half_life=active_half_life, now=now)
+            return active_raw(usage, active_half_life=active_half_life, now=now)
         case "relevance":
-            return relevance(presence, now=now)
+            return relevance(usage, now=now)
     raise ValueError(f"There is no strategy {strategy!r}.")
 
 
-def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: float) -> Numbers:
+def archive_gate(usage: TopicUsage, *, strategy: str, prune_after: float, now: float) -> Numbers:
     """Return whether a topic has gone unused long enough to be archived, whatever its score.
 
     Under ``relevance`` more than ``prune_after`` seconds since the last retrieval (else creation), as published; else
@@ -119,14 +117,14 @@ def archive_gate(presence: Presence, *, strategy: str, prune_after: float, now: 
     """
     match strategy:
         case "static" | "half_life" | "active_forgetting":
-            return np.maximum(0.0, now - presence.reinforced_at) >= prune_after
+            return np.maximum(0.0, now - usage.reinforced_at) >= prune_after
         case "relevance":
-            return idle_seconds(presence, now=now) > prune_after
+            return idle_seconds(usage, now=now) > prune_after
     raise ValueError(f"There is no strategy {strategy!r}.")
 
 
 def archive_due(
-    presence: Presence,
+    usage: TopicUsage,
     *,
     strategy: str,
     theta: float,
@@ -139,12 +137,12 @@ def archive_due(
 
     Pins and exemptions are not asked here. Raises ``ValueError`` for an unknown strategy.
     """
-    value = score(presence, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now)
-    return (value < theta) & archive_gate(presence, strategy=strategy, prune_after=prune_after, now=now)
+    value = score(usage, strategy=strategy, half_life=half_life, active_half_life=active_half_life, now=now)
+    return (value < theta) & archive_gate(usage, strategy=strategy, prune_after=prune_after, now=now)
 
 
 def ranking_factor(
-    presence: Presence,
+    usage: TopicUsage,
     *,
     ranking_decay: str,
     half_life: float,
@@ -159,7 +157,7 @@ def ranking_factor(
     if pinned or ranking_decay == "off":
         return 1.0
     if ranking_decay == "active_forgetting":
-        return active_factor(presence, active_half_life=active_half_life, now=now)
+        return active_factor(usage, active_half_life=active_half_life, now=now)
     if ranking_decay == "half_life":
-        return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(presence, now=now), half_life=half_life))
+        return np.maximum(FACTOR_FLOOR, decayed(1.0, seconds=idle_seconds(usage, now=now), half_life=half_life))
     raise ValueError(f"There is no ranking decay {ranking_decay!r}.")

@@ -1,1 +1,1 @@
-"""The write path: placement, revision, links, embedding. ``apply.ingest_apply`` is the door."""
+"""The write path: placement, revision, links, embedding. The entry point is ``apply.ingest_apply``."""

@@ -10,14 +10,14 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode, validation_code
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Outcome
+from memory.ingest.plan import ItemOutcome
 from memory.ingest.request import ingest_request
 
 MAX_BATCH = 1000
 
 
 def item_parse(raw: object) -> IngestItem | MemoryProblem:
-    """Return the item that parsed JSON stands for, or the problem with it; a problem met before is handed on."""
+    """Validate parsed JSON as an item; return the item or the problem. A problem is returned as it is."""
     if isinstance(raw, MemoryProblem):
         return raw
     try:
@@ -25,31 +25,31 @@ def item_parse(raw: object) -> IngestItem | MemoryProblem:
     except ValidationError as problem:
         return validation_problem(problem.errors())
     except MemoryProblem as problem:
-        # A value that does not fit its type speaks for itself and is no error of pydantic's.
+        # A value that does not fit its type raises its own problem, which pydantic passes through.
         return problem
 
 
-# Where pydantic speaks of Python and its classes.
+# Replaces messages of pydantic that mention Python or its classes.
 _SENTENCES = {
-    "missing": "This member is missing",
-    "extra_forbidden": "There is no such member",
-    "model_type": "This should be an object",
-    "model_attributes_type": "This should be an object",
-    "dict_type": "This should be an object",
+    "missing": "This member is required",
+    "extra_forbidden": "This member does not exist",
+    "model_type": "This must be an object",
+    "model_attributes_type": "This must be an object",
+    "dict_type": "This must be an object",
 }
 
 
 def validation_problem(errors: Sequence[Any]) -> ValueRefused:
-    """Return pydantic's findings as a problem: a sentence for each that names the member first, at most five."""
+    """Return pydantic's errors as one problem: a sentence for each, member first, at most five."""
     return ValueRefused(_validation_sentence(errors), code=validation_code(errors))
 
 
 def _validation_sentence(errors: Sequence[Any]) -> str:
     sentences = []
     for error in errors[:5]:
-        place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
+        member = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path", "payload"))
         message = _SENTENCES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ").rstrip(".")
-        sentences.append(f"{place}: {message}." if place else f"{message}.")
+        sentences.append(f"{member}: {message}." if member else f"{message}.")
     if len(errors) > 5:
         sentences.append(f"And {len(errors) - 5} more.")
     return " ".join(sentences)
@@ -67,8 +67,8 @@ def batch_ingest(
 ) -> tuple[int, dict[str, Any]]:
     """Ingest parsed JSON items and return ``(200, {results, accepted, refused})``.
 
-    An item that could not be parsed is given as its problem, and is refused with it. All accepted items are written in
-    one transaction. Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and what ``ingest_request`` raises.
+    An item that could not be parsed is refused with its problem. All accepted items are written in one transaction.
+    Raises ``ValueRefused`` for more than ``MAX_BATCH`` items, and what ``ingest_request`` raises.
     """
     if len(raw) > MAX_BATCH:
         raise ValueRefused(
@@ -77,14 +77,14 @@ def batch_ingest(
     parsed = [item_parse(item) for item in raw]
     items = [item for item in parsed if isinstance(item, IngestItem)]
 
-    def render(outcomes: list[Outcome]) -> tuple[int, dict[str, Any]]:
+    def render(outcomes: list[ItemOutcome]) -> tuple[int, dict[str, Any]]:
         following = iter(outcomes)
         results: list[dict[str, Any]] = []
         for index, item in enumerate(parsed):
             outcome = next(following) if isinstance(item, IngestItem) else item
             if isinstance(outcome, MemoryProblem):
-                told = {"type": outcome.code.urn, "detail": outcome.sentence}
-                results.append({"index": index, "status": status_of(outcome), **told})
+                problem = {"type": outcome.code.urn, "detail": outcome.sentence}
+                results.append({"index": index, "status": status_of(outcome), **problem})
             else:
                 results.append({"index": index, "status": 200, **outcome.as_json()})
         refused = sum("detail" in result for result in results)

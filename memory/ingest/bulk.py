@@ -1,6 +1,6 @@
-"""COPY: the fastest way into a table, for rows that a plan has already proved free of conflicts.
+"""COPY, the fastest way to write rows; the plan has already checked them for conflicts.
 
-Django hands ``copy`` through to psycopg as it is, so what goes wrong is turned into Django's exceptions here.
+Django passes ``copy`` to psycopg unchanged, so errors are turned into Django's exceptions here.
 """
 
 import struct
@@ -21,14 +21,14 @@ def rows_copy(cursor: CursorWrapper, table: str, columns: Sequence[str], rows: I
             copy.write_row(row)
 
 
-def array_text(words: Sequence[str]) -> str:
-    """Return an array of texts as PostgreSQL writes it. Given as lists, psycopg looks at each word several times."""
+def array_literal(words: Sequence[str]) -> str:
+    """Return a PostgreSQL array literal of texts. It is much faster than psycopg's own conversion of lists."""
     if not words:
         return "{}"
-    told = '","'.join(words)
-    if "\\" in told or told.count('"') > 2 * (len(words) - 1):
-        told = '","'.join(word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
-    return f'{{"{told}"}}'
+    joined = '","'.join(words)
+    if "\\" in joined or joined.count('"') > 2 * (len(words) - 1):
+        joined = '","'.join(word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return f'{{"{joined}"}}'
 
 
 def vector_binary(vector: Vectors) -> bytes:
@@ -45,10 +45,10 @@ def vector_text(vector: Vectors) -> str:
 def vectors_copying(
     cursor: CursorWrapper, columns: Sequence[str], types: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> Iterator[None]:
-    """Append rows to the vector table; a binary vector is a third of the size of its text and needs no parsing.
+    """Append rows to the vector table in binary: a third of the size of text, and no parsing.
 
-    One statement, which ends with the block. The block must send no other: it runs while the database works, and of
-    the time of a batch, putting vectors into their index takes more than everything else.
+    One statement, which ends with the block. The block runs while the database updates the vector index, which is
+    most of the time of a batch. It must send no other statement.
     """
     copying = f"COPY memory_topicvector ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
     with cursor.db.wrap_database_errors, cursor.copy(copying) as copy:

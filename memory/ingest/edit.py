@@ -1,4 +1,4 @@
-"""Edits of what a topic says about itself: title, summary, kind, categories, and by operators its salience."""
+"""Edits of a topic: title, summary, kind, categories, and by operators its salience."""
 
 import datetime as dt
 import uuid
@@ -16,7 +16,7 @@ from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.formulas.salience import fade_key
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
 
@@ -42,9 +42,9 @@ def topic_edit(
     seen_at: dt.datetime | None = None,
     vectors: dict[str, Vectors] | None = None,
 ) -> None:
-    """Change a topic, keep what it said before for ``as_of``, and journal it. About fifteen queries.
+    """Change a topic, keep the former values for ``as_of``, and write an audit event. About fifteen queries.
 
-    ``seen_at`` is the ``updated_at`` of what the editor was looking at; None stands for whatever it says by now.
+    ``seen_at`` is the ``updated_at`` of the version that was edited; None skips the check for changes since.
     The new text is embedded before the topic is locked, unless ``vectors`` has it by its hash. Raises ``NotVisible``
     for a topic unknown to the caller, ``RequestRefused`` for one that was released or merged, ``NotAllowed`` for a
     salience without an operator key, ``EmbeddingFailed``, and ``Conflict`` for one that was written to since
@@ -62,25 +62,24 @@ def topic_edit(
         known = known_load(changed=[topic_id], read=[], lock=True)
         stored = known.topics.get(topic_id)
         if stored is None or not principal.sees(stored.scope):
-            raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
+            raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
         if stored.released or stored.merged:
             raise RequestRefused(
-                f"Topic {topic_id} has been released or merged; restore it before changing it.",
-                code=ProblemCode.TOPIC_GONE,
+                f"Topic {topic_id} is released or merged. Restore it before changing it.", code=ProblemCode.TOPIC_GONE
             )
         row = Topic.objects.get(pk=topic_id)
         if seen_at is not None and row.updated_at > seen_at:
             raise Conflict(
-                "This topic was changed while you were editing it. Nothing of yours was saved.",
+                "This topic was changed while you were editing it. Your changes were not saved.",
                 code=ProblemCode.CHANGED_MEANWHILE,
             )
-        wanted: dict[str, Any] = {
+        changes: dict[str, Any] = {
             "title": (change.title or "").strip() or UNTITLED if change.title is not None else None,
             "summary": change.summary,
             "kind": change.kind,
             "categories": sorted(set(change.categories)) if change.categories is not None else None,
         }
-        after = {name: value for name, value in wanted.items() if value is not None and getattr(row, name) != value}
+        after = {name: value for name, value in changes.items() if value is not None and getattr(row, name) != value}
         before = {name: getattr(row, name) for name in after}
         if after:
             for name, value in after.items():
@@ -90,13 +89,13 @@ def topic_edit(
             if "kind" in after:
                 Vitality.objects.filter(pk=topic_id).update(kind=row.kind)
             TopicEdit.objects.create(
-                topic_id=topic_id, at=_edit_moment(topic_id, now), before=before, actor=principal.actor
+                topic_id=topic_id, at=_edit_time(topic_id, now), before=before, actor=principal.actor
             )
         if after.keys() & {"title", "summary"}:
             _text_change(stored, change)
             text = stored.text()
             _embed(text.embedded(), vectors)
-            plan = Plan(texts={topic_id: stored}, scopes={stored.scope})
+            plan = WritePlan(texts={topic_id: stored}, scopes={stored.scope})
             plan_write(plan, texts={topic_id: text}, model=embedder_get().model_name, vectors=vectors)
         if change.salience is not None:
             before["salience"], after["salience"] = _salience_write(topic_id, change.salience, now), change.salience
@@ -113,9 +112,8 @@ def topic_edit(
             )
 
 
-def _edit_moment(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
-    # Of two editors at once, the one who comes second may have read the clock first. ``as_of`` goes by the moments, so
-    # they have to be in the order in which the edits were made.
+def _edit_time(topic_id: uuid.UUID, now: dt.datetime) -> dt.datetime:
+    # Two concurrent edits may get their times in the wrong order; ``as_of`` needs them in the order of the writes.
     last = TopicEdit.objects.filter(topic_id=topic_id).aggregate(last=Max("at"))["last"]
     return now if last is None else max(now, last + dt.timedelta(microseconds=1))
 

@@ -1,4 +1,4 @@
-"""Topics without a vector of the present model: the worker's side of embedding, for ``?defer=1`` and ``reembed``."""
+"""Embeds topics that have no vector of the present model: after ``?defer=1``, and for ``reembed``."""
 
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from memory.ingest.load import known_load
 logger = structlog.get_logger(__name__)
 
 TOPICS_PER_STEP = 64
-# After so many refusals in a row, the fault is not with the texts.
+# After so many failures in a row, the embedder is taken to be down, and not the texts to be at fault.
 TRIED_SINGLY = 8
 
-# In the order of ids, each step after the one before: a topic that cannot be embedded is passed and not met again.
-_LACKING = """
+# By id, each step after the one before, so that a topic that cannot be embedded is skipped for the rest of the run.
+_PENDING = """
 SELECT topic_id, text_hash FROM memory_topicvector
 WHERE ({lacking}) AND (%(after)s::uuid IS NULL OR topic_id > %(after)s::uuid)
 ORDER BY topic_id LIMIT %(limit)s
@@ -26,9 +26,9 @@ ORDER BY topic_id LIMIT %(limit)s
 _WAITING = "embedding IS NULL"
 _FOREIGN = "embedding IS NULL OR model <> %(model)s"
 
-# A topic whose text has changed since it was read keeps waiting: its hash is another one by now. So does one that is
-# being written; waiting for two writers could have them wait for us. An old vector stays until the new one is there.
-_GIVE = """
+# A topic whose text has changed since it was read has another hash and stays pending. So does a locked one: waiting
+# for two writers could deadlock. The old vector stays until it is replaced.
+_WRITE = """
 WITH held AS MATERIALIZED (
     SELECT topic_id FROM memory_topicvector
     WHERE topic_id = ANY(%(ids)s) AND (embedding IS NULL OR model <> %(model)s)
@@ -44,18 +44,18 @@ WHERE v.topic_id = d.id AND v.text_hash = d.old_hash
 _COUNT = "SELECT count(*) FROM memory_topicvector WHERE embedding IS NULL OR model <> %s"
 
 
-def vectors_give(*, foreign: bool = False) -> Iterator[int]:
-    """Give vectors to the topics that wait for one, in steps; yield how many each step gave.
+def vectors_fill(*, foreign: bool = False) -> Iterator[int]:
+    """Embed pending topics in steps; yield how many vectors each step wrote.
 
-    With ``foreign``, also to those whose vector is of another model than the present one. A step is five queries on
-    ``TOPICS_PER_STEP`` topics and is committed by itself, so that a run may be stopped and begun again at any moment,
-    and several may run at once: the work is done twice at worst. A text that the embedder refuses is passed over and
-    said in the log. Raises ``EmbeddingFailed`` when it refuses every text of a step.
+    With ``foreign``, also topics whose vector is of another model. A step is five queries on ``TOPICS_PER_STEP`` topics
+    and is committed by itself: it can be stopped and repeated at any time, and several processes may run at once, at
+    worst embedding some texts twice. A text that the embedder refuses is skipped and logged. Raises ``EmbeddingFailed``
+    if it refuses every text of a step.
     """
     embedder = embedder_get()
     after: uuid.UUID | None = None
     while True:
-        hashes = _lacking(after, foreign=foreign, model=embedder.model_name)
+        hashes = _pending(after, foreign=foreign, model=embedder.model_name)
         if not hashes:
             return
         after = max(hashes)
@@ -65,7 +65,7 @@ def vectors_give(*, foreign: bool = False) -> Iterator[int]:
         ids = list(vectors)
         with connection.cursor() as cursor:
             cursor.execute(
-                _GIVE,
+                _WRITE,
                 {
                     "model": embedder.model_name,
                     "ids": ids,
@@ -85,8 +85,8 @@ def foreign_count() -> int:
         return count
 
 
-def _lacking(after: uuid.UUID | None, *, foreign: bool, model: str) -> dict[uuid.UUID, str]:
-    sql = _LACKING.format(lacking=_FOREIGN if foreign else _WAITING)
+def _pending(after: uuid.UUID | None, *, foreign: bool, model: str) -> dict[uuid.UUID, str]:
+    sql = _PENDING.format(lacking=_FOREIGN if foreign else _WAITING)
     with connection.cursor() as cursor:
         cursor.execute(sql, {"after": after, "limit": TOPICS_PER_STEP, "model": model})
         return dict(cursor.fetchall())
@@ -109,7 +109,7 @@ def _embed_singly(
             vectors[topic_id] = embedder.embed_passages([text])[0]
         except EmbeddingFailed:
             refused.append(topic_id)
-            # Nothing accepted so far: more likely the endpoint is away than that so many texts are at fault.
+            # Without a single success, the endpoint is more likely down than all texts at fault.
             if not vectors and len(refused) >= TRIED_SINGLY:
                 raise first from None
     if not vectors:
@@ -126,7 +126,7 @@ SELECT atttypmod FROM pg_attribute WHERE attrelid = 'memory_topicvector'::regcla
 def vectors_resize(dimension: int) -> int | None:
     """Make the vector column hold vectors of ``dimension`` numbers; return what it held, or None if nothing changed.
 
-    Vectors of another length cannot be kept: every topic then waits for a new one. The index is made anew, empty.
+    Vectors of another length cannot be kept: all topics become pending, and the index is created anew, empty.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WIDTH)

@@ -1,8 +1,8 @@
-"""Topics with their past: the form of ingest that an import of an export uses, and nothing else.
+"""Ingest of topics with their past, used by imports of an export alone.
 
-An item of ingest says what is true from now on, and the store adds the rest: times, numbers of revisions, salience.
-Here all of that is given. The rows are those of a ``Plan`` and are written by ``plan_write``, so documents, mentions,
-vectors and the journal follow as they do for any other ingest. No rule answers and nobody is woken: what is imported
+An ordinary item holds a value that is true from now on; the store adds times, revision numbers and salience.
+Here all of these are given. The rows are those of a ``WritePlan`` and are written by ``plan_write``, so documents,
+mentions, vectors and the journal follow as they do for any other ingest. No rule and no run answers: what is imported
 stays in the state that it had.
 """
 
@@ -20,6 +20,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible
 from memory.core.ids import uuid7_past
+from memory.core.problem_codes import ProblemCode
 from memory.core.values import MAX_VALUE_LENGTH
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
@@ -28,32 +29,32 @@ from memory.ingest.bulk import rows_copy
 from memory.ingest.items import EARLIEST, LATEST, FieldType
 from memory.ingest.load import KnownField, KnownTopic
 from memory.ingest.mentions import Mentions, mentions_add
-from memory.ingest.plan import MAX_FIELDS, Plan
+from memory.ingest.plan import MAX_FIELDS, WritePlan
 from memory.ingest.write import REVISION, plan_write
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
 ACTION = "imported"
 
-# What the clock of a store has written. Calculations with such a time need room after it.
+# A time that a store's clock has written; calculations need room after it.
 Clock = Annotated[AwareDatetime, Field(ge=EARLIEST, le=dt.datetime(2999, 12, 31, tzinfo=dt.UTC))]
 AnyTime = Annotated[AwareDatetime, Field(ge=EARLIEST, le=LATEST)]
 Short = Annotated[str, StringConstraints(max_length=200)]
-# Twice what a request may send: a purge writes a word in place of each text that it removes.
+# Twice the limit of a request: a purge may replace a text by a longer word.
 Long = Annotated[str, StringConstraints(max_length=2 * MAX_VALUE_LENGTH)]
-# Half of what the column takes, as counts go on.
+# Half of what the column holds, since counting goes on.
 Count = Annotated[int, Field(ge=0, le=2**30)]
-# No policy lets a topic come near, and products of it stay finite.
+# Far above what any policy allows, and small enough that products stay finite.
 Salience = Annotated[float, Field(ge=0, le=1e6)]
 
 
 class Past(BaseModel):
-    """A part of an export; a member that is not known is refused, so that nothing is lost in silence."""
+    """A part of an export. Unknown members are refused, so that nothing is lost silently."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Presence(Past):
+class PastSalience(Past):
     """Salience at the last use, and the uses so far. The half-life is that of the policy in force here."""
 
     salience: Salience
@@ -77,7 +78,7 @@ class PastRevision(Past):
 
 
 class PastSummary(Past):
-    """What the cold revisions of a field amount to, in the order of the columns."""
+    """A summary of the cold revisions of a field, in the order of the columns."""
 
     from_seq: Count
     through_seq: Count
@@ -88,7 +89,7 @@ class PastSummary(Past):
     withdrawn_at: Clock | None
 
 
-class PastField(Presence):
+class PastField(PastSalience):
     """A field with its newest revisions, the last of which has the number ``last_seq``. Older ones may come later
     (``revisions_add``)."""
 
@@ -107,7 +108,7 @@ class PastField(Presence):
 
 
 class PastEdit(Past):
-    """What a topic said before an edit."""
+    """The values of a topic before an edit."""
 
     at: Clock
     actor: Short
@@ -115,15 +116,15 @@ class PastEdit(Past):
 
 
 class PastVector(Past):
-    """The embedding of a text, used if that text is what the topic says and the model is the one in use here."""
+    """An embedding. It is used if the text is the topic's present one and the model is the one in use here."""
 
     model: Short
     text_hash: Annotated[str, StringConstraints(max_length=64)]
     embedding: Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(max_length=16_000)]
 
 
-class TopicHistory(Presence):
-    """A topic with all that it has said and the state that it is in."""
+class TopicHistory(PastSalience):
+    """A topic with its full history and its state."""
 
     type: Literal["topic"] = "topic"
     id: uuid.UUID
@@ -155,7 +156,7 @@ class OlderRevisions(Past):
 
 
 class Reference(Past):
-    """The topic ``to`` for which a revision stands."""
+    """A revision's reference to the topic ``to``."""
 
     type: Literal["reference"] = "reference"
     topic: uuid.UUID
@@ -164,7 +165,7 @@ class Reference(Past):
     to: uuid.UUID
 
 
-class Merged(Past):
+class PastMerge(Past):
     """A topic that was merged into another one."""
 
     type: Literal["merged"] = "merged"
@@ -187,14 +188,14 @@ class PastLink(Past):
 def history_ingest(topics: Sequence[TopicHistory], *, principal: Principal, reason: str, now: dt.datetime) -> None:
     """Write topics with their past; none of them may be in the store. At most fifteen statements for any number.
 
-    Needs a transaction. Topics without a usable vector wait for the worker. Each has an entry in the journal with the
-    ``reason`` and its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's
-    scope, ``IntegrityError`` if somebody else has made one of them at the same time.
+    Needs a transaction. Topics without a usable vector stay pending. Each gets an audit event with the ``reason`` and
+    its salience at ``now``. Raises ``NotAllowed`` below operator, ``NotVisible`` outside the caller's scope,
+    ``IntegrityError`` if another process has written one of them at the same time.
     """
     principal.require("operator")
     for topic in topics:
         if not principal.sees(topic.scope):
-            raise NotVisible(f"There is no scope {topic.scope}.")
+            raise NotVisible(f"Scope {topic.scope} does not exist.", code=ProblemCode.SCOPE_NOT_FOUND)
     if not topics:
         return
     plan = _plan(topics, policies=policies_current(), actor=principal.actor, reason=reason, now=now)
@@ -213,7 +214,9 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
     said: dict[uuid.UUID, Mentions] = {}
     for part in parts:
         if (field_id := fields.get((part.topic, part.field))) is None:
-            raise Conflict(f"Topic {part.topic} has no field {part.field!r} any more.")
+            raise Conflict(
+                f"Topic {part.topic} no longer has a field {part.field!r}.", code=ProblemCode.FIELD_NOT_FOUND
+            )
         rows += _revision_rows(field_id, part.revisions, after=part.after)
         mentions = said.setdefault(part.topic, Mentions())
         mentions.read({text for row in part.revisions for text in (row.value, row.why_changed, row.impact_expected)})
@@ -223,19 +226,19 @@ def revisions_add(parts: Sequence[OlderRevisions], *, cursor: CursorWrapper) -> 
 
 
 def references_add(references: Sequence[Reference], *, cursor: CursorWrapper) -> None:
-    """Let revisions refer to topics. One statement."""
+    """Set the references of revisions to topics. One statement."""
     cursor.execute(_REFERENCES, _columns(references, "topic", "field", "seq", "to"))
 
 
-def merges_add(merges: Sequence[Merged], *, cursor: CursorWrapper) -> None:
-    """Mark topics as merged into others, which are then found by all that those have mentioned. Two statements."""
+def merges_add(merges: Sequence[PastMerge], *, cursor: CursorWrapper) -> None:
+    """Mark topics as merged into others and add their mentions to those. Two statements."""
     wanted = _columns(merges, "topic", "into", "released_at")
     cursor.execute(_MERGED, wanted)
     cursor.execute(_MERGED_MENTIONS, wanted)
 
 
 def links_add(links: Sequence[PastLink], *, cursor: CursorWrapper) -> None:
-    """Write links between stored topics; one that is there stays as it is. One statement."""
+    """Write links between stored topics; existing ones stay as they are. One statement."""
     cursor.execute(_LINKS, _columns(links, "source", "target", "kind", "created_at", "actor"))
 
 
@@ -255,7 +258,7 @@ FROM unnest(%(topic)s::uuid[], %(into)s::uuid[], %(released_at)s::timestamptz[])
 JOIN memory_topic i ON i.id = d.target
 WHERE t.id = d.id AND t.merged_into_id IS NULL AND i.merged_into_id IS DISTINCT FROM t.id
 """
-# Whoever asks for what is named in a topic finds what has taken it in, directly or through another.
+# Adds the mentions of merged topics to those that they were merged into, directly or through another.
 _MERGED_MENTIONS = """
 WITH RECURSIVE pair (low, high) AS (
     SELECT id, merged_into_id FROM memory_topic WHERE id = ANY(%(topic)s) AND merged_into_id IS NOT NULL
@@ -288,8 +291,10 @@ ON CONFLICT (source_id, target_id, kind) DO NOTHING
 """
 
 
-def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime) -> Plan:
-    plan = Plan()
+def _plan(
+    topics: Sequence[TopicHistory], *, policies: Policies, actor: str, reason: str, now: dt.datetime
+) -> WritePlan:
+    plan = WritePlan()
     half_lives = {scope: policies.knobs(scope).half_life for scope in {topic.scope for topic in topics}}
     for topic in topics:
         half_life = half_lives[topic.scope]
@@ -338,7 +343,7 @@ def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, rea
             )
         )
         plan.edits += [(topic.id, edit.at, edit.before, edit.actor) for edit in topic.edits]
-        # In the order of the file, which is that in which the topic says them: by time, and then by id.
+        # Ids in the order of the file, which is the order of the fields: by time, then by id.
         ids = sorted(_id_of(each.created_at) for each in topic.fields)
         for field_id, each in zip(ids, topic.fields, strict=True):
             _field_plan(plan, known, each, field_id=field_id, half_life=half_life)
@@ -349,7 +354,7 @@ def _plan(topics: Sequence[TopicHistory], *, policies: Policies, actor: str, rea
     return plan
 
 
-def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
+def _field_plan(plan: WritePlan, topic: KnownTopic, given: PastField, *, field_id: uuid.UUID, half_life: float) -> None:
     last = given.revisions[-1]
     known = KnownField(
         id=field_id,
@@ -370,7 +375,7 @@ def _field_plan(plan: Plan, topic: KnownTopic, given: PastField, *, field_id: uu
     plan.summaries += [(known.id, *dict(summary).values()) for summary in given.summaries]
 
 
-def _fading(given: Presence, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
+def _fading(given: PastSalience, half_life: float) -> tuple[float, dt.datetime, float, float, float]:
     fade = fade_key(given.salience, reinforced_at=given.reinforced_at.timestamp(), half_life=half_life)
     return given.salience, given.reinforced_at, half_life, fade, fade
 
@@ -384,7 +389,7 @@ def _revision_rows(field_id: uuid.UUID, revisions: Sequence[PastRevision], *, af
 
 
 def _id_of(at: dt.datetime) -> uuid.UUID:
-    """Return a new id of a row that was written at ``at``: verification of a purge tells the age of a text by it."""
+    """Return a new id for a row that was written at ``at``: verification of a purge reads the age of a text from it."""
     return uuid7_past(at_ms=int(at.timestamp() * 1000))
 
 

@@ -14,7 +14,7 @@ from memory.core.problem_codes import ProblemCode
 
 MAX_KEY_LENGTH = 200
 KEPT = dt.timedelta(days=7)
-# In place of the status of a reply that a purge has taken away.
+# The status of a record whose reply was removed by a purge.
 PURGED = 410
 
 _CLAIM = """
@@ -23,32 +23,32 @@ ON CONFLICT (actor, key) DO NOTHING
 """
 _READ = "SELECT request_hash, status, reply FROM memory_idempotencyrecord WHERE actor = %s AND key = %s"
 _FINISH = "UPDATE memory_idempotencyrecord SET status = %s, reply = %s WHERE actor = %s AND key = %s"
-_AT_WORK = "A request with this Idempotency-Key is still in progress; send it again later."
+_IN_PROGRESS = "A request with this Idempotency-Key is still in progress. Send it again later."
 
 Recorded = tuple[int, Any]
 
 
 class StillInProgress(Conflict):
-    """The first request with this Idempotency-Key is at work; sent again later, this one gets its reply (409)."""
+    """The first request with this Idempotency-Key is still in progress; a later retry gets its reply (409)."""
 
     code = ProblemCode.STILL_IN_PROGRESS
 
 
 def request_hash(route: str, body: object) -> str:
-    """Return what tells two requests apart: the hash of the route and the parsed body."""
+    """Return the hash of route and parsed body, by which a repeated request is recognised."""
     return hashlib.sha256(f"{route} {json.dumps(body, sort_keys=True, default=str)}".encode()).hexdigest()
 
 
 def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Recorded | None:
-    """Return ``(status, reply)`` of an earlier request with this key, or nothing. One query.
+    """Return ``(status, reply)`` of an earlier request with this key, or None. One query.
 
-    Raises ``ValueRefused`` if the earlier request was another one, or if the key itself is too long, ``Conflict`` if
-    what it had to do with was purged: sent again by habit, it would bring that back; and ``StillInProgress`` for a
-    message to the assistant that has no reply yet.
+    Raises ``ValueRefused`` if the earlier request had another body or the key is too long, ``Conflict`` if what the
+    request stored was purged since (an automatic retry would store it again), and ``StillInProgress`` for a message to
+    the assistant that has no reply yet.
     """
     if not 1 <= len(key) <= MAX_KEY_LENGTH:
         raise ValueRefused(
-            f"An Idempotency-Key has 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.",
+            f"An Idempotency-Key must have 1 to {MAX_KEY_LENGTH} characters; this one has {len(key)}.",
             code=ProblemCode.INVALID_IDEMPOTENCY_KEY,
         )
     with connection.cursor() as cursor:
@@ -58,8 +58,8 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
         return None
     if row[1] == PURGED:
         raise Conflict(
-            "What the request with this Idempotency-Key stored has been purged since. Nothing was stored; to store it "
-            "again, send it with another key.",
+            "The data stored by the request with this Idempotency-Key has been purged. Nothing was stored. "
+            "To store it again, send it with another key.",
             code=ProblemCode.ERASED_MEANWHILE,
         )
     if row[0] != digest:
@@ -68,23 +68,24 @@ def idempotency_replay(key: str, digest: str, *, principal: Principal) -> Record
             code=ProblemCode.IDEMPOTENCY_KEY_REUSED,
         )
     if row[1] == 0:
-        raise StillInProgress(_AT_WORK)
-    told = json.loads(row[2])
-    return row[1], json.loads(told) if isinstance(told, str) else told
+        raise StillInProgress(_IN_PROGRESS)
+    reply = json.loads(row[2])
+    # Replies of ingest are stored as a string (``idempotency_finish``), those of the assistant as an object.
+    return row[1], json.loads(reply) if isinstance(reply, str) else reply
 
 
 def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.datetime) -> Recorded | None:
     """Reserve the key within the running transaction, or return the reply of the request that has it. 1 or 2 queries.
 
-    A request that is still running holds the key: this waits for it, and then replays its reply, or goes on in its
-    place if it failed. Raises ``StillInProgress`` when it takes longer than the lock time-out.
+    If another request holds the key, this waits for it and then returns its reply, or reserves the key if it failed.
+    Raises ``StillInProgress`` if that takes longer than the lock timeout.
     """
     with connection.cursor() as cursor:
         try:
             cursor.execute(_CLAIM, [principal.identity, key, digest, now])
         except OperationalError as problem:
             if isinstance(problem.__cause__, LockNotAvailable):
-                raise StillInProgress(_AT_WORK) from None
+                raise StillInProgress(_IN_PROGRESS) from None
             raise
         if cursor.rowcount == 1:
             return None
@@ -94,8 +95,8 @@ def idempotency_claim(key: str, digest: str, *, principal: Principal, now: dt.da
 def idempotency_finish(key: str, status: int, reply: object, *, principal: Principal) -> None:
     """Store the reply with the effect; they are committed together. One query.
 
-    It is stored as a text within the JSON column: jsonb would bring its members into another order, and a replay is to
-    be the same reply to the last byte.
+    The JSON column holds the reply as a string: jsonb would reorder its members, and a replay is byte for byte the
+    first reply.
     """
     with connection.cursor() as cursor:
         cursor.execute(_FINISH, [status, json.dumps(json.dumps(reply)), principal.identity, key])

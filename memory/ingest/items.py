@@ -1,4 +1,4 @@
-"""What a client sends to be remembered. These shapes are the request schemas of the API and of ``manage.py ingest``."""
+"""Items of ingest: the request schemas of the API and of ``manage.py ingest``."""
 
 import datetime as dt
 import uuid
@@ -16,7 +16,7 @@ Category = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 ShortText = Annotated[str, StringConstraints(max_length=200)]
 LongText = Annotated[str, StringConstraints(max_length=20_000)]
 
-# PostgreSQL reaches further than people's memories; beyond these years dates are mistakes.
+# Dates outside these years are taken for mistakes.
 EARLIEST = dt.datetime(1, 1, 2, tzinfo=dt.UTC)
 LATEST = dt.datetime(9999, 12, 30, tzinfo=dt.UTC)
 
@@ -30,7 +30,8 @@ class IngestField(BaseModel):
     value: Any = Field(default="", description="Text, or for types other than string also a JSON value of that type.")
     field_type: FieldType = "string"
     ref_topic_id: uuid.UUID | None = Field(
-        default=None, description="Topic that the value stands for. Left out keeps the reference, null removes it."
+        default=None,
+        description="The topic that the value refers to. If left out, the reference is kept; null removes it.",
     )
     why_changed: LongText | None = None
     impact_expected: LongText | None = None
@@ -80,5 +81,5 @@ class IngestItem(BaseModel):
     valid_from: AwareDatetime | None = Field(default=None, ge=EARLIEST, le=LATEST)
     pinned: bool = False
     created_at: AwareDatetime | None = Field(
-        default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the moment in the past it was learned."
+        default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the time in the past at which it was learned."
     )

@@ -1,4 +1,4 @@
-"""What the store already knows about the topics that a batch touches."""
+"""Loads the stored topics that a batch changes or names."""
 
 import datetime as dt
 import uuid
@@ -13,7 +13,7 @@ from memory.models import Rung
 
 @dataclass(slots=True)
 class KnownField:
-    """A field as it stands, with its current revision."""
+    """A field with its current revision."""
 
     id: uuid.UUID
     name: str
@@ -28,7 +28,7 @@ class KnownField:
 
 @dataclass(slots=True)
 class KnownTopic:
-    """A topic as it stands: stored, or made earlier in the same batch (``is_new``)."""
+    """A topic: stored, or created earlier in the same batch (``is_new``)."""
 
     id: uuid.UUID
     scope: str
@@ -50,13 +50,13 @@ class KnownTopic:
         return self.rung != Rung.ARCHIVED and not self.released and not self.merged
 
     def text(self) -> TopicText:
-        """What it says."""
+        """Return its text."""
         return TopicText(self.title, self.summary, [known.value for known in self.fields.values()])
 
 
 @dataclass(slots=True)
 class Known:
-    """The topics by id. Those that are not here do not exist."""
+    """The existing topics by id."""
 
     topics: dict[uuid.UUID, KnownTopic]
 
@@ -87,8 +87,8 @@ _LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = A
 def known_load(*, changed: Iterable[uuid.UUID], read: Iterable[uuid.UUID], lock: bool) -> Known:
     """Return the stored topics among ``changed`` (with fields and links) and ``read`` (titles only).
 
-    With ``lock``, the changed ones are locked in the order of their ids, so that writers of one topic queue up and two
-    batches cannot deadlock; needs a transaction. Four queries at most, whatever the number of topics.
+    With ``lock``, the changed ones are locked by id, so that two batches cannot deadlock; needs a transaction.
+    Four queries at most, whatever the number of topics.
     """
     changed_ids = sorted(set(changed))
     read_ids = sorted({*changed_ids, *read})

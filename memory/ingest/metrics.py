@@ -1,4 +1,4 @@
-"""How many items were sent to ingest, by whatever door; for monitoring."""
+"""The metric of items sent to ingest, by any route."""
 
 from prometheus_client import Counter
 
@@ -6,6 +6,6 @@ ITEMS = Counter("memstate_ingested_items", "Items sent to ingest.", ["outcome"])
 
 
 def items_count(*, accepted: int, refused: int) -> None:
-    """Count items of ingest, once what is accepted is committed. The count is that of this process."""
+    """Count items of ingest, after the commit. The count is per process."""
     ITEMS.labels("accepted").inc(accepted)
     ITEMS.labels("refused").inc(refused)

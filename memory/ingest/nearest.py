@@ -1,7 +1,6 @@
-"""Which topics are near another: by vector within one scope and kind, and by title. Reads only.
+"""Finds the topics near others: by vector within one scope and kind, and by title. Reads only.
 
-Each topic asks for its nearest; no two topics are compared because they exist. In a small scope the distance to every
-topic of the scope is worked out, in a large one the index answers: bounded by the first, logarithmic in the second.
+A small scope is scanned exactly; in a large one the vector index answers. All pairs are never compared.
 """
 
 import uuid
@@ -14,11 +13,11 @@ from memory.core.text import UNTITLED
 from memory.embedding.base import Vectors
 from memory.ingest.bulk import vector_text
 
-# So many of the nearest are looked at. Of a larger heap of the same, each member finds others.
+# So many of the nearest are compared. In a larger cluster, each member finds others.
 NEAREST = 8
-# A title that more topics share names none of them: it is a heading, such as "note", and says nothing about likeness.
+# A title that more topics share is a heading, such as "note", and no sign of likeness.
 TITLE_SHARED_AT_MOST = 6
-# Of a large scope, the index keeps so many at hand while it searches; measured in tests/benchmarks/test_duplicates.py.
+# pgvector's ef_search for a large scope; measured in tests/benchmarks/test_duplicates.py.
 EF_SEARCH = 80
 
 _SIZE = "SELECT count(*) FROM (SELECT 1 FROM memory_topicvector WHERE scope_id = %s AND live LIMIT %s) x"
@@ -44,7 +43,7 @@ CROSS JOIN LATERAL (
 ) near
 WHERE own.topic_id = ANY(%(ids)s) AND near.cosine >= %(above)s
 """
-# The vectors are read from their text once, not again for every topic that they are compared with.
+# MATERIALIZED: each vector is parsed once, not for every comparison.
 _NEAR_VECTORS = """
 WITH q AS MATERIALIZED (
     SELECT u.place, u.said::vector AS vector FROM unnest(%(vectors)s::text[]) WITH ORDINALITY AS u (said, place)
@@ -79,7 +78,7 @@ WHERE own.id = ANY(%(ids)s) AND other.times <= %(most)s AND lower(trim(own.title
 """
 
 
-class Near(NamedTuple):
+class NearPair(NamedTuple):
     """Two topics that are near each other: ``one`` has the lower id. No cosine where a vector is missing."""
 
     one: uuid.UUID
@@ -90,27 +89,27 @@ class Near(NamedTuple):
 
 def topics_near(
     ids: Sequence[uuid.UUID], *, scope_id: int, exact_below: int, above: float, any_kind: bool = False
-) -> list[Near]:
+) -> list[NearPair]:
     """Return the pairs that topics of one scope make with their nearest of the same kind, from a cosine of ``above``,
     and with those of the same title. Four queries, in a transaction for the settings of the search."""
-    found: dict[tuple[uuid.UUID, uuid.UUID], Near] = {}
+    found: dict[tuple[uuid.UUID, uuid.UUID], NearPair] = {}
     with connection.cursor() as cursor:
         exact = _exact(scope_id, exact_below)
-        wanted: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "ids": list(ids),
             "scope": scope_id,
             "nearest": NEAREST,
             "above": above,
             "any_kind": any_kind,
         }
-        cursor.execute(_NEAR.format(exact=exact), wanted)
+        cursor.execute(_NEAR.format(exact=exact), parameters)
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
-            found[one, two] = Near(one, two, float(cosine), same_title=False)
-        cursor.execute(_TITLES, {**wanted, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
+            found[one, two] = NearPair(one, two, float(cosine), same_title=False)
+        cursor.execute(_TITLES, {**parameters, "most": TITLE_SHARED_AT_MOST, "untitled": UNTITLED})
         for own, other, cosine in cursor.fetchall():
             one, two = sorted((own, other))
-            found[one, two] = Near(one, two, None if cosine is None else float(cosine), same_title=True)
+            found[one, two] = NearPair(one, two, None if cosine is None else float(cosine), same_title=True)
     return sorted(found.values(), key=lambda near: (near.one, near.other))
 
 

@@ -1,7 +1,7 @@
-"""From items to rows: decides what each item does, without touching the database.
+"""Turns items into rows without touching the database.
 
-Items are taken in their order, each on top of what the ones before it in the batch have done. An item that is refused
-changes nothing, neither in the plan nor for the items after it.
+Items are applied in their order, each on top of the ones before it. An item that is refused changes nothing, neither in
+the plan nor for the items after it.
 """
 
 import datetime as dt
@@ -26,13 +26,13 @@ from memory.policy.snapshot import Policies
 
 Row = tuple[Any, ...]
 
-# Of one topic, over all the items that add to it.
+# Fields of one topic.
 MAX_FIELDS = 500
 
 
 @dataclass(slots=True)
-class Reply:
-    """What one accepted item did."""
+class ItemReply:
+    """The result of one accepted item."""
 
     topic_id: uuid.UUID
     applied: list[str] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Reply:
         }
 
 
-Outcome = Reply | MemoryProblem
+ItemOutcome = ItemReply | MemoryProblem
 
 
 @dataclass(slots=True)
-class Plan:
+class WritePlan:
     """The rows to write, in the column order of ``write``, and one outcome per item."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ItemOutcome] = field(default_factory=list)
     topics: list[Row] = field(default_factory=list)
     vitalities: list[Row] = field(default_factory=list)
     fields: list[Row] = field(default_factory=list)
@@ -66,11 +66,11 @@ class Plan:
     edits: list[Row] = field(default_factory=list)
     links: list[Row] = field(default_factory=list)
     audits: list[Row] = field(default_factory=list)
-    # Of stored topics and fields, what they become.
+    # New values of stored topics and fields.
     touched: dict[uuid.UUID, tuple[list[str], dt.datetime]] = field(default_factory=dict)
     versioned: dict[uuid.UUID, tuple[int, int]] = field(default_factory=dict)
     pins: list[uuid.UUID] = field(default_factory=list)
-    # Topics whose text is new or has changed, in order; to be embedded and indexed.
+    # Topics whose text is new or changed, in order; they are embedded and indexed.
     texts: dict[uuid.UUID, KnownTopic] = field(default_factory=dict)
     similar_wanted: list[int] = field(default_factory=list)
     scopes: set[str] = field(default_factory=set)
@@ -88,9 +88,9 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
 
 def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
-) -> Plan:
-    """Return the rows that ``items`` amount to on top of ``known``, which is changed along the way. No queries."""
-    plan = Plan()
+) -> WritePlan:
+    """Return the rows of ``items`` on top of ``known``, which is changed on the way. No queries."""
+    plan = WritePlan()
     knobs = functools.cache(policies.knobs)
     for at, item in enumerate(items):
         try:
@@ -114,11 +114,11 @@ def _topic_id(item: IngestItem) -> uuid.UUID | None:
 
 
 class _Placing:
-    """One item on its way into the plan. All checks come before the first change."""
+    """Adds one item to the plan. All checks come before the first change."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: WritePlan,
         known: Known,
         knobs: Callable[[str], Knobs],
         principal: Principal,
@@ -129,11 +129,11 @@ class _Placing:
         if item.created_at is not None:
             principal.require("operator")
             if item.created_at > now:
-                raise ValueRefused("created_at must not lie in the future.", code=ProblemCode.INVALID_CREATED_AT)
+                raise ValueRefused("created_at must not be in the future.", code=ProblemCode.INVALID_CREATED_AT)
         self.at = item.created_at or now
         self.now = now
 
-    def place(self) -> Reply:
+    def place(self) -> ItemReply:
         self._references_check()
         if self.item.placement == "new_topic":
             topic, reply = self._new_topic()
@@ -141,12 +141,12 @@ class _Placing:
             topic = self._stored_topic()
             if self.item.placement == "version_field" and len(self.item.fields) != 1:
                 raise RequestRefused(
-                    f"version_field takes exactly one field; {len(self.item.fields)} were given.",
+                    f"version_field requires exactly one field; this item has {len(self.item.fields)}.",
                     code=ProblemCode.CONTRADICTORY_REQUEST,
                 )
             self._past_check(topic)
             self._room_check(topic)
-            reply = Reply(topic.id)
+            reply = ItemReply(topic.id)
         for entry in self.item.fields:
             self._field(topic, entry, reply)
         for edge in self.item.edges:
@@ -159,7 +159,7 @@ class _Placing:
         if topic.is_new and topic.pinned:
             after["pinned"] = True
         if topic.is_new and self.item.salience != 1.0:
-            # Vitality forgets what it began with; a backtest starts there.
+            # A backtest starts from it, and Vitality does not keep it.
             after["salience"] = self.item.salience
         self._journal(f"ingest_{self.item.placement}", topic, reason, {}, after)
         return reply
@@ -167,8 +167,8 @@ class _Placing:
     def _journal(
         self, action: str, topic: KnownTopic, reason: str, before: dict[str, Any], after: dict[str, Any]
     ) -> None:
-        told = (json.dumps(part, ensure_ascii=False) for part in (before, after))
-        self.plan.audits.append((self.now, self.principal.actor, action, topic.id, topic.scope, reason, *told))
+        states = (json.dumps(state, ensure_ascii=False) for state in (before, after))
+        self.plan.audits.append((self.now, self.principal.actor, action, topic.id, topic.scope, reason, *states))
 
     def _past_check(self, topic: KnownTopic) -> None:
         # Revisions are numbered in the order in which they were learned; ``as_of`` relies on it.
@@ -176,18 +176,18 @@ class _Placing:
             return
         if self.at < topic.created_at:
             raise ValueRefused(
-                f"created_at lies before topic {topic.id} was created.", code=ProblemCode.INVALID_CREATED_AT
+                f"created_at must not be before topic {topic.id} was created.", code=ProblemCode.INVALID_CREATED_AT
             )
         for entry in self.item.fields:
             present = topic.fields.get(entry.name)
             if present is not None and self.at < present.recorded_at:
                 raise ValueRefused(
-                    f"created_at lies before the last change of field {entry.name!r}.",
+                    f"created_at must not be before the last change of field {entry.name!r}.",
                     code=ProblemCode.INVALID_CREATED_AT,
                 )
 
     def _room_check(self, topic: KnownTopic) -> None:
-        # Item by item a topic could grow without end; what a bundle holds has to stay readable.
+        # The limit holds over all items together, so that a bundle stays readable.
         fields = len(topic.fields.keys() | {entry.name for entry in self.item.fields})
         if fields > MAX_FIELDS:
             raise ValueRefused(
@@ -210,22 +210,21 @@ class _Placing:
                 raise self._unknown(topic_id)
 
     def _unknown(self, topic_id: object) -> MemoryProblem:
-        # A key that sees everything may be told that the topic does not exist. One that is bound to a scope gets the
-        # same answer for a topic that exists elsewhere, so that nothing can be learned from the difference.
-        sentence = f"There is no topic {topic_id}."
+        # A key bound to a scope gets the same answer for a topic that does not exist and for one outside its scope.
+        sentence = f"Topic {topic_id} does not exist."
         return (
             RequestRefused(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
             if self.principal.sees("/")
             else NotVisible(sentence, code=ProblemCode.TOPIC_NOT_FOUND)
         )
 
-    def _new_topic(self) -> tuple[KnownTopic, Reply]:
+    def _new_topic(self) -> tuple[KnownTopic, ItemReply]:
         item = self.item
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
             raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
         if topic_id is not None and topic_id in self.known.topics:
-            raise Conflict(f"There is already a topic {topic_id}.", code=ProblemCode.TOPIC_EXISTS)
+            raise Conflict(f"Topic {topic_id} already exists.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
             topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
         scope = self.principal.scope_chosen(item.scope)
@@ -279,32 +278,32 @@ class _Placing:
             )
         )
         self.plan.texts[topic_id] = topic
-        return topic, Reply(topic_id, applied=[f"created_topic:{topic_id}"])
+        return topic, ItemReply(topic_id, applied=[f"created_topic:{topic_id}"])
 
     def _stored_topic(self) -> KnownTopic:
         item = self.item
         if not item.topic_id:
-            raise RequestRefused(f"{item.placement} needs a topic_id.", code=ProblemCode.MISSING_MEMBER)
+            raise RequestRefused(f"{item.placement} requires a topic_id.", code=ProblemCode.MISSING_MEMBER)
         topic_id = _topic_id(item)
         topic = self.known.topics.get(topic_id) if topic_id is not None else None
         if topic is None or not self.principal.sees(topic.scope):
             raise self._unknown(item.topic_id)
         if item.scope is not None and self.principal.scope_chosen(item.scope) != topic.scope:
             raise RequestRefused(
-                f"Topic {topic.id} lives in scope {topic.scope}; ingest does not move topics.",
+                f"Topic {topic.id} is in scope {topic.scope}; ingest cannot move it to another one.",
                 code=ProblemCode.ANOTHER_SCOPE,
             )
         if topic.released:
             raise RequestRefused(
-                f"Topic {topic.id} has been released; restore it before writing to it.", code=ProblemCode.TOPIC_GONE
+                f"Topic {topic.id} is released. Restore it before writing to it.", code=ProblemCode.TOPIC_GONE
             )
         if topic.merged:
             raise RequestRefused(
-                f"Topic {topic.id} has been merged into another; write to that one.", code=ProblemCode.TOPIC_GONE
+                f"Topic {topic.id} was merged into another one. Write to that one.", code=ProblemCode.TOPIC_GONE
             )
         return topic
 
-    def _field(self, topic: KnownTopic, entry: IngestField, reply: Reply) -> None:
+    def _field(self, topic: KnownTopic, entry: IngestField, reply: ItemReply) -> None:
         present = topic.fields.get(entry.name)
         knobs = self.knobs(topic.scope)
         if present is None:
@@ -321,7 +320,7 @@ class _Placing:
             )
             topic.fields[entry.name] = present
             fade = fade_key(self.item.salience, reinforced_at=self.at.timestamp(), half_life=knobs.half_life)
-            # last_seq and cold_through are filled in when the plan is written: later items may add revisions.
+            # last_seq and cold_through are set when the plan is written, since later items may add revisions.
             self.plan.fields.append(
                 (present, topic.id, self.item.salience, self.at, self.at, knobs.half_life, fade, fade, 0, None, False)
             )
@@ -331,7 +330,7 @@ class _Placing:
         else:
             reply.applied.append(f"version:{entry.name}")
         present.last_seq += 1
-        # Of two writers at once, the one who comes second may have read the clock first.
+        # Two concurrent writers may get their times in the wrong order.
         present.recorded_at = max(present.recorded_at, self.at)
         present.cold_through = max(present.cold_through, present.last_seq - knobs.max_field_history)
         present.value, present.field_type = entry.text, entry.field_type
@@ -359,7 +358,7 @@ class _Placing:
         reply.version_ids[entry.name] = str(revision_id)
         self.plan.texts.setdefault(topic.id, topic)
 
-    def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: Reply) -> None:
+    def _link(self, topic: KnownTopic, target: uuid.UUID, kind: str, reply: ItemReply) -> None:
         reply.applied.append(f"edge:{target}")
         if (target, kind) in topic.links:
             return

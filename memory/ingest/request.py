@@ -1,4 +1,4 @@
-"""One ingest request from end to end: replay or prepare, then effect and stored reply in one transaction."""
+"""One ingest request: replay, or prepare, write and store the reply in one transaction."""
 
 import datetime as dt
 from collections.abc import Callable, Sequence
@@ -10,9 +10,9 @@ from memory.access.principal import Principal
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.idempotency import Recorded, idempotency_claim, idempotency_finish, idempotency_replay, request_hash
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Outcome
+from memory.ingest.plan import ItemOutcome
 
-Render = Callable[[list[Outcome]], Recorded]
+Render = Callable[[list[ItemOutcome]], Recorded]
 
 
 def ingest_request(
@@ -29,8 +29,8 @@ def ingest_request(
 ) -> tuple[int, Any]:
     """Ingest ``items`` and return ``(status, reply)`` as ``render`` makes them from the outcomes.
 
-    ``body`` is what the request sent, by which a repeat with the same key is recognised. If ``render`` raises, nothing
-    is written and the key stays free. ``on_deferred`` runs in the transaction when topics are left without a vector.
+    ``body`` is the request body, by which a repeat with the same key is recognised. If ``render`` raises, nothing is
+    written and the key stays free. ``on_deferred`` runs in the transaction if topics are left without a vector.
     Raises ``Conflict`` or ``ValueRefused`` for a key in use, ``EmbeddingFailed``.
     """
     if idempotency_key is None:
@@ -40,7 +40,7 @@ def ingest_request(
             if defer:
                 on_deferred()
         return reply
-    # Whether the embedding was to wait is no part of what was asked to be remembered.
+    # ``defer`` is not part of the hash: it does not change what is stored.
     digest = request_hash(route, body)
     replay = idempotency_replay(idempotency_key, digest, principal=principal)
     if replay is not None:

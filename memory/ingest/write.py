@@ -15,7 +15,7 @@ from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic
 from memory.ingest.mentions import mentions_read, mentions_write
-from memory.ingest.plan import Plan
+from memory.ingest.plan import WritePlan
 from memory.models.expressions import fade_floor_sql, fade_key_sql, salience_effective_sql
 
 TOPIC = (
@@ -85,7 +85,7 @@ AUDIT = ("at", "actor", "action", "topic_id", "scope", "reason", "before", "afte
 VECTOR = ("topic_id", "scope_id", "live", "model", "text_hash", "embedding")
 VECTOR_TYPES = ("uuid", "int8", "bool", "varchar", "varchar", "bytea")
 
-# Less than this tells nothing apart any more, and is close to where numbers end.
+# Salience below this is not reinforced: it is close to the smallest float.
 LEAST_KEPT = 1e-12
 
 _SCOPES = """
@@ -99,7 +99,7 @@ FROM unnest(%s::uuid[], %s::timestamptz[], %s::jsonb[]) AS d (id, at, categories
 WHERE t.id = d.id
 """
 
-# The worker folds accesses into the same rows without holding the topic, so both lock them in the order of their ids.
+# The worker folds accesses into the same rows without a lock on the topic, so both lock the rows by id.
 _FIELDS = """
 WITH held AS MATERIALIZED (
     SELECT id FROM memory_field WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE
@@ -110,9 +110,9 @@ JOIN held USING (id)
 WHERE f.id = d.id
 """
 
-# A topic that is written to is in use: the time since its last use starts anew, and its salience goes on fading from
-# what it is at that moment, which is the same curve. So what a reply has acknowledged is not archived a moment later.
-# All rows are locked, also those that stay as they are: pinning one of them later on would be out of the order of ids.
+# Writing to a topic counts as use: the time since its last use starts anew, so that a topic is not archived right after
+# a write. Its salience keeps its value and fades on along the same curve. All rows are locked, unchanged ones too:
+# pinning one of them later would break the order of ids.
 _USED = f"""
 WITH held AS MATERIALIZED (
     SELECT v.topic_id, d.at, {salience_effective_sql("v", "d.at")} AS salience,
@@ -159,7 +159,7 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS d (id, embedding, text_hash)
 WHERE v.topic_id = d.id
 """
 
-# What says something new waits to be compared with its like (``duplicates``).
+# Changed topics are queued for the search for duplicates.
 _LOOKS = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
 SELECT id, scope, '', true FROM unnest(%(ids)s::uuid[], %(scopes)s::bigint[]) AS d (id, scope) ORDER BY id
@@ -174,25 +174,25 @@ ON CONFLICT (scope_id, event) DO UPDATE SET last_at = excluded.last_at, times = 
 
 
 def scope_ids(cursor: CursorWrapper, paths: set[str]) -> dict[str, int]:
-    """Return the ids of scopes, making those that do not exist. One query; three when one has to be made."""
-    wanted = sorted(paths)
+    """Return the ids of scopes; missing ones are created. One query, three if a scope is created."""
+    ordered = sorted(paths)
     select = "SELECT path, id FROM memory_scope WHERE path = ANY(%s)"
-    cursor.execute(select, [wanted])
+    cursor.execute(select, [ordered])
     found: dict[str, int] = dict(cursor.fetchall())
-    if len(found) < len(wanted):
-        cursor.execute(_SCOPES, [[path for path in wanted if path not in found]])
-        cursor.execute(select, [wanted])
+    if len(found) < len(ordered):
+        cursor.execute(_SCOPES, [[path for path in ordered if path not in found]])
+        cursor.execute(select, [ordered])
         found = dict(cursor.fetchall())
     return found
 
 
 def plan_write(
-    plan: Plan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
+    plan: WritePlan, *, texts: Mapping[uuid.UUID, TopicText], model: str, vectors: Mapping[str, Vectors]
 ) -> list[int]:
     """Write all rows of ``plan`` and return the ids of the scopes it touches. Twenty-one statements at most.
 
-    Needs a transaction. ``texts`` holds what each new or changed topic says, ``vectors`` the vector of each text by
-    the hash of the text. A topic without a vector is stored as waiting for the worker.
+    Needs a transaction. ``texts`` holds the text of each new or changed topic, ``vectors`` their vectors by the hash
+    of the text. A topic without a vector is stored as pending.
     """
     with connection.cursor() as cursor:
         scopes = scope_ids(cursor, plan.scopes)
@@ -203,8 +203,8 @@ def plan_write(
         if plan.texts:
             _documents_write(cursor, plan, scopes, texts)
             with _vectors_writing(cursor, plan, scopes, texts, model, vectors):
-                said = mentions_read(plan)
-            mentions_write(cursor, said, scopes)
+                mentions = mentions_read(plan)
+            mentions_write(cursor, mentions, scopes)
             cursor.execute(
                 _LOOKS, {"ids": list(plan.texts), "scopes": [scopes[topic.scope] for topic in plan.texts.values()]}
             )
@@ -214,18 +214,18 @@ def plan_write(
 
 
 def wake_ups_write(scopes: Sequence[int], *, event: str, now: dt.datetime) -> None:
-    """Leave word for the reasoner that ``event`` happened in these scopes. One statement.
+    """Record for the reasoner that ``event`` happened in these scopes. One statement.
 
-    Call it last: the row stays locked until the commit, and every writer of the scope passes by it. The number of times
-    tells the worker whether somebody was there after it had looked.
+    Call it last: the row stays locked until the commit, and every writer of the scope needs it. The worker compares
+    ``times`` to see whether another event came after it read the row.
     """
     with connection.cursor() as cursor:
         cursor.execute(_WAKE_UPS, {"event": event, "now": now, "scopes": sorted(scopes)})
 
 
-def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) -> None:
+def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int]) -> None:
     if plan.topics:
-        # In the order of their ids, so that two batches that make the same topics cannot wait for each other.
+        # By id, so that two batches that create the same topics cannot deadlock.
         rows_copy(
             cursor,
             "memory_topic",
@@ -254,7 +254,7 @@ def _topics_write(cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int]) 
         cursor.execute(_PINS, {"ids": plan.pins})
 
 
-def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
+def _fields_write(cursor: CursorWrapper, plan: WritePlan) -> None:
     if plan.fields:
         rows_copy(
             cursor,
@@ -281,9 +281,9 @@ def _fields_write(cursor: CursorWrapper, plan: Plan) -> None:
 
 
 def _documents_write(
-    cursor: CursorWrapper, plan: Plan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
+    cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, int], texts: Mapping[uuid.UUID, TopicText]
 ) -> None:
-    # A document that is there gets the text alone, and all wait to be counted.
+    # An existing document only gets the text; all are marked to be counted.
     cursor.execute(
         _DOCUMENTS,
         {
@@ -299,7 +299,7 @@ def _documents_write(
 @contextmanager
 def _vectors_writing(
     cursor: CursorWrapper,
-    plan: Plan,
+    plan: WritePlan,
     scopes: Mapping[str, int],
     texts: Mapping[uuid.UUID, TopicText],
     model: str,

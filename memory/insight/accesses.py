@@ -10,7 +10,7 @@ from django.db import connection
 from memory.access.keys import callers_named
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
-from memory.insight.topic_snapshot import topic_row
+from memory.insight.topic_snapshot import topic_snapshot
 
 # The log has no index by topic: an index over its lists of topics would slow down every query's one INSERT. So a page
 # passes over the log by time, and over so many rows at most; the next page goes on from there.
@@ -50,7 +50,7 @@ def accesses_of(
     ``ValueRefused`` for a foreign cursor.
     """
     with connection.cursor() as database:
-        row = topic_row(database, topic_id, principal)
+        row = topic_snapshot(database, topic_id, principal)
         before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, moment_read, number_read)
         wanted = {
             "id": topic_id,

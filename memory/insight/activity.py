@@ -12,8 +12,7 @@ from memory.access.keys import caller_identities, callers_named
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.models import AccessLog
-from memory.policy.partition import path_q
-from memory.predicates.binding import Bound, path_sql, scope_sql
+from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
 
 # Each part goes by an index of times. Archivings stand in the journal of runs, where those that an undo took back are
 # told apart. A restore is one entry of the audit per topic, and the list that a number leads to.
@@ -38,7 +37,7 @@ GROUP BY 1
 
 
 @dataclass(slots=True)
-class Day:
+class ActivityDay:
     """What happened on one day in UTC."""
 
     day: dt.date
@@ -48,7 +47,7 @@ class Day:
     restored: int = 0
 
 
-def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[Day]:
+def activity_days(scope: str, *, days: int, principal: Principal, now: dt.datetime) -> list[ActivityDay]:
     """Return the last ``days`` days in UTC, today included, the earliest first; days without anything too.
 
     One query, as long as these days have rows. Raises ``NotVisible`` for a scope outside the caller's.
@@ -56,7 +55,7 @@ def activity_days(scope: str, *, days: int, principal: Principal, now: dt.dateti
     chosen = principal.scope_chosen(scope)
     today = now.astimezone(dt.UTC).date()
     first = today - dt.timedelta(days=days - 1)
-    found = {first + dt.timedelta(days=place): Day(first + dt.timedelta(days=place)) for place in range(days)}
+    found = {first + dt.timedelta(days=place): ActivityDay(first + dt.timedelta(days=place)) for place in range(days)}
     bound = Bound()
     sql = _DAYS.format(
         audit_within=path_sql("e.scope", chosen, bound.bind),

@@ -16,7 +16,7 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read
-from memory.forgetting.manual_runs import taken_back_sql
+from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
@@ -76,7 +76,7 @@ looked AS MATERIALIZED (
 """
 _LOOKED = "coalesce(((SELECT last FROM looked)->>v.topic_id::text)::numeric > extract(epoch from a.at), false)"
 # Somebody brought it back, and nobody took that back.
-_RESTORED = f"b.action = 'restored' AND NOT {taken_back_sql('b')}"
+_RESTORED = f"b.action = 'restored' AND NOT {undone_sql('b')}"
 _MISSED = f"""(
     {_LOOKED} OR EXISTS (SELECT 1 FROM memory_shadowhit h WHERE h.topic_id = v.topic_id AND h.at >= a.at)
     OR EXISTS (SELECT 1 FROM memory_auditevent b WHERE b.topic_id = v.topic_id AND {_RESTORED})

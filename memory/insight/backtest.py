@@ -17,7 +17,7 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
-from memory.policy.partition import grounds_of
+from memory.policy.partition import partitions_of
 from memory.policy.snapshot import Policies
 
 MOST_RUNS = 1_000
@@ -32,7 +32,7 @@ NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BacktestOutcome:
     """What one way of forgetting had done. For the lot these are means over the draws, hence no whole numbers.
 
     ``saved`` is the share of all topic-days on which a topic was out of retrieval.
@@ -45,7 +45,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Day:
+class BacktestDay:
     """One run of the replay: ``topics`` there were, ``archived`` so far, ``missed`` until the next run."""
 
     at: dt.datetime
@@ -65,15 +65,15 @@ class Backtest:
     runs: int = 0
     topics: int = 0
     retrievals: int = 0
-    draft: Outcome = Outcome()
-    no_forgetting: Outcome = Outcome()
-    by_lot: Outcome = Outcome()
+    draft: BacktestOutcome = BacktestOutcome()
+    no_forgetting: BacktestOutcome = BacktestOutcome()
+    by_lot: BacktestOutcome = BacktestOutcome()
     released: int = 0
     summarized: int = 0
     detached: int = 0
     restored: int = 0
     archived_share: float = 0.0
-    days: list[Day] = field(default_factory=list)
+    days: list[BacktestDay] = field(default_factory=list)
     notes: Sequence[str] = NOTES
 
     @property
@@ -122,11 +122,11 @@ def backtest(
             code=ProblemCode.INVALID_PERIOD,
         )
     found = Backtest(scope, start, end)
-    grounds = grounds_of(policies, scope, forgetting=False)
-    rulings = [Ruling(ground.policy.knobs, ground.policy.rules.on("cron")) for ground in grounds]
+    partitions = partitions_of(policies, scope, forgetting=False)
+    rulings = [Ruling(partition.policy.knobs, partition.policy.rules.on("cron")) for partition in partitions]
     # Cursors of the server live in a transaction.
     with transaction.atomic():
-        keys, topics = topics_load(grounds, rulings, end=end)
+        keys, topics = topics_load(partitions, rulings, end=end)
         world = World(topics, rulings)
         found.topics = len(keys)
         with closing(Events(keys, scope, bump=policies.knobs(scope).query_salience_bump, end=end)) as events:
@@ -152,7 +152,7 @@ def _replay(
                 setattr(found, name, getattr(found, name) + getattr(acted, name))
             for lot in lots:
                 lot.archive(len(acted.gone), world, now)
-        day = Day(moment, topics=there, archived=int(world.gone.sum()))
+        day = BacktestDay(moment, topics=there, archived=int(world.gone.sum()))
         missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
         for places, at, what, access, value in events.until(following.timestamp()):
             found.retrievals += len(np.unique(access[what <= SHOWN]))
@@ -171,9 +171,9 @@ def _replay(
     saved = away / there_for if there_for else 0.0
     archived = int(world.gone.sum())
     found.archived_share = archived / found.topics if found.topics else 0.0
-    found.draft = Outcome(archived, draft.used, draft.missed, saved)
+    found.draft = BacktestOutcome(archived, draft.used, draft.missed, saved)
     # As many on the same days: so the share of the store that is out of retrieval is the same.
-    found.by_lot = Outcome(
+    found.by_lot = BacktestOutcome(
         float(np.mean([lot.tally.gone.sum() for lot in lots])),
         float(np.mean([lot.tally.used for lot in lots])),
         float(np.mean([lot.tally.missed for lot in lots])),

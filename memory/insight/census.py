@@ -19,7 +19,7 @@ from memory.core.rules import RELEASED
 from memory.forgetting.judge import Judge
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target
 from memory.models import Rung
-from memory.policy.partition import EVERYTHING, Ground, Only
+from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset
 from memory.predicates.binding import Bound, scope_sql
 
 # One whole number holds so much of a class; what does not fit goes into the next.
@@ -27,7 +27,7 @@ _PACKED_BELOW = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PolicyView:
     """One policy at one moment, as the census has to tell topics apart for it."""
 
     judge: Judge
@@ -36,7 +36,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
+class TopicClass:
     """Topics alike: their rung, whether they are in retrieval, on which rung each view would leave them, in which bin
     of the histogram they are, and how many there are."""
 
@@ -48,11 +48,11 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One ground of a census with the views of its topics."""
+class CensusPart:
+    """One partition of a census with the views of its topics."""
 
-    ground: Ground
-    views: Sequence[View]
+    partition: PolicyPartition
+    views: Sequence[PolicyView]
 
 
 class _Columns:
@@ -113,16 +113,18 @@ class _Key:
         return [-math.inf, *inner, math.inf]
 
 
-def census_take(parts: Sequence[Part], *, edges: Sequence[float], bound: Bound, only: Only = EVERYTHING) -> list[Class]:
-    """Return the classes of the topics on the grounds of ``parts``, archived ones included. One query.
+def census_take(
+    parts: Sequence[CensusPart], *, edges: Sequence[float], bound: Bound, subset: TopicSubset = ALL_TOPICS
+) -> list[TopicClass]:
+    """Return the classes of the topics on the partitions of ``parts``, archived ones included. One query.
 
     All parts have as many views. ``edges`` are those of the histogram, in scores; the policy and moment of the first
-    view make them. ``only`` narrows which topics are counted.
+    view make them. ``subset`` narrows which topics are counted.
     """
     counts = [_Count(part, edges) for part in parts]
     width = max(len(count.numbers) for count in counts)
     statement = " UNION ALL ".join(
-        count.sql(place, width=width, bound=bound, only=only) for place, count in enumerate(counts)
+        count.sql(place, width=width, bound=bound, subset=subset) for place, count in enumerate(counts)
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, bound.values)
@@ -133,8 +135,8 @@ def census_take(parts: Sequence[Part], *, edges: Sequence[float], bound: Bound, 
 class _Count:
     """How the topics of one part are counted, and what a row of the outcome says."""
 
-    def __init__(self, part: Part, edges: Sequence[float]) -> None:
-        self.ground, views = part.ground, part.views
+    def __init__(self, part: CensusPart, edges: Sequence[float]) -> None:
+        self.partition, views = part.partition, part.views
         self.columns = columns = _Columns()
         self.rung_at = columns.place("v.rung", 4)
         self.live_at = columns.place("CASE WHEN v.live THEN 1 ELSE 0 END", 2)
@@ -157,7 +159,7 @@ class _Count:
         self.bin_at = key_at[first.key()]
         self.bins = [_bin_of(first.score_of(middle), edges) for middle in keys[first.key()].representatives()]
 
-    def sql(self, place: int, *, width: int, bound: Bound, only: Only) -> str:
+    def sql(self, place: int, *, width: int, bound: Bound, subset: TopicSubset) -> str:
         """Return the SELECT: ``place``, so many numbers that hold the class, and how many topics there are."""
         join = "JOIN memory_topic t ON t.id = v.topic_id" if any(each.needs_topic for each in self.readers) else ""
         names = [f"k{at}" for at in range(len(self.numbers))]
@@ -167,16 +169,16 @@ class _Count:
         # for a class of its own, and sort instead of counting in parallel.
         return f"""
             SELECT {place}, {", ".join(named)}, count(*) FROM memory_vitality v {join}
-            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.ground.within_sql("v.scope_id", bound.bind)}
-                  AND {only.sql("v", bound.bind)}
+            WHERE (v.live OR v.rung = {Rung.ARCHIVED:d}) AND {self.partition.within_sql("v.scope_id", bound.bind)}
+                  AND {subset.sql("v", bound.bind)}
             GROUP BY {", ".join(names)}"""
 
-    def read(self, numbers: Sequence[Any], count: int) -> Class:
+    def read(self, numbers: Sequence[Any], count: int) -> TopicClass:
         """Return the class that a row of the outcome is about."""
         values = _unpack(numbers, self.held, self.columns.sizes)
         rung, live = values[self.rung_at], bool(values[self.live_at])
         targets = tuple(reader.target(values, rung) if live else rung for reader in self.readers)
-        return Class(rung, live, targets, self.bins[values[self.bin_at]], count)
+        return TopicClass(rung, live, targets, self.bins[values[self.bin_at]], count)
 
 
 def _gate_sql(last_use: str, moments: dict[str, dt.datetime]) -> tuple[str, int]:
@@ -194,7 +196,7 @@ class _Reader:
 
     def __init__(
         self,
-        view: View,
+        view: PolicyView,
         columns: _Columns,
         key_at: dict[str, int],
         keys: dict[str, _Key],
@@ -221,7 +223,7 @@ class _Reader:
         held = judge.held()
         self.needs_topic = self.needs_topic or held.needs_topic
         self.held_at = columns.place(held.rung, int(Rung.ARCHIVED)) if held.rung != "0" else None
-        self.rule_at = columns.place(rules.standing_rung_at_once, RELEASED + 1) if rules else None
+        self.rule_at = columns.place(rules.rule_rung_direct, RELEASED + 1) if rules else None
 
     def target(self, values: Sequence[int], rung: int) -> int:
         if self.rests or values[self.spared_at]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.forgetting.run_text import why_words
-from memory.insight.whatif import STEPS, Affected, Step, WhatIf, affected_count, affected_page, whatif
+from memory.insight.whatif import STEPS, Affected, StepCounts, WhatIf, affected_count, affected_page, whatif
 from memory.models import Rung
 from memory.policy.diff import diff_lines
-from memory.policy.partition import EVERYTHING, Only
-from memory.policy.read import diff_told
+from memory.policy.partition import ALL_TOPICS, TopicSubset
+from memory.policy.read import diff_rows
 from memory.policy.snapshot import Policies, SetPolicy
 
 # What is tried is a run by hand, as a dry run is: no gate keeps it from starting, so both come to the same.
@@ -29,7 +29,7 @@ AFFECTED_COLUMNS = ("topic_id", "title", "kind", "scope", "action", "from_rung",
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StepLine:
     """One rung that runs move topics to: today's counts, and those of each projection. The last line is of ``CLIMB``:
     topics that regain a rung, whichever, so it names none."""
 
@@ -49,13 +49,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Tryout:
+class DraftPreview:
     """The outcome of a draft for one scope. ``newly`` counts who would be moved otherwise than now; ``affected`` are
     the first of them, ``more`` tells whether there are others. ``diff`` is what a new version would change."""
 
     scope: str
     found: WhatIf
-    lines: list[Line]
+    lines: list[StepLine]
     affected: list[dict[str, Any]]
     more: bool
     newly: int
@@ -90,7 +90,7 @@ class Tryout:
         return f"The draft {_listed(changed, compared=True)} than now."
 
 
-def draft_try(
+def draft_preview(
     scope: str,
     *,
     present: Policies,
@@ -98,18 +98,26 @@ def draft_try(
     now: dt.datetime,
     other: Policies | None = None,
     scale: str = "log",
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     limit: int = 10,
-) -> Tryout:
+) -> DraftPreview:
     """Return what ``draft`` would do in ``scope``, a canonical path, beside what is in force. Two statements, however
     many policies there are. ``other`` is a second draft to count beside."""
     # On a linear scale, what lies far above all thresholds would leave no room for what lies around them.
     highest = max(1.0, 4 * draft.knobs(scope).theta_summary) if scale == "linear" else None
     found = whatif(
-        scope, present=present, draft=draft, other=other, now=now, event=EVENT, scale=scale, only=only, highest=highest
+        scope,
+        present=present,
+        draft=draft,
+        other=other,
+        now=now,
+        event=EVENT,
+        scale=scale,
+        subset=subset,
+        highest=highest,
     )
-    affected, following = affected_list(scope, present=present, draft=draft, now=now, only=only, limit=limit)
-    return Tryout(
+    affected, following = affected_list(scope, present=present, draft=draft, now=now, subset=subset, limit=limit)
+    return DraftPreview(
         scope=scope,
         found=found,
         lines=_lines(found, now),
@@ -124,7 +132,7 @@ def draft_try(
 
 def _diff(scope: str, present: Policies, draft: Policies) -> list[dict[str, Any]]:
     before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
-    return diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
+    return diff_rows(diff_lines(before.as_stored(), after.as_stored()), scope=scope)
 
 
 def affected_list(
@@ -133,24 +141,32 @@ def affected_list(
     present: Policies,
     draft: Policies,
     now: dt.datetime,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     cursor: str | None = None,
     limit: int = 50,
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return the topics that a run under ``draft`` would newly act on, lowest score first, and the next cursor. One
     statement. Raises ``ValueRefused`` for a foreign cursor."""
     rows, following = affected_page(
-        scope, present=present, draft=draft, now=now, event=EVENT, cursor=cursor, limit=limit, only_new=True, only=only
+        scope,
+        present=present,
+        draft=draft,
+        now=now,
+        event=EVENT,
+        cursor=cursor,
+        limit=limit,
+        only_new=True,
+        subset=subset,
     )
     return [_told(row) for row in rows], following
 
 
 def affected_total(
-    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, only: Only = EVERYTHING, at_most: int
+    scope: str, *, present: Policies, draft: Policies, now: dt.datetime, subset: TopicSubset = ALL_TOPICS, at_most: int
 ) -> int:
     """Return how many topics ``affected_list`` has in all, no further than one beyond ``at_most``. One statement."""
     return affected_count(
-        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, only=only, at_most=at_most
+        scope, present=present, draft=draft, now=now, event=EVENT, only_new=True, subset=subset, at_most=at_most
     )
 
 
@@ -170,7 +186,7 @@ def _told(row: Affected) -> dict[str, Any]:
     }
 
 
-def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
+def _lines(found: WhatIf, now: dt.datetime) -> list[StepLine]:
     down = [
         _line(
             name,
@@ -193,8 +209,8 @@ def _lines(found: WhatIf, now: dt.datetime) -> list[Line]:
     return [*down, _line(CLIMB, "", found.climbs, found.other_climbs, later)]
 
 
-def _line(name: str, rung: str, step: Step, other: int, later: list[dict[str, int]]) -> Line:
-    return Line(
+def _line(name: str, rung: str, step: StepCounts, other: int, later: list[dict[str, int]]) -> StepLine:
+    return StepLine(
         step=name,
         rung=rung,
         now=step.now,

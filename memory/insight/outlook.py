@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.knobs import Knobs
-from memory.core.rules import RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.rules import RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import SECONDS_PER_DAY, Reinforcement, fade_key, salience_effective, salience_reinforced
-from memory.formulas.strategies import Presence, archive_due, score
+from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.policy.snapshot import EffectivePolicy
 from memory.predicates.rule_json import condition_parse
@@ -37,7 +37,7 @@ class Subject:
     ``texts`` says which of ``comparisons_of_texts`` hold: patterns are a matter of the database.
     """
 
-    presence: Presence
+    presence: TopicUsage
     rung: int
     pinned: bool
     half_life: float
@@ -48,7 +48,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RunVerdict:
     """Where a run would put a topic, and by which rule if not by a threshold."""
 
     rung: int
@@ -63,7 +63,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PredictedMove:
     """When a run would move a topic to ``rung``; None for never, if nothing uses or changes it."""
 
     rung: int
@@ -106,18 +106,18 @@ def score_of(subject: Subject, knobs: Knobs, *, now: float) -> float:
     return float(value)
 
 
-def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> Verdict:
+def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str = "cron") -> RunVerdict:
     """Return what a run at ``now`` that answers ``event`` would do with the topic, as the candidate query does."""
     knobs = policy.knobs
     value = score_of(subject, knobs, now=now)
-    stays = Verdict(subject.rung, False, value)
+    stays = RunVerdict(subject.rung, False, value)
     if knobs.mode == "off" or any(scope_within(subject.scope, path) for path in knobs.exempt_scopes):
         return stays
     chosen, pinned = _rules_apply(subject, policy, value, now, event)
     if pinned or subject.presence.kind in knobs.exempt_kinds:
         return stays
     if chosen is not None and chosen.action == "release":
-        return Verdict(subject.rung, True, value, chosen)
+        return RunVerdict(subject.rung, True, value, chosen)
     due = archive_due(
         subject.presence,
         strategy=knobs.strategy,
@@ -132,7 +132,7 @@ def verdict(subject: Subject, policy: EffectivePolicy, *, now: float, event: str
     )
     by_rule = RULE_RUNG[chosen.action] if chosen is not None else 0
     target = max(int(ladder), by_rule, min(subject.rung, _held(subject, policy, value, now, event)))
-    return Verdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
+    return RunVerdict(target, False, value, chosen if by_rule >= ladder and target != subject.rung else None)
 
 
 def _rules_apply(
@@ -143,7 +143,7 @@ def _rules_apply(
     for rule in policy.rules.on(event):
         if not _holds(rule, subject, categories, value, now):
             continue
-        if rule.action in STANDING_ACTIONS:
+        if rule.action in RUNG_ACTIONS:
             chosen = chosen or rule
         elif rule.category:
             categories |= {rule.category}
@@ -217,7 +217,7 @@ def _salience(subject: Subject, now: float) -> float:
     return float(found)
 
 
-def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[Step]:
+def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> list[PredictedMove]:
     """Return when runs would move the topic further down, if nothing uses it; rungs that it would skip are left out.
 
     The verdict can only change at few moments: where the score passes a threshold, where it has been unused for long
@@ -230,9 +230,9 @@ def steps_ahead(subject: Subject, policy: EffectivePolicy, *, now: float) -> lis
             judged = verdict(subject, policy, now=moment + late)
             rung = BEYOND if judged.released else judged.rung
             if rung > reached:
-                found.append(Step(rung, moment, judged.rule))
+                found.append(PredictedMove(rung, moment, judged.rule))
                 reached = rung
-    return found + [Step(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
+    return found + [PredictedMove(rung, None) for rung in range(reached + 1, ARCHIVED + 1)]
 
 
 def _turns(subject: Subject, policy: EffectivePolicy, now: float) -> Iterable[float]:

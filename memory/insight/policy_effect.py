@@ -11,8 +11,8 @@ from memory.models import Rung
 from memory.policy.diff import diff_lines
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
-from memory.policy.explain import rules_told
-from memory.policy.read import diff_told, effective_told
+from memory.policy.explain import rules_as_json
+from memory.policy.read import diff_rows, effective_as_json
 from memory.policy.save import version_find
 from memory.policy.snapshot import Policies, SetPolicy
 
@@ -60,7 +60,7 @@ def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) ->
     found = whatif(scope, present=present, draft=draft, now=now)
     before, after = (policies.policies.get(scope) or SetPolicy(scope, 0) for policies in (present, draft))
     effective = draft.effective(scope)
-    told_before, told_after = (effective_told(policies.effective(scope)) for policies in (present, draft))
+    told_before, told_after = (effective_as_json(policies.effective(scope)) for policies in (present, draft))
     in_force = [
         {"name": name, "before": said["value"], "after": told_after[name]["value"]}
         for name, said in told_before.items()
@@ -69,9 +69,9 @@ def _effect(present: Policies, draft: Policies, scope: str, now: dt.datetime) ->
     return Effect(
         scope=scope,
         base_version=present.numbers.get(scope, 0),
-        diff=diff_told(diff_lines(before.as_stored(), after.as_stored()), scope=scope),
-        in_force=diff_told(in_force, scope=scope),
-        rules=rules_told(draft, effective),
+        diff=diff_rows(diff_lines(before.as_stored(), after.as_stored()), scope=scope),
+        in_force=diff_rows(in_force, scope=scope),
+        rules=rules_as_json(draft, effective),
         active=found.active,
         archived_more=found.steps["archive"].draft - found.steps["archive"].now,
         moments=_moments(found, now),

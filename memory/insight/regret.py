@@ -12,7 +12,7 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read
-from memory.forgetting.manual_runs import by_hand_sql, taken_back_sql
+from memory.forgetting.manual_runs import by_hand_sql, undone_sql
 from memory.models import Rung
 from memory.predicates.binding import Bound, scope_sql
 
@@ -250,8 +250,8 @@ def _regrets_sql(
         one += "action = 'archived'))"
     return _REGRETS.format(
         by_hand=by_hand_sql("a"),
-        archive_back=taken_back_sql("e"),
-        restore_back=taken_back_sql("r"),
+        archive_back=undone_sql("e"),
+        restore_back=undone_sql("r"),
         within=scope_sql("v.scope_id", scope, bound.bind),
         since="true" if since is None else f"a.at >= {bound.bind(since)}::timestamptz",
         until=f"a.at < {bound.bind(until)}::timestamptz + interval '1 microsecond'",

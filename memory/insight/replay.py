@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memory.core.knobs import Knobs
-from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, STANDING_ACTIONS, Rule
+from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import decayed, reinforced
-from memory.formulas.strategies import Presence, archive_gate, score
+from memory.formulas.strategies import TopicUsage, archive_gate, score
 from memory.insight.evaluation import predicate_holds, value_compare
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.tree import Comparison, comparisons, value_words
@@ -49,13 +49,13 @@ class Topics:
     pinned: Bools
     spared: Bools
     exempt: Bools
-    ground: Ints
+    partition: Ints
     fixed: dict[Comparison, Bools] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What holds on one ground: its knobs and the rules that answer the schedule."""
+    """What holds on one partition: its knobs and the rules that answer the schedule."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
@@ -87,9 +87,9 @@ class World:
         self.gone = np.zeros(count, dtype=np.bool_)
         self.added: dict[str, Bools] = {}
         half_lives = np.array([ruling.knobs.half_life for ruling in rulings], dtype=np.float64)
-        self.half_life = half_lives[topics.ground] if count else np.zeros(0)
+        self.half_life = half_lives[topics.partition] if count else np.zeros(0)
         caps = np.array([ruling.knobs.field_salience_max for ruling in rulings], dtype=np.float64)
-        self.cap = caps[topics.ground] if count else np.zeros(0)
+        self.cap = caps[topics.partition] if count else np.zeros(0)
 
     def use(self, places: Ints, at: Floats, what: Ints, value: Floats) -> None:
         """Let events happen to topics, in the order of time; ``value`` is the bump, or the salience that was set.
@@ -117,9 +117,9 @@ class World:
             is_set, self.used[places], np.where(self.retrievals[places] == 1, at, np.maximum(self.used[places], at))
         )
 
-    def presence(self, ids: Ints) -> Presence:
+    def presence(self, ids: Ints) -> TopicUsage:
         """Return what the strategies look at, of many topics at once."""
-        return Presence(
+        return TopicUsage(
             self.salience[ids],
             self.reinforced[ids],
             self.topics.created[ids],
@@ -156,7 +156,7 @@ class World:
     def _judge(self, number: int, ruling: Ruling, now: float) -> tuple[Any, ...]:
         """Return what a run would act on: ids, scores, target rungs, whether released, whether pinned."""
         topics = self.topics
-        ids = np.flatnonzero((topics.ground == number) & ~self.gone & ~topics.spared & (topics.created <= now))
+        ids = np.flatnonzero((topics.partition == number) & ~self.gone & ~topics.spared & (topics.created <= now))
         presence, knobs = self.presence(ids), ruling.knobs
         scores = score(
             presence,
@@ -171,7 +171,7 @@ class World:
         categorized = np.zeros(len(ids), dtype=np.bool_)
         for rule in ruling.rules:
             holds = self._holds(rule, ids, scores, now)
-            if rule.action in STANDING_ACTIONS:
+            if rule.action in RUNG_ACTIONS:
                 standing = np.where(holds & (standing == 0), np.int8(RULE_RUNG[rule.action]), standing)
             elif rule.action in PIN_ACTIONS:
                 pinned = np.where(holds & ~pin_seen, rule.action == "pin", pinned)

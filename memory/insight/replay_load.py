@@ -20,7 +20,7 @@ from memory.insight.replay import (
     Topics,
     comparisons_fixed,
 )
-from memory.policy.partition import Ground
+from memory.policy.partition import PolicyPartition
 from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
@@ -29,7 +29,7 @@ from memory.predicates.tree import Comparison
 CHUNK = 20_000
 
 _TOPICS = """
-SELECT uuid_hash_extended(v.topic_id, 0), {ground:d}, {spared}, extract(epoch from v.created_at)::float8,
+SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {spared}, extract(epoch from v.created_at)::float8,
        v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1){fixed}
 FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
 LEFT JOIN memory_auditevent born
@@ -54,7 +54,9 @@ ORDER BY 1, 4
 """
 
 
-def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt.datetime) -> tuple[Ints, Topics]:
+def topics_load(
+    partitions: Sequence[PolicyPartition], rulings: Sequence[Ruling], *, end: dt.datetime
+) -> tuple[Ints, Topics]:
     """Return the hashes of the ids in order, and the topics in the same order. One query, read in parts.
 
     Of an id, 64 bits are kept: that two of a million topics share them has a chance of one in thirty million.
@@ -64,21 +66,23 @@ def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt
     fixed = "".join(f", ({_fixed_sql(comparison, bound)}) IS TRUE" for comparison in asked)
     selects = [
         _TOPICS.format(
-            ground=number,
-            spared=_spared_sql(ground, bound),
+            partition=number,
+            spared=_spared_sql(partition, bound),
             fixed=fixed,
             end=bound.bind(end),
-            exempt=f"v.kind = ANY({bound.bind(list(ground.policy.knobs.exempt_kinds))}::text[])",
-            within=ground.within_sql("v.scope_id", bound.bind),
+            exempt=f"v.kind = ANY({bound.bind(list(partition.policy.knobs.exempt_kinds))}::text[])",
+            within=partition.within_sql("v.scope_id", bound.bind),
         )
-        for number, ground in enumerate(grounds)
+        for number, partition in enumerate(partitions)
     ]
     types: list[Any] = [np.int64, np.int64, np.bool_, np.float64, np.bool_, np.object_, np.bool_, np.float64]
     types += [np.bool_] * len(asked)
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
     columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
     order = np.argsort(columns[0], kind="stable")
-    keys, ground_at, spared, created, pinned, kinds, exempt, salience, *answers = (column[order] for column in columns)
+    keys, partition_at, spared, created, pinned, kinds, exempt, salience, *answers = (
+        column[order] for column in columns
+    )
     weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
     topics = Topics(
         created=created,
@@ -87,18 +91,18 @@ def topics_load(grounds: Sequence[Ground], rulings: Sequence[Ruling], *, end: dt
         pinned=pinned,
         spared=spared,
         exempt=exempt,
-        ground=ground_at,
+        partition=partition_at,
         fixed=dict(zip(asked, answers, strict=True)),
     )
     return keys, topics
 
 
-def _spared_sql(ground: Ground, bound: Bound) -> str:
+def _spared_sql(partition: PolicyPartition, bound: Bound) -> str:
     """Return the condition that nothing is ever forgotten in the topic's scope."""
-    exempt = ground.policy.knobs.exempt_scopes
-    if ground.policy.knobs.mode == "off" or any(scope_within(ground.path, path) for path in exempt):
+    exempt = partition.policy.knobs.exempt_scopes
+    if partition.policy.knobs.mode == "off" or any(scope_within(partition.path, path) for path in exempt):
         return "true"
-    parts = [scope_sql("v.scope_id", path, bound.bind) for path in exempt if scope_within(path, ground.path)]
+    parts = [scope_sql("v.scope_id", path, bound.bind) for path in exempt if scope_within(path, partition.path)]
     return " OR ".join(parts) or "false"
 
 

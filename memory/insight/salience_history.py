@@ -16,8 +16,16 @@ from memory.core.knobs import Knobs
 from memory.forgetting.manual_actions import RESTORED_SALIENCE
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, score_of, steps_ahead
-from memory.insight.salience_replay import Replay, State, Turn, Use, What, curve_moments, salience_replay
-from memory.insight.topic_snapshot import TopicRow, texts_ask, topic_row
+from memory.insight.salience_replay import (
+    CountedUse,
+    Replay,
+    SalienceEvent,
+    State,
+    What,
+    curve_moments,
+    salience_replay,
+)
+from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.models import Rung
 from memory.policy.effective import policies_current
 
@@ -61,11 +69,11 @@ def salience_history(topic_id: uuid.UUID, *, principal: Principal, now: dt.datet
     ``NotVisible``.
     """
     with connection.cursor() as cursor:
-        row = topic_row(cursor, topic_id, principal)
+        row = topic_snapshot(cursor, topic_id, principal)
         uses = _uses_load(cursor, topic_id, row)
         turns = _turns_load(cursor, topic_id)
     policy = policies_current().effective(row.scope)
-    knobs, subject = policy.knobs, row.subject(texts_ask(topic_id, policy.rules.rules))
+    knobs, subject = policy.knobs, row.subject(texts_match(topic_id, policy.rules.rules))
     unknown = row.retrieval_count - len(uses)
     turns = [_known(turn, knobs.archive_attenuation, unknown) for turn in turns]
     replay = _replay(row, turns, uses, knobs, now)
@@ -109,7 +117,7 @@ def subject_salience(subject: Subject, moment: float) -> float:
     return State(presence.salience, presence.reinforced_at).at(moment, subject.half_life)
 
 
-def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicRow) -> list[Use]:
+def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicSnapshot) -> list[CountedUse]:
     if not row.retrieval_count or row.last_retrieved_at is None:
         return []
     wanted: dict[str, Any] = {
@@ -119,13 +127,13 @@ def _uses_load(cursor: CursorWrapper, topic_id: uuid.UUID, row: TopicRow) -> lis
         "most": min(MOST_USES, row.retrieval_count),
     }
     cursor.execute(_USES, wanted)
-    return [Use(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
+    return [CountedUse(at, at if folded is None else folded, bump) for at, folded, bump in cursor.fetchall()]
 
 
-def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[Turn]:
+def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[SalienceEvent]:
     """Return what runs and people did, from the journals of both. Two queries."""
     cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_TURNS})
-    turns: list[Turn] = []
+    turns: list[SalienceEvent] = []
     for at, action, state, was, became, undone_at in cursor.fetchall():
         turns.append(_by_run(at.timestamp(), action, json.loads(was), json.loads(became or "{}")))
         if state == "undone" and undone_at is not None:
@@ -141,36 +149,36 @@ def _turns_load(cursor: CursorWrapper, topic_id: uuid.UUID) -> list[Turn]:
     ]
 
 
-def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Turn:
+def _by_run(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> SalienceEvent:
     what: What = "archived" if action == "archived" else "undone" if action == "undone" else "moved"
     if not was or not became:
-        return Turn(at, what, note=action)
+        return SalienceEvent(at, what, note=action)
     before, after = (State(each["salience"], _epoch(each["reinforced_at"])) for each in (was, became))
     if before.since > at:
         # A row that was written with a moment ahead of the clock of the run: how much it changed is all it tells.
-        return Turn(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
-    return Turn(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
+        return SalienceEvent(at, what, factor=after.salience / before.salience if before.salience else 1.0, note=action)
+    return SalienceEvent(at, what, before=before, after=after, note=action, uses=was["retrieval_count"])
 
 
-def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Iterable[Turn]:
+def _by_hand(at: float, action: str, was: dict[str, Any], became: dict[str, Any]) -> Iterable[SalienceEvent]:
     since = _epoch(was["reinforced_at"]) if "reinforced_at" in was else math.inf
     # A row that was written with a moment ahead of this clock tells nothing about this one.
     before = State(was["salience"], since) if since <= at else None
     match action:
         case "ingest_new_topic":
-            yield Turn(at, "created", after=State(float(became.get("salience", 1.0)), at))
+            yield SalienceEvent(at, "created", after=State(float(became.get("salience", 1.0)), at))
         case "edited" | "imported":
-            yield Turn(at, "set", after=State(float(became["salience"]), at))
+            yield SalienceEvent(at, "set", after=State(float(became["salience"]), at))
         case "archived":
-            yield Turn(at, "archived", before=before, factor=math.nan)
+            yield SalienceEvent(at, "archived", before=before, factor=math.nan)
         case "restored":
             factor = math.nan if was.get("rung") == Rung.ARCHIVED.label else 1.0
-            yield Turn(at, "restored", before=before, factor=factor, least=RESTORED_SALIENCE)
+            yield SalienceEvent(at, "restored", before=before, factor=factor, least=RESTORED_SALIENCE)
         case _:
-            yield Turn(at, "seen", before=before, note=action)
+            yield SalienceEvent(at, "seen", before=before, note=action)
 
 
-def _known(turn: Turn, attenuation: float, unknown: int) -> Turn:
+def _known(turn: SalienceEvent, attenuation: float, unknown: int) -> SalienceEvent:
     """Return a turn with the factor of the present policy where the journal tells none, which the next entry proves or
     corrects; and with the number of those uses alone that are replayed."""
     return dataclasses.replace(
@@ -180,11 +188,13 @@ def _known(turn: Turn, attenuation: float, unknown: int) -> Turn:
     )
 
 
-def _replay(row: TopicRow, turns: list[Turn], uses: list[Use], knobs: Knobs, now: dt.datetime) -> Replay:
+def _replay(
+    row: TopicSnapshot, turns: list[SalienceEvent], uses: list[CountedUse], knobs: Knobs, now: dt.datetime
+) -> Replay:
     made = row.created_at.timestamp()
     created = next((turn for turn in turns if turn.what == "created"), None)
     return salience_replay(
-        Turn(made, "created", after=State(created.after.salience if created and created.after else 1.0, made)),
+        SalienceEvent(made, "created", after=State(created.after.salience if created and created.after else 1.0, made)),
         [turn for turn in turns if turn.what != "created"],
         uses,
         stored=State(row.salience, row.reinforced_at.timestamp()),
@@ -245,7 +255,7 @@ def _ahead(
     return [(_moment(at), subject_salience(subject, at), score_of(subject, knobs, now=at)) for at in moments]
 
 
-def _turn_told(turn: Turn, worth: float, state: State, replay: Replay) -> dict[str, Any]:
+def _turn_told(turn: SalienceEvent, worth: float, state: State, replay: Replay) -> dict[str, Any]:
     return {
         "at": _moment(turn.at),
         "what": turn.what,

@@ -35,7 +35,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class CountedUse:
     """One counted retrieval: when it happened, when the worker folded it in, and by how much it raises."""
 
     at: float
@@ -44,7 +44,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SalienceEvent:
     """A moment at which salience was written otherwise, or at which the journal tells what it was.
 
     ``before`` and ``after`` are what the journal says stood there, None where it does not. Without ``after``, the
@@ -63,7 +63,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """From ``at`` on the topic fades from ``state``, having been used so often; ``worth`` is what it was before."""
 
     at: float
@@ -71,18 +71,18 @@ class Step:
     state: State
     uses: int
     last_use: float | None
-    turn: Turn | None = None
+    turn: SalienceEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
     """The steps in order of time; the first is the creation. ``exact_since`` tells from when on nothing is guessed."""
 
-    steps: list[Step]
+    steps: list[ReplayStep]
     exact_since: float
     half_life: float
 
-    def step_at(self, moment: float) -> Step:
+    def step_at(self, moment: float) -> ReplayStep:
         """Return the step that holds at a moment; the first one before all of them."""
         place = bisect.bisect_right(self.steps, moment, key=lambda step: step.at)
         return self.steps[max(0, place - 1)]
@@ -93,9 +93,9 @@ class Replay:
 
 
 def salience_replay(
-    created: Turn,
-    turns: Sequence[Turn],
-    uses: Sequence[Use],
+    created: SalienceEvent,
+    turns: Sequence[SalienceEvent],
+    uses: Sequence[CountedUse],
     *,
     stored: State,
     half_life: float,
@@ -107,13 +107,13 @@ def salience_replay(
     It ends with exactly what is ``stored``. Time grows as n log n with the number of uses and turns.
     """
     start = created.after or State(1.0, created.at)
-    steps = [Step(created.at, start.salience, start, 0, None, created)]
+    steps = [ReplayStep(created.at, start.salience, start, 0, None, created)]
     exact_since, state, count, last = created.at, start, 0, None
     for at, event in _in_order(turns, uses):
         if at > now:
             break
         worth = state.at(at, half_life)
-        if isinstance(event, Use):
+        if isinstance(event, CountedUse):
             salience, since = salience_reinforced(
                 state.salience,
                 reinforced_at=state.since,
@@ -123,17 +123,19 @@ def salience_replay(
             )
             state, count = State(salience, since), count + 1
             last = event.at if last is None else max(last, event.at)
-            steps.append(Step(at, worth, state, count, last))
+            steps.append(ReplayStep(at, worth, state, count, last))
             continue
         if event.before is not None and not _alike(event.before.at(at, half_life), worth):
             state, exact_since = event.before, at
         state = _turned(state, event, half_life)
-        steps.append(Step(at, worth, state, count, last, event))
+        steps.append(ReplayStep(at, worth, state, count, last, event))
     if not _alike(state.at(now, half_life), stored.at(now, half_life)):
         # What was stored last is known whatever led there.
         at = min(now, max(stored.since, steps[-1].at))
         exact_since = at
-        steps.append(Step(at, state.at(at, half_life), stored, count, last, Turn(at, "seen", after=stored)))
+        steps.append(
+            ReplayStep(at, state.at(at, half_life), stored, count, last, SalienceEvent(at, "seen", after=stored))
+        )
     return Replay(steps, exact_since, half_life)
 
 
@@ -151,7 +153,9 @@ def curve_moments(replay: Replay, *, until: float, most: int) -> list[float]:
     return sorted(moment for moment in moments if moment <= until)
 
 
-def _in_order(turns: Sequence[Turn], uses: Sequence[Use]) -> list[tuple[float, Turn | Use]]:
+def _in_order(
+    turns: Sequence[SalienceEvent], uses: Sequence[CountedUse]
+) -> list[tuple[float, SalienceEvent | CountedUse]]:
     """Return what happened in the order in which it was written.
 
     A use takes effect at its own moment, unless salience was written between it and its folding: then right after
@@ -159,7 +163,7 @@ def _in_order(turns: Sequence[Turn], uses: Sequence[Use]) -> list[tuple[float, T
     """
     written = sorted(turns, key=lambda turn: turn.at)
     moments = [turn.at for turn in written]
-    placed: list[tuple[float, int, float, Turn | Use]] = [(turn.at, 0, turn.at, turn) for turn in turns]
+    placed: list[tuple[float, int, float, SalienceEvent | CountedUse]] = [(turn.at, 0, turn.at, turn) for turn in turns]
     for rank, use in enumerate(sorted(uses, key=lambda use: (use.folded_at, use.at)), start=1):
         first, end = bisect.bisect_right(moments, use.at), bisect.bisect_left(moments, use.folded_at)
         after = next((turn.at for turn in reversed(written[first:end]) if turn.uses is None or rank > turn.uses), None)
@@ -167,7 +171,7 @@ def _in_order(turns: Sequence[Turn], uses: Sequence[Use]) -> list[tuple[float, T
     return [(at, event) for at, _order, _own, event in sorted(placed, key=lambda each: each[:3])]
 
 
-def _turned(state: State, turn: Turn, half_life: float) -> State:
+def _turned(state: State, turn: SalienceEvent, half_life: float) -> State:
     if turn.after is not None:
         return turn.after
     if turn.what == "restored":

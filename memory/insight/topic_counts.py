@@ -22,7 +22,7 @@ WHERE v.pinned AND t.merged_into_id IS NULL AND t.released_at IS NULL
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TopicCounts:
     """How many topics stand on each rung, by its label; how many of those are pinned; and how many were released."""
 
     rungs: dict[str, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class SoftLimit:
     """The active topics at one scope and below, and its soft limit: below it, no event and no schedule forgets."""
 
     scope: str
@@ -50,23 +50,23 @@ class Limit:
         return self.active >= self.soft_limit
 
 
-def standing_counts() -> Standing:
+def topic_counts() -> TopicCounts:
     """Return how many topics stand where in the whole store. One query, which reads the narrow table once."""
     with connection.cursor() as cursor:
         cursor.execute(_STANDING)
         counts: dict[str, int] = dict(cursor.fetchall())
     rungs = {rung.label: counts.get(str(int(rung)), 0) for rung in Rung}
     rungs[Rung.ARCHIVED.label] = counts.get("archived", 0)
-    return Standing(rungs, counts.get("pinned", 0), counts.get("released", 0))
+    return TopicCounts(rungs, counts.get("pinned", 0), counts.get("released", 0))
 
 
-def root_limit(policies: Policies, standing: Standing) -> Limit:
+def root_limit(policies: Policies, standing: TopicCounts) -> SoftLimit:
     """Return the gauge of the whole store. No query."""
     knobs = policies.knobs(ROOT)
-    return Limit(ROOT, standing.rungs[Rung.ACTIVE.label], knobs.topic_count_soft_limit, knobs.mode)
+    return SoftLimit(ROOT, standing.rungs[Rung.ACTIVE.label], knobs.topic_count_soft_limit, knobs.mode)
 
 
-def limits_below(policies: Policies, *, most: int) -> list[Limit]:
+def limits_below(policies: Policies, *, most: int) -> list[SoftLimit]:
     """Return the gauges of the scopes with a policy of their own, the root apart, by path, at most ``most``. One query,
     none if there are none."""
     nodes = [node for node in policies.nodes(ROOT) if node.scope != ROOT][:most]
@@ -82,6 +82,6 @@ def limits_below(policies: Policies, *, most: int) -> list[Limit]:
         cursor.execute(counts, bound.values)
         active: dict[int, int] = dict(cursor.fetchall())
     return [
-        Limit(node.scope, active[place], node.knobs.topic_count_soft_limit, node.knobs.mode)
+        SoftLimit(node.scope, active[place], node.knobs.topic_count_soft_limit, node.knobs.mode)
         for place, node in enumerate(nodes)
     ]

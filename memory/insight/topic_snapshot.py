@@ -14,7 +14,7 @@ from memory.access.principal import Principal
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import Rule
-from memory.formulas.strategies import Presence
+from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, comparisons_of_texts
 from memory.predicates.binding import Bound
 from memory.predicates.sql import predicate_sql
@@ -29,7 +29,7 @@ WHERE t.id = %(id)s
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRow:
+class TopicSnapshot:
     """Topic, scope and vitality of one topic, as stored."""
 
     title: str
@@ -56,10 +56,10 @@ class TopicRow:
         return self.released_at is not None or self.merged_into is not None
 
     def subject(self, texts: Mapping[Comparison, bool]) -> Subject:
-        """Return the topic as the outlook judges it; ``texts`` is what ``texts_ask`` says."""
+        """Return the topic as the outlook judges it; ``texts`` is what ``texts_match`` says."""
         last = self.last_retrieved_at
         return Subject(
-            presence=Presence(
+            presence=TopicUsage(
                 salience=self.salience,
                 reinforced_at=self.reinforced_at.timestamp(),
                 created_at=self.created_at.timestamp(),
@@ -76,7 +76,7 @@ class TopicRow:
             texts=texts,
         )
 
-    def as_it_was(self, state: Mapping[str, Any]) -> "TopicRow":
+    def as_it_was(self, state: Mapping[str, Any]) -> "TopicSnapshot":
         """Return the topic as a run found it: with the state that its journal holds."""
         kept = ("rung", "pinned", "salience", "half_life", "retrieval_count", "kind", "categories")
         last = state["last_retrieved_at"]
@@ -88,16 +88,16 @@ class TopicRow:
         )
 
 
-def topic_row(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicRow:
+def topic_snapshot(cursor: CursorWrapper, topic_id: uuid.UUID, principal: Principal) -> TopicSnapshot:
     """Return the rows of one topic. One query. Raises ``NotVisible``."""
     cursor.execute(_TOPIC, {"id": topic_id})
     found = cursor.fetchone()
     if found is None or not principal.sees(found[3]):
         raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
-    return TopicRow(*found)
+    return TopicSnapshot(*found)
 
 
-def texts_ask(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
+def texts_match(topic_id: uuid.UUID, rules: Sequence[Rule]) -> dict[Comparison, bool]:
     """Return what holds of all that ``rules`` ask about the texts of a topic. One query, none if they ask nothing."""
     asked = list(dict.fromkeys(comparisons_of_texts(rules)))
     if not asked:

@@ -21,10 +21,10 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_within
 from memory.forgetting.candidates import candidates_sql
 from memory.forgetting.judge import Judge
-from memory.insight.census import Class, Part, View, census_take
+from memory.insight.census import CensusPart, PolicyView, TopicClass, census_take
 from memory.models import Rung
 from memory.models.expressions import number_sql
-from memory.policy.partition import EVERYTHING, Ground, Only, ground_rests, grounds_of
+from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, partition_is_skipped, partitions_of
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound
 
@@ -45,7 +45,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Step:
+class StepCounts:
     """How many topics a run would move to one rung, or back up: under the policy in force, under the draft, and the
     difference."""
 
@@ -75,17 +75,17 @@ class WhatIf:
     not counted in."""
 
     active: int
-    steps: dict[str, Step]
+    steps: dict[str, StepCounts]
     projections: list[Projection]
     histogram: Histogram
     standing: dict[str, int]
     other: dict[str, int]
     newly: int
-    climbs: Step
+    climbs: StepCounts
     other_climbs: int
 
 
-def edges_make(*, scale: str, highest: float) -> list[float]:
+def histogram_edges(*, scale: str, highest: float) -> list[float]:
     """Return the edges of ``BINS`` bins from nothing to ``highest``; the first of a log scale holds all that is less.
 
     Raises ``ValueRefused`` for another scale than ``linear`` or ``log``.
@@ -108,14 +108,14 @@ def whatif(
     event: str = "cron",
     scale: str = "log",
     other: Policies | None = None,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     highest: float | None = None,
 ) -> WhatIf:
     """Return what runs under ``draft`` would do in ``scope`` beside runs under ``present``. One query.
 
     ``at`` holds the moments of the projections, in 30 and in 90 days unless given. Counts are of topics that a run
     would move to a rung, not of those that stand there already. The scores of archived topics are in the histogram.
-    ``other`` is a second draft for ``scope`` to count beside; ``only`` narrows the topics that are looked at. Raises
+    ``other`` is a second draft for ``scope`` to count beside; ``subset`` narrows the topics that are looked at. Raises
     ``ValueRefused`` for too many moments or another scale. ``highest`` is where the histogram ends, if not at
     the highest score there can be; its last bin holds what lies beyond.
     """
@@ -128,42 +128,44 @@ def whatif(
     knobs = draft.knobs(scope)
     # The other two strategies score on a scale that ends at 1.
     possible = knobs.field_salience_max if knobs.strategy in ("half_life", "static") else 1.0
-    edges = edges_make(scale=scale, highest=possible if highest is None else min(highest, possible))
+    edges = histogram_edges(scale=scale, highest=possible if highest is None else min(highest, possible))
     bound = Bound()
     # At each moment in turn the draft, the policy in force, and the other draft or, for want of one, the draft again:
     # the same view twice costs nothing, as equal expressions are asked for once.
     beside = (draft, present, other or draft)
     parts = [
-        Part(
-            ground,
+        CensusPart(
+            partition,
             [
-                _view(policies, ground, scope, moment, event=event, bound=bound)
+                _view(policies, partition, scope, moment, event=event, bound=bound)
                 for moment in (now, *moments)
                 for policies in beside
             ],
         )
-        for ground in grounds_of(draft, scope, forgetting=False)
+        for partition in partitions_of(draft, scope, forgetting=False)
     ]
-    return _counted(census_take(parts, edges=edges, bound=bound, only=only), moments, edges)
+    return _counted(census_take(parts, edges=edges, bound=bound, subset=subset), moments, edges)
 
 
-def _view(policies: Policies, ground: Ground, scope: str, moment: dt.datetime, *, event: str, bound: Bound) -> View:
-    policy = policies.effective(ground.path)
+def _view(
+    policies: Policies, partition: PolicyPartition, scope: str, moment: dt.datetime, *, event: str, bound: Bound
+) -> PolicyView:
+    policy = policies.effective(partition.path)
     exempt = policy.knobs.exempt_scopes
-    return View(
+    return PolicyView(
         Judge(policy, moment, event, bound.bind),
-        exempt=tuple(path for path in exempt if scope_within(path, ground.path)),
-        rests=ground_rests(policy, scope),
+        exempt=tuple(path for path in exempt if scope_within(path, partition.path)),
+        rests=partition_is_skipped(policy, scope),
     )
 
 
-def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
-    steps = {name: Step() for name in STEPS}
+def _counted(classes: list[TopicClass], moments: list[dt.datetime], edges: list[float]) -> WhatIf:
+    steps = {name: StepCounts() for name in STEPS}
     later = [Projection(moment, _steps_empty(), _steps_empty(), _steps_empty()) for moment in moments]
     bins = {rung.label: [0] * BINS for rung in Rung}
     standing = {rung.label: 0 for rung in Rung}
     beside = _steps_empty()
-    climbs = Step()
+    climbs = StepCounts()
     active = newly = other_climbs = 0
     for each in classes:
         standing[Rung(each.rung).label] += each.count
@@ -189,7 +191,7 @@ def _counted(classes: list[Class], moments: list[dt.datetime], edges: list[float
     return WhatIf(active, steps, later, Histogram(edges, bins), standing, beside, newly, climbs, other_climbs)
 
 
-def _step_count(step: Step, count: int, *, now: bool, draft: bool) -> None:
+def _step_count(step: StepCounts, count: int, *, now: bool, draft: bool) -> None:
     step.now += count * now
     step.draft += count * draft
     step.gained += count * (draft and not now)
@@ -240,7 +242,7 @@ def affected_page(
     cursor: str | None = None,
     limit: int = 50,
     only_new: bool = False,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
 ) -> tuple[list[Affected], str | None]:
     """Return topics that a run under ``draft`` would act on, lowest score first, and the cursor of the next page.
 
@@ -249,14 +251,14 @@ def affected_page(
     """
     bound = Bound()
     text, conditions = _affected_sql(
-        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+        scope, present, draft, event=event, now=now, only_new=only_new, subset=subset, bound=bound
     )
     if cursor is not None:
         score, topic_id = cursor_parse(cursor, float, uuid.UUID)
         conditions.append(f"(c.score, c.topic_id) > ({number_sql(score)}, {bound.bind(topic_id)}::uuid)")
     # What is told of a topic is worked out for those of the page, after the others have been counted off.
     told = candidates_sql(
-        draft, scope, event=event, now=now, topics="ARRAY(SELECT topic_id FROM page)", bound=bound, only=only
+        draft, scope, event=event, now=now, topics="ARRAY(SELECT topic_id FROM page)", bound=bound, subset=subset
     )
     statement = f"""
         WITH page AS MATERIALIZED (
@@ -288,14 +290,14 @@ def affected_count(
     now: dt.datetime,
     event: str = "cron",
     only_new: bool = False,
-    only: Only = EVERYTHING,
+    subset: TopicSubset = ALL_TOPICS,
     at_most: int | None = None,
 ) -> int:
     """Return how many topics ``affected_page`` lists in all, counting no further than one beyond ``at_most``. One
     query."""
     bound = Bound()
     text, conditions = _affected_sql(
-        scope, present, draft, event=event, now=now, only_new=only_new, only=only, bound=bound
+        scope, present, draft, event=event, now=now, only_new=only_new, subset=subset, bound=bound
     )
     most = "" if at_most is None else f" LIMIT {at_most + 1:d}"
     statement = f"""
@@ -313,16 +315,16 @@ def _affected_sql(
     event: str,
     now: dt.datetime,
     only_new: bool,
-    only: Only,
+    subset: TopicSubset,
     bound: Bound,
 ) -> tuple[str, list[str]]:
     """Return the candidate query of the draft, and the conditions that its rows ``c`` have to meet."""
     # The index knows the half-lives that are in force, and serves a draft that leaves them as they are.
     trusted = all(node.knobs.half_life == present.knobs(node.scope).half_life for node in draft.nodes(scope))
-    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, only=only)
+    wanted = candidates_sql(draft, scope, event=event, now=now, draft=not trusted, bound=bound, subset=subset)
     if not only_new:
         return wanted.text, []
-    beside = candidates_sql(present, scope, event=event, now=now, bound=bound, only=only)
+    beside = candidates_sql(present, scope, event=event, now=now, bound=bound, subset=subset)
     return wanted.text, [
         f"NOT EXISTS (SELECT 1 FROM ({beside.text}) p WHERE p.topic_id = c.topic_id AND p.action = c.action)"
     ]

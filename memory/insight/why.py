@@ -23,8 +23,8 @@ from memory.insight.outlook import (
 )
 from memory.insight.regret import regret_of_topic
 from memory.insight.run_policies import policies_of_run
-from memory.insight.topic_snapshot import TopicRow, texts_ask, topic_row
-from memory.insight.why_text import sentences_make
+from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
+from memory.insight.why_text import why_sentences
 from memory.models import Rung
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
@@ -94,7 +94,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     scope, who asked from above, why a policy above was changed) are left out. Raises ``NotVisible``.
     """
     with connection.cursor() as cursor:
-        row = topic_row(cursor, topic_id, principal)
+        row = topic_snapshot(cursor, topic_id, principal)
         cursor.execute(_ACTIONS, {"id": topic_id, "most": MOST_EVENTS})
         actions = list(itertools.starmap(_Action, cursor.fetchall()))
         cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
@@ -107,7 +107,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
             uses = cursor.fetchall()
     policies = policies_current()
     policy = policies.effective(row.scope)
-    subject = row.subject(texts_ask(topic_id, policy.rules.rules))
+    subject = row.subject(texts_match(topic_id, policy.rules.rules))
     history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
     history.sort(key=lambda entry: entry["at"], reverse=True)
     card: dict[str, Any] = {
@@ -122,11 +122,11 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
     }
-    card["sentences"] = sentences_make(card)
+    card["sentences"] = why_sentences(card)
     return card
 
 
-def _standing(row: TopicRow, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
+def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
     return {
         "rung": Rung(row.rung).label,
         "released_at": row.released_at,
@@ -144,7 +144,12 @@ def _standing(row: TopicRow, subject: Subject, policy: EffectivePolicy, now: dt.
 
 
 def _next(
-    row: TopicRow, subject: Subject, policies: Policies, policy: EffectivePolicy, now: dt.datetime, principal: Principal
+    row: TopicSnapshot,
+    subject: Subject,
+    policies: Policies,
+    policy: EffectivePolicy,
+    now: dt.datetime,
+    principal: Principal,
 ) -> dict[str, Any]:
     """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
@@ -235,7 +240,9 @@ def _use_told(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
-def _rescue(topic_id: uuid.UUID, row: TopicRow, actions: list[_Action], present: Policies) -> dict[str, Any] | None:
+def _rescue(
+    topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies
+) -> dict[str, Any] | None:
     """Return what one more retrieval could have done against the run that archived the topic; None if none did.
 
     The policies are those that the run was planned under: one query, and one more if their rules ask about texts.
@@ -247,7 +254,7 @@ def _rescue(topic_id: uuid.UUID, row: TopicRow, actions: list[_Action], present:
         return None
     policies = policies_of_run(json.loads(last.versions), environment=present.environment)
     policy = policies.effective(row.scope)
-    subject = row.as_it_was(json.loads(last.before)).subject(texts_ask(topic_id, policy.rules.rules))
+    subject = row.as_it_was(json.loads(last.before)).subject(texts_match(topic_id, policy.rules.rules))
     since = rescue_since(
         subject, policy, run_at=last.judged_at.timestamp(), event=last.event, cap=policy.knobs.field_salience_max
     )

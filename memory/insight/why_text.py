@@ -12,7 +12,7 @@ _EVENTS = {
 }
 
 
-def sentences_make(card: dict[str, Any]) -> list[str]:
+def why_sentences(card: dict[str, Any]) -> list[str]:
     """Return what a card says, for people: where it stands, why, what next, and what would have kept it."""
     said = [_standing(card["standing"])]
     last = next((entry for entry in card["history"] if _moved(entry)), None)
@@ -26,7 +26,7 @@ def sentences_make(card: dict[str, Any]) -> list[str]:
     return said
 
 
-def moment_words(at: dt.datetime) -> str:
+def time_text(at: dt.datetime) -> str:
     """Return a moment as ``3 October 2026 03:00 UTC``."""
     at = at.astimezone(dt.UTC)
     return f"{at.day} {at:%B %Y %H:%M} UTC"
@@ -36,7 +36,7 @@ def _standing(standing: dict[str, Any]) -> str:
     if standing["merged_into"]:
         return f"It was merged into {standing['merged_into']}."
     if standing["released_at"]:
-        return f"It was released on {moment_words(standing['released_at'])}; no query returns it."
+        return f"It was released on {time_text(standing['released_at'])}; no query returns it."
     policy = (
         f"version {standing['version']} of the policy of {standing['policy']}"
         if standing["version"]
@@ -55,7 +55,7 @@ def _moved(entry: dict[str, Any]) -> bool:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    when, who = moment_words(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
+    when, who = time_text(entry["at"]), f" by {entry['actor']}" if entry["actor"] else ""
     if entry["by"] == "hand":
         because = f": {entry['reason']}" if entry["reason"] else ""
         return f"It was {entry['what']}{who} on {when}{because}."
@@ -79,7 +79,7 @@ def _uses(reinforced: dict[str, Any]) -> str:
     if not reinforced["total"]:
         return "No query has ever returned it."
     times = "once" if reinforced["total"] == 1 else f"{reinforced['total']:,} times"
-    last = f", the last time on {moment_words(reinforced['last'][0]['at'])}" if reinforced["last"] else ""
+    last = f", the last time on {time_text(reinforced['last'][0]['at'])}" if reinforced["last"] else ""
     return f"Queries returned it {times}{last}."
 
 
@@ -97,7 +97,7 @@ def _next(card: dict[str, Any]) -> list[str]:
     for step in ahead["steps"]:
         if step["at"] is not None and not step["due"]:
             by = f"by rule {step['rule']!r}" if step["rule"] else f"below {step['theta']:g}"
-            said.append(f"If nothing uses it, it is due to be {step['rung']} on {moment_words(step['at'])}, {by}.")
+            said.append(f"If nothing uses it, it is due to be {step['rung']} on {time_text(step['at'])}, {by}.")
     if not said:
         said.append("If nothing changes, no run will touch it.")
     return [*said, ahead["gate"]] if ahead["gate"] else said
@@ -106,10 +106,10 @@ def _next(card: dict[str, Any]) -> list[str]:
 def _rescue(rescue: dict[str, Any]) -> str:
     if not rescue["possible"]:
         return "One more retrieval would not have kept it from that run."
-    until = moment_words(rescue["latest"])
+    until = time_text(rescue["latest"])
     if rescue["any_later_use"]:
         return f"One more retrieval before {until} would have kept it."
-    return f"One more retrieval between {moment_words(rescue['earliest_sufficient'])} and {until} would have kept it."
+    return f"One more retrieval between {time_text(rescue['earliest_sufficient'])} and {until} would have kept it."
 
 
 def _regret(entry: dict[str, Any]) -> str:
@@ -117,8 +117,8 @@ def _regret(entry: dict[str, Any]) -> str:
     if entry["looked_up"]:
         parts.append(f"looked up {entry['looked_up']:,} times" if entry["looked_up"] > 1 else "looked up once")
     if entry["restored_at"]:
-        parts.append(f"restored on {moment_words(entry['restored_at'])}")
+        parts.append(f"restored on {time_text(entry['restored_at'])}")
     if entry["shadow_hits"]:
         times = f"{entry['shadow_hits']:,} questions" if entry["shadow_hits"] > 1 else "one question"
         parts.append(f"among the best answers to {times} (at best on place {entry['shadow_rank']})")
-    return f"After it was archived on {moment_words(entry['archived_at'])} it was {' and '.join(parts)}."
+    return f"After it was archived on {time_text(entry['archived_at'])} it was {' and '.join(parts)}."

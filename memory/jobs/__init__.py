@@ -22,9 +22,8 @@ from memory.erasure.forget_lists import listings_tidy
 from memory.extraction.work import extraction_work, extractions_stalled
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
-from memory.ingest.embed_pending import vectors_give
+from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
-from memory.ingest.mentions import mentions_give
 from memory.insight.shadow import shadow_search
 from memory.models import IdempotencyRecord, WorkerHeartbeat
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
@@ -82,20 +81,18 @@ def upkeep() -> dict[str, int]:
     bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
-    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "indexed": 0, "runs": 0, "duplicates": 0}
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
         # Before the runs, which find what is due by index once every row has its half-life.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
-        # What was stored before there was an index of what topics mention.
-        "indexed": mentions_give,
     }
     for name, work in steps.items():
         while time.monotonic() < until and (step := work()):
             done[name] += step
     done["runs"] = wake_ups_answer(now=timezone.now(), seconds=_left(until))
-    for given in vectors_give():
+    for given in vectors_fill():
         done["embedded"] += given
         if time.monotonic() >= until:
             break
@@ -106,12 +103,12 @@ def upkeep() -> dict[str, int]:
         done["counted"] += step
     # What a killed worker has left half done.
     for job_id in extractions_stalled(now=timezone.now()):
-        extraction_hand_over(job_id)
+        extraction_enqueue(job_id)
     # The same, and what has waited for its second phase or for the model.
     for job_id in imports_stalled(now=timezone.now()):
-        import_hand_over(job_id)
+        import_enqueue(job_id)
     for job_id in studies_stalled(now=timezone.now()):
-        study_hand_over(job_id)
+        study_enqueue(job_id)
     if time.monotonic() >= until:
         upkeep_request()
     return done
@@ -126,19 +123,19 @@ def forget_scheduled(scope: str) -> str | None:
     if run is None:
         return None
     if run.status == run.Status.APPLYING:
-        run_hand_over(run.id)
+        run_enqueue(run.id)
     return str(run.id)
 
 
 @job("Work on a run", "Goes on with a run that takes longer than a request.")
 def run_continue(run_id: str) -> str:
     """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
-    run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, hand_over=run_hand_over)
+    run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, enqueue=run_enqueue)
     return run.status
 
 
-def run_hand_over(run_id: uuid.UUID) -> None:
-    """Ask the worker to go on with a run. One query."""
+def run_enqueue(run_id: uuid.UUID) -> None:
+    """Enqueue a run for the worker. One query."""
     async_task("memory.jobs.run_continue", str(run_id))
 
 
@@ -152,20 +149,20 @@ def duplicates_look(scope: str) -> int:
     return found
 
 
-def duplicates_hand_over(scope: str) -> None:
-    """Ask the worker to look for duplicates at a scope. One query."""
+def duplicates_enqueue(scope: str) -> None:
+    """Enqueue a search for duplicates at a scope. One query."""
     async_task("memory.jobs.duplicates_look", scope)
 
 
 @job("Extraction", "Extracts facts from a text that was left to the worker.")
 def extraction_continue(job_id: str) -> str:
     """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
-    job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=extraction_hand_over)
+    job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=extraction_enqueue)
     return job.status
 
 
-def extraction_hand_over(job_id: uuid.UUID) -> None:
-    """Ask the worker to go on with an extraction. One query."""
+def extraction_enqueue(job_id: uuid.UUID) -> None:
+    """Enqueue an extraction for the worker. One query."""
     async_task("memory.jobs.extraction_continue", str(job_id))
 
 
@@ -173,14 +170,12 @@ def extraction_hand_over(job_id: uuid.UUID) -> None:
 def study_continue(job_id: str, turn: int | None = None) -> str:
     """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
     tells copies of an entry apart: the first counts."""
-    job = study_work(
-        uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, hand_over=study_hand_over
-    )
+    job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
     return job.status
 
 
-def study_hand_over(job_id: uuid.UUID) -> None:
-    """Ask the worker to go on with a study. Two queries."""
+def study_enqueue(job_id: uuid.UUID) -> None:
+    """Enqueue a study for the worker. Two queries."""
     async_task("memory.jobs.study_continue", str(job_id), study_turn(job_id))
 
 
@@ -188,7 +183,7 @@ def study_hand_over(job_id: uuid.UUID) -> None:
 def import_continue(job_id: str) -> str:
     """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
     enough. What has come is embedded and counted by upkeep."""
-    job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, hand_over=import_hand_over)
+    job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
     if job.status == job.Status.DONE:
         # What it says is in the store, where a purge reaches it.
         upload_discard(job.file)
@@ -196,8 +191,8 @@ def import_continue(job_id: str) -> str:
     return job.status
 
 
-def import_hand_over(job_id: uuid.UUID) -> None:
-    """Ask the worker to go on with an import. One query."""
+def import_enqueue(job_id: uuid.UUID) -> None:
+    """Enqueue an import for the worker. One query."""
     async_task("memory.jobs.import_continue", str(job_id))
 
 
@@ -223,8 +218,6 @@ def tidy() -> int:
     import needs any more, and for messages to the assistant whose process is gone."""
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
-    # A writer of an older version may have been at work after the last look.
-    mentions_give(anew=True)
     listings_tidy(now=timezone.now())
     uploads_tidy(now=timezone.now())
     turns_lost_close(now=timezone.now())

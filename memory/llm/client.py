@@ -13,7 +13,7 @@ from typing import TypeVar
 from django.conf import settings
 from pydantic import BaseModel, ValidationError
 
-from memory.core.endpoints import endpoint_place
+from memory.core.endpoints import endpoint_address
 from memory.core.errors import MemoryProblem
 from memory.core.json_limits import json_guarded
 from memory.llm.chat_request import (
@@ -82,7 +82,7 @@ def model_told() -> ModelTold:
     if not model_configured():
         return ModelTold(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
     model = settings.MEMSTATE_LLM_MODEL
-    place = endpoint_place(base_url())
+    place = endpoint_address(base_url())
     where = f"{place.host}, on this machine" if place.local else place.host
     sentence = f"The language model {model} may be asked, at {where}."
     return ModelTold(True, model, place.host, key_set, place.local, sentence)

@@ -11,7 +11,7 @@ from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.recall.lookup import Page, TopicFilter, topics_list
+from memory.recall.lookup import Page, TopicListFilter, topics_list
 
 PREFIX = "memstate://topics/"
 TEMPLATE = PREFIX + "{topic_id}"
@@ -26,7 +26,7 @@ def resources_page(cursor: str | None, *, principal: Principal, now: dt.datetime
     Archived topics are not in it, as in every list that nobody asked for them. Raises ``ValueRefused`` for a cursor
     that was not handed out here.
     """
-    page = topics_list(TopicFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
+    page = topics_list(TopicListFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
     return Page([_resource(topic) for topic in page.items], page.next)
 
 

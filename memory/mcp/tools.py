@@ -18,7 +18,7 @@ from memory.extraction.request import extract
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"
@@ -68,13 +68,13 @@ def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) 
 
 
 def _writing_tools(principal: Principal, clock: Clock) -> list[Tool[Any]]:
-    def write(item: IngestItem) -> Reply:
+    def write(item: IngestItem) -> ItemReply:
         return _item_write(item, principal=principal, now=clock())
 
     return writing_tools(write, provenance=PROVENANCE)
 
 
-def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> Reply:
+def _item_write(item: IngestItem, *, principal: Principal, now: dt.datetime) -> ItemReply:
     principal.require("agent")
     prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
     (outcome,) = ingest_apply(prepared, principal=principal, now=now)

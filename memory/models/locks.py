@@ -22,10 +22,9 @@ class Lock(IntEnum):
     REKEY_HALF_LIVES = 7
     FIND_DUPLICATES = 8
     BEGIN_IMPORT = 9  # A file that two begin at once is one import.
-    INDEX_MENTIONS = 10
-    STORE_EXTRACTION = 11  # By scope: two requests with one text must not both find that nothing is known.
-    COUNT_STUDIES = 12
-    STUDY = 13  # By name of a study or of a turn.
+    STORE_EXTRACTION = 10  # By scope: two requests with one text must not both find that nothing is known.
+    COUNT_STUDIES = 11
+    STUDY = 12  # By name of a study or of a turn.
 
 
 def lock_wait(lock: Lock, name: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Jobs whose worker was lost: handed over again, each once."""
+"""Jobs whose worker was lost: enqueued again, each once."""
 
 import uuid
 from typing import Any
@@ -9,7 +9,7 @@ from django.db import models, transaction
 def stalled_take(jobs: "models.QuerySet[Any]", *, most: int, **noted: Any) -> list[uuid.UUID]:
     """Return the ids of at most ``most`` of ``jobs``, those first that moved longest ago, and write ``noted`` on them.
 
-    What is noted has to take a job out of ``jobs``: then each is handed over once, however long the queue is. Jobs that
+    What is noted has to take a job out of ``jobs``: then each is enqueued once, however long the queue is. Jobs that
     another transaction holds are passed over. Two queries, one if there is none.
     """
     with transaction.atomic():

@@ -6,7 +6,7 @@ from memory.core.presets import PRESETS
 from memory.core.scopes import scope_normalize
 from memory.policy.draft_steps import draft_start, draft_with_preset
 from memory.policy.effective import policies_current
-from memory.policy.read import diff_told, effective_told, rule_told
+from memory.policy.read import diff_rows, effective_as_json, rule_sentence
 from memory.policy.rule_presets import RULE_PRESETS
 
 
@@ -19,11 +19,11 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
     policies = policies_current()
     here = draft_start(policies, scope)
     present = policies.effective(scope)
-    before = effective_told(present)
+    before = effective_as_json(present)
     offered = []
     for name, preset in PRESETS.items():
         draft = policies.with_policy(draft_with_preset(here, name)).effective(scope)
-        after = effective_told(draft)
+        after = effective_as_json(draft)
         changes = [
             {"name": value, "before": said["value"], "after": after[value]["value"]}
             for value, said in before.items()
@@ -34,9 +34,9 @@ def presets_offered(scope: str) -> list[dict[str, Any]]:
                 "name": name,
                 "meaning": preset.meaning,
                 "chosen": here.preset == name,
-                "changes": diff_told(changes, scope=scope),
-                "rules_begin": [rule_told(rule) for rule in draft.rules.rules if rule not in present.rules.rules],
-                "rules_cease": [rule_told(rule) for rule in present.rules.rules if rule not in draft.rules.rules],
+                "changes": diff_rows(changes, scope=scope),
+                "rules_begin": [rule_sentence(rule) for rule in draft.rules.rules if rule not in present.rules.rules],
+                "rules_cease": [rule_sentence(rule) for rule in present.rules.rules if rule not in draft.rules.rules],
             }
         )
     return offered
@@ -52,7 +52,7 @@ def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "rules": [{"name": rule.name, "words": rule_told(rule), "json": rule.as_json()} for rule in rules],
+            "rules": [{"name": rule.name, "words": rule_sentence(rule), "json": rule.as_json()} for rule in rules],
             "holding": sum(rule.name in holding for rule in rules),
         }
         for name, rules in RULE_PRESETS.items()

@@ -17,10 +17,10 @@ from memory.core.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion
 from memory.policy.diff import diff_lines
 from memory.policy.effective import policies_current
-from memory.policy.read import PolicyPage, diff_told, number_words, policy_versions, rule_told, version_told
+from memory.policy.read import PolicyPage, diff_rows, number_words, policy_versions, rule_sentence, version_as_json
 from memory.policy.rekey import rekeying_progress
 from memory.policy.save import version_content, version_find, version_present
-from memory.policy.schedules import schedule_told
+from memory.policy.schedules import schedule_as_json
 from memory.policy.snapshot import EffectivePolicy, Policies, SetPolicy
 
 # The groups of the knobs, as people call them.
@@ -64,13 +64,13 @@ def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
         "below": below[:MOST_BELOW],
         "below_more": max(0, len(below) - MOST_BELOW),
         "groups": _groups(effective, scope),
-        "rules": rules_told(policies, effective),
+        "rules": rules_as_json(policies, effective),
         "mode": effective.knobs.mode,
         "warnings": knobs_warnings(effective.knobs),
         "exempt_kinds": effective.knobs.exempt_kinds,
         "exempt_scopes": effective.knobs.exempt_scopes,
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),
-        "schedule": schedule_told(effective.at, cron=effective.knobs.cron, mode=effective.knobs.mode, now=now),
+        "schedule": schedule_as_json(effective.at, cron=effective.knobs.cron, mode=effective.knobs.mode, now=now),
         "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
     }
 
@@ -85,7 +85,7 @@ def policy_history(scope: str, *, before: int | None, limit: int) -> PolicyPage:
 
 
 def _with_diff(version: dict[str, Any]) -> dict[str, Any]:
-    return {**version, "diff_told": diff_told(version["diff"], scope=version["scope"])}
+    return {**version, "diff_rows": diff_rows(version["diff"], scope=version["scope"])}
 
 
 def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
@@ -99,12 +99,12 @@ def policy_version_show(scope: str, *, number: int) -> dict[str, Any]:
         raise NotVisible(f"The policy of {scope} has no version {number}.", code=ProblemCode.POLICY_VERSION_NOT_FOUND)
     newest = policies_current().numbers.get(scope, number)
     return {
-        **_with_diff(version_told(version)),
+        **_with_diff(version_as_json(version)),
         "newest": newest,
         "is_present": number == newest,
         "before": number - 1 or None,
         "after": number + 1 if number < newest else None,
-        "values_told": [
+        "value_rows": [
             {"name": name, "meaning": KNOBS[name].meaning if name in KNOBS else "", "words": number_words(value)}
             for name, value in version.values.items()
         ],
@@ -123,7 +123,7 @@ def versions_behind(versions: Mapping[str, int], *, before: Mapping[str, int]) -
     newest = policies_current().numbers
     return [
         {
-            **_with_diff(version_told(found[path])),
+            **_with_diff(version_as_json(found[path])),
             "is_present": newest.get(path) == number,
             "before": number - 1 or None,
             "is_new": before.get(path) != number,
@@ -141,12 +141,12 @@ def policy_newer(scope: str, *, than: int) -> dict[str, Any] | None:
         return None
     base = version_find(scope, number=than)
     return {
-        **version_told(present),
-        "diff_told": diff_told(diff_lines(version_content(base), version_content(present)), scope=scope),
+        **version_as_json(present),
+        "diff_rows": diff_rows(diff_lines(version_content(base), version_content(present)), scope=scope),
     }
 
 
-def rules_told(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
+def rules_as_json(policies: Policies, effective: EffectivePolicy) -> list[dict[str, Any]]:
     """Return the rules that hold, in the order in which they do, each in words and as JSON. No query."""
     told = []
     for rule in effective.rules.rules:
@@ -154,7 +154,7 @@ def rules_told(policies: Policies, effective: EffectivePolicy) -> list[dict[str,
         told.append(
             {
                 "name": rule.name,
-                "words": rule_told(rule),
+                "words": rule_sentence(rule),
                 "enabled": rule.enabled,
                 "source": rule.scope,
                 "preset": "" if rule in at.rules else at.preset,

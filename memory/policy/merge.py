@@ -8,7 +8,7 @@ from memory.policy.diff import RULE
 
 
 @dataclass(slots=True)
-class Merged:
+class MergedDraft:
     """A draft on the newer version. ``clashes`` names what both changed, each in another way: there the draft stays."""
 
     preset: str
@@ -17,12 +17,12 @@ class Merged:
     clashes: list[str] = field(default_factory=list)
 
 
-def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> Merged:
+def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> MergedDraft:
     """Return ``mine``, drafted on ``base``, as a draft on ``theirs``: what I left alone is theirs, the rest mine.
 
     Each holds ``preset``, ``values`` and ``rules`` as they are stored; what of ``mine`` cannot be read is as typed.
     """
-    merged = Merged("", {}, [])
+    merged = MergedDraft("", {}, [])
     merged.preset = _pick(merged, "preset", base["preset"], mine["preset"], theirs["preset"])
     names = dict.fromkeys((*theirs["values"], *mine["values"], *base["values"]))
     for name in names:
@@ -33,7 +33,7 @@ def policy_merge(base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mappi
     return merged
 
 
-def _rules(merged: Merged, base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
+def _rules(merged: MergedDraft, base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     if list(mine) == list(base):
         return list(theirs)
     if list(theirs) == list(base):
@@ -47,7 +47,7 @@ def _rules(merged: Merged, base: Sequence[Any], mine: Sequence[Any], theirs: Seq
     return [rule for rule in picked if rule is not None]
 
 
-def _pick(merged: Merged, name: str, base: Any, mine: Any, theirs: Any) -> Any:
+def _pick(merged: MergedDraft, name: str, base: Any, mine: Any, theirs: Any) -> Any:
     if mine == base:
         return theirs
     if theirs not in (base, mine):

@@ -1,39 +1,37 @@
-"""Ground: which topics stand under which policy, for a scope and everything below it."""
+"""PolicyPartition: which topics stand under which policy, for a scope and everything below it."""
 
 from dataclasses import dataclass
 
-from django.db.models import Q
-
-from memory.core.scopes import ROOT, scope_within
+from memory.core.scopes import scope_within
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bind, scope_sql
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """The topics at ``path`` and below, except below ``without``; all of them stand under ``policy``."""
+class PolicyPartition:
+    """The topics at ``path`` and below, except below ``without``; all of them are governed by ``policy``."""
 
     path: str
     without: tuple[str, ...]
     policy: EffectivePolicy
 
     def within_sql(self, column: str, bind: Bind) -> str:
-        """Return the condition that ``column``, a scope's id, belongs to this ground.
+        """Return the condition that ``column``, a scope's id, belongs to this partition.
 
-        The scopes are looked up once per statement, and the planner hashes them.
+        The scopes are looked up once per statement; the planner hashes them.
         """
         return scope_sql(column, self.path, bind, without=self.without)
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
-    """Which topics of a ground are asked about: those of one kind, of one rung, or all."""
+class TopicSubset:
+    """A filter on the topics of a partition: by kind, by rung, or none."""
 
     kind: str | None = None
     rung: int | None = None
 
     def sql(self, row: str, bind: Bind) -> str:
-        """Return the condition for ``row``, one of Vitality."""
+        """Return the condition for ``row``, a row of Vitality."""
         conditions = []
         if self.kind is not None:
             conditions.append(f"{row}.kind = {bind(self.kind)}::text")
@@ -42,14 +40,14 @@ class Only:
         return " AND ".join(conditions) or "true"
 
 
-EVERYTHING = Only()
+ALL_TOPICS = TopicSubset()
 
 
-def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[Ground]:
-    """Return the grounds of ``scope``: its own, and one for each policy set below it. No query.
+def partitions_of(policies: Policies, scope: str, *, forgetting: bool = True) -> list[PolicyPartition]:
+    """Return the partitions of ``scope``: its own, and one for each policy set below it. No query.
 
-    With ``forgetting``, places that a run over ``scope`` leaves alone are left out (``ground_rests``), exempt scopes
-    too. Without it, every topic of the scope lies on exactly one ground.
+    With ``forgetting``, exempt scopes and partitions that a run over ``scope`` skips (``partition_is_skipped``) are
+    left out. Without it, every topic of the scope belongs to exactly one partition.
     """
     nodes = policies.nodes(scope)
     found = []
@@ -57,28 +55,23 @@ def grounds_of(policies: Policies, scope: str, *, forgetting: bool = True) -> li
         below = {other.scope for other in nodes if other.scope != node.scope and scope_within(other.scope, node.scope)}
         if forgetting:
             exempt = node.knobs.exempt_scopes
-            if ground_rests(node, scope):
+            if partition_is_skipped(node, scope):
                 continue
             below |= {path for path in exempt if scope_within(path, node.scope)}
-        # What lies below another exception needs no mention of its own.
+        # A scope below another excluded one is excluded with it.
         without = tuple(
             sorted(path for path in below if not any(path != other and scope_within(path, other) for other in below))
         )
-        found.append(Ground(node.scope, without, node))
+        found.append(PolicyPartition(node.scope, without, node))
     return found
 
 
-def ground_rests(policy: EffectivePolicy, scope: str) -> bool:
-    """Tell whether a run over ``scope`` leaves everything under ``policy`` alone.
+def partition_is_skipped(policy: EffectivePolicy, scope: str) -> bool:
+    """Return whether a run over ``scope`` skips everything governed by ``policy``.
 
-    So it is where the mode is off and in exempt scopes; and below ``scope``, where a policy asks for a review of every
-    run: one that is made for that place alone is held there, instead of holding up everything around it.
+    It skips partitions whose mode is off, exempt scopes, and partitions below ``scope`` whose policy requires a review:
+    those are reviewed in runs of their own, so that they do not hold up a run over a wider scope.
     """
-    reviewed_apart = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
+    reviewed_separately = policy.knobs.mode == "review" and policy.at != scope and scope_within(policy.at, scope)
     exempt = any(scope_within(policy.scope, path) for path in policy.knobs.exempt_scopes)
-    return policy.knobs.mode == "off" or reviewed_apart or exempt
-
-
-def path_q(path: str) -> Q:
-    """Return the same for a table with a column ``scope`` that holds paths, as a filter of Django's."""
-    return Q() if path == ROOT else Q(scope=path) | Q(scope__startswith=f"{path}/")
+    return policy.knobs.mode == "off" or reviewed_separately or exempt

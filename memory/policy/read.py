@@ -41,10 +41,10 @@ def policy_show(scope: str) -> dict[str, Any]:
     scope = scope_normalize(scope)
     policies = policies_current()
     rekeying = rekeying_progress(scope) if policies.rekeying_touches(scope) else []
-    return policy_told(policies, scope) | {"rekeying": rekeying}
+    return policy_as_json(policies, scope) | {"rekeying": rekeying}
 
 
-def policy_told(policies: Policies, scope: str) -> dict[str, Any]:
+def policy_as_json(policies: Policies, scope: str) -> dict[str, Any]:
     """Return what ``policies`` says about ``scope``, as ``policy_show``. No queries."""
     here = policies.policies.get(scope) or SetPolicy(scope, 0)
     effective = policies.effective(scope)
@@ -54,13 +54,13 @@ def policy_told(policies: Policies, scope: str) -> dict[str, Any]:
         "preset": here.preset or None,
         "values": {name: _plain(value) for name, value in here.values.items()},
         "rules": [rule.as_json() for rule in here.rules],
-        "rules_in_words": [_rule_told(rule, policies) for rule in effective.rules.rules],
-        "effective": effective_told(effective),
+        "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
+        "effective": effective_as_json(effective),
         "warnings": knobs_warnings(effective.knobs),
     }
 
 
-def effective_told(effective: EffectivePolicy) -> dict[str, dict[str, Any]]:
+def effective_as_json(effective: EffectivePolicy) -> dict[str, dict[str, Any]]:
     """Return every value in force by name, as ``{value, from, preset?}``."""
     told: dict[str, dict[str, Any]] = {}
     for name in KNOBS:
@@ -80,11 +80,11 @@ def policy_versions(scope: str, *, before: int | None = None, limit: int = 50) -
     if before is not None:
         found = found.filter(number__lt=before)
     rows = list(found[: limit + 1])
-    items = [version_told(row) for row in rows[:limit]]
+    items = [version_as_json(row) for row in rows[:limit]]
     return PolicyPage(items, rows[limit - 1].number if len(rows) > limit else None)
 
 
-def version_told(version: PolicyVersion) -> dict[str, Any]:
+def version_as_json(version: PolicyVersion) -> dict[str, Any]:
     """Return one version as its history shows it, with its rules and what it changed in words. No queries."""
     created_at: dt.datetime | None = version.created_at
     return {
@@ -96,13 +96,13 @@ def version_told(version: PolicyVersion) -> dict[str, Any]:
         "preset": version.preset or None,
         "values": version.values,
         "rules": version.rules,
-        "rules_in_words": [rule_told(rule) for rule in rules_stored(version.rules, version.scope)],
+        "rules_in_words": [rule_sentence(rule) for rule in rules_stored(version.rules, version.scope)],
         "rolled_back_to": version.rolled_back_to,
         "diff": [{**line, "in_words": _line_words(line, version.scope)} for line in version.diff],
     }
 
 
-def diff_told(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
+def diff_rows(diff: Sequence[Mapping[str, Any]], *, scope: str) -> list[dict[str, Any]]:
     """Return the lines of a diff for people: ``name``, ``kind`` (added, removed or changed) and both sides in words.
 
     A rule is told as a sentence. A value that was inherited has no side of its own: None; nor has a rule that was not
@@ -131,7 +131,7 @@ def _side_words(name: str, value: Any, scope: str) -> str | None:
     if not name.startswith(RULE):
         return number_words(value)
     (rule,) = rules_stored([value], scope)
-    return rule_told(rule)
+    return rule_sentence(rule)
 
 
 def number_words(value: Any) -> str:
@@ -140,7 +140,7 @@ def number_words(value: Any) -> str:
     return f"{int(value):,}" if large else value_words(value)
 
 
-def rule_told(rule: Rule) -> str:
+def rule_sentence(rule: Rule) -> str:
     """Return a rule as a sentence; one that this version of the program cannot read is named."""
     try:
         return rule_describe(rule)
@@ -148,8 +148,13 @@ def rule_told(rule: Rule) -> str:
         return f"Rule {rule.name!r} cannot be read any more: {problem.sentence}"
 
 
-def _rule_told(rule: Rule, policies: Policies) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": rule.name, "words": rule_told(rule), "enabled": rule.enabled, "from": rule.scope}
+def _rule_as_json(rule: Rule, policies: Policies) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": rule.name,
+        "words": rule_sentence(rule),
+        "enabled": rule.enabled,
+        "from": rule.scope,
+    }
     at = policies.policies[rule.scope]
     return told if rule in at.rules else told | {"preset": at.preset}
 
@@ -159,7 +164,7 @@ def _line_words(line: Mapping[str, Any], scope: str) -> str:
     if not line["name"].startswith(RULE) or line["after"] is None:
         return words
     (rule,) = rules_stored([line["after"]], scope)
-    return f"{words}: {rule_told(rule)}"
+    return f"{words}: {rule_sentence(rule)}"
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from memory.core.errors import ValueRefused
+from memory.core.problem_codes import ProblemCode
 from memory.models import PolicyVersion
 from memory.models.patterns import patterns_try
 from memory.policy.draft import draft_check, draft_parse
@@ -62,13 +63,13 @@ def policy_drafted(policies: Policies, scope: str, versions: Sequence[PastVersio
     """
     numbers = [version.number for version in versions]
     if numbers != sorted(set(numbers)):
-        raise ValueRefused("Its versions are out of order.")
+        raise ValueRefused("Its versions are out of order.", code=ProblemCode.LINE_DAMAGED)
     newest = versions[-1]
     policy = draft_parse(
         policies, scope, preset=newest.preset, values=newest.values, rules=newest.rules, number=newest.number
     )
     if policy.as_stored() != {"preset": newest.preset, "values": newest.values, "rules": newest.rules}:
-        raise ValueRefused(f"Version {newest.number} is not written as it is stored.")
+        raise ValueRefused(f"Version {newest.number} is not written as it is stored.", code=ProblemCode.LINE_DAMAGED)
     patterns_try(pattern for rule in policy.rules for pattern in patterns_of(condition_parse(rule.condition)))
     return policies.with_policy(policy)
 

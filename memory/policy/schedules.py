@@ -48,7 +48,7 @@ def cron_schedules_sync(*, now: dt.datetime) -> None:
     )
 
 
-def schedule_told(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict[str, Any]:
+def schedule_as_json(scope: str, *, cron: str, mode: str, now: dt.datetime) -> dict[str, Any]:
     """Return when the scheduled run of the policy at ``scope`` starts next, None if it rests, and why. One query.
 
     A policy whose schedule has not been written yet is told by its cron line.

@@ -18,7 +18,7 @@ ENVIRONMENT = "environment"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ValueSource:
     """Where an effective value comes from: a scope path, ``default`` or ``environment``; and the preset, if one."""
 
     source: str
@@ -60,7 +60,7 @@ class EffectivePolicy:
 
     scope: str
     knobs: Knobs
-    sources: dict[str, Source]
+    sources: dict[str, ValueSource]
     rules: RuleSet
     # Of the nearest policy at or above the scope: its path and version; 0 when nobody has set one.
     at: str = ROOT
@@ -134,20 +134,20 @@ class Policies:
 
     def _resolve(self, node: str) -> EffectivePolicy:
         layers = [self.policies[path] for path in _upwards(node) if path in self.policies]
-        found: dict[str, tuple[KnobValue, Source]] = {}
+        found: dict[str, tuple[KnobValue, ValueSource]] = {}
         for policy in layers:
             for name, value in policy.values.items():
-                found.setdefault(name, (value, Source(policy.scope)))
+                found.setdefault(name, (value, ValueSource(policy.scope)))
             if policy.preset:
                 for name, value in PRESETS[policy.preset].values.items():
-                    found.setdefault(name, (value, Source(policy.scope, policy.preset)))
+                    found.setdefault(name, (value, ValueSource(policy.scope, policy.preset)))
         for name, value in self.environment.items():
-            found.setdefault(name, (value, Source(ENVIRONMENT)))
+            found.setdefault(name, (value, ValueSource(ENVIRONMENT)))
         strategy = str(found["strategy"][0]) if "strategy" in found else Knobs().strategy
         for name, value in STRATEGY_DEFAULTS[strategy].items():
-            found.setdefault(name, (value, Source(DEFAULT)))
+            found.setdefault(name, (value, ValueSource(DEFAULT)))
         values: dict[str, Any] = {name: value for name, (value, _source) in found.items()}
-        sources = {name: found[name][1] if name in found else Source(DEFAULT) for name in KNOBS}
+        sources = {name: found[name][1] if name in found else ValueSource(DEFAULT) for name in KNOBS}
         rules: dict[str, Rule] = {}
         for policy in layers:
             for rule in policy.rules_here():

@@ -1,7 +1,9 @@
-"""The parameters of one statement, and conditions on scopes that are made of them."""
+"""Bound parameters of a statement, and conditions on scopes: as SQL or as a filter of Django's."""
 
 from collections.abc import Callable
 from typing import Any
+
+from django.db.models import Q
 
 from memory.core.scopes import ROOT
 from memory.models.expressions import path_within_sql
@@ -10,14 +12,14 @@ Bind = Callable[[object], str]
 
 
 class Bound:
-    """The parameters of one statement, named as they are bound; what is bound twice has one name."""
+    """The named parameters of one statement. Equal values share a name."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self._names: dict[tuple[type, str], str] = {}
 
     def bind(self, value: object) -> str:
-        """Keep ``value`` and return its placeholder."""
+        """Add ``value`` and return its placeholder."""
         name = self._names.setdefault((type(value), repr(value)), f"p{len(self.values)}")
         self.values[name] = value
         return f"%({name})s"
@@ -30,6 +32,11 @@ def scope_sql(column: str, path: str, bind: Bind, *, without: tuple[str, ...] = 
     conditions = [path_sql("path", path, bind)]
     conditions += [f"NOT {path_sql('path', other, bind)}" for other in without]
     return f"{column} IN (SELECT id FROM memory_scope WHERE {' AND '.join(conditions)})"
+
+
+def path_q(path: str) -> Q:
+    """Return the filter that a model's column ``scope``, which holds paths, is ``path`` or below it."""
+    return Q() if path == ROOT else Q(scope=path) | Q(scope__startswith=f"{path}/")
 
 
 def path_sql(column: str, path: str, bind: Bind) -> str:

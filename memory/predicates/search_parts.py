@@ -5,7 +5,7 @@ from collections.abc import Container
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of, leaves
 
 LIVE, ARCHIVED, RELEASED = "live", "archived", "released"
-STANDINGS = (LIVE, ARCHIVED, RELEASED)
+STATES = (LIVE, ARCHIVED, RELEASED)
 
 
 def parts_of(predicate: Predicate | None) -> tuple[Predicate, ...]:
@@ -57,8 +57,8 @@ def scope_of(predicate: Predicate | None) -> str:
     return max(scopes, key=len, default="/")
 
 
-def standings_of(predicate: Predicate | None) -> tuple[str, ...]:
-    """Return which of ``STANDINGS`` a list has to look at. Released topics are looked at only if ``is:released`` asks
+def states_of(predicate: Predicate | None) -> tuple[str, ...]:
+    """Return which of ``STATES`` a list has to look at. Released topics are looked at only if ``is:released`` asks
     for them."""
     found = [LIVE, ARCHIVED]
     if (Comparison("released", "is", True), False) in leaves(predicate):

@@ -82,7 +82,7 @@ def _named(name: str, value: str) -> Predicate:
 def _contains(name: str, value: str) -> Predicate:
     text = _plain(name, value)
     if not text:
-        raise ValueRefused("An empty text is contained in every text.")
+        raise ValueRefused("An empty text is contained in every text.", code=ProblemCode.INVALID_LOOKUP_VALUE)
     return Comparison(name, "contains", text)
 
 
@@ -202,13 +202,18 @@ def _moment(name: str, value: str) -> Predicate:
 def _elapsed(name: str, value: str) -> Predicate:
     op, said = _ordered(_plain(name, value))
     if not said:
-        raise ValueRefused(f"{name}: needs something to compare with, such as {EXAMPLES[name]}.")
+        raise ValueRefused(
+            f"{name}: needs something to compare with, such as {EXAMPLES[name]}.", code=ProblemCode.INVALID_LOOKUP_VALUE
+        )
     return _since(name, name, op, said, duration_parse(said))
 
 
 def _since(name: str, field: str, op: str, said: str, seconds: float) -> Predicate:
     if op == "is":
-        raise ValueRefused(f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.")
+        raise ValueRefused(
+            f"Longer or shorter? Write {name}:>{said[:30]} or {name}:<{said[:30]}.",
+            code=ProblemCode.INVALID_LOOKUP_VALUE,
+        )
     return Comparison(field, op, seconds)
 
 

@@ -1,4 +1,4 @@
-"""Folds the access log into salience: in bulk, each row exactly once, whatever is killed in between."""
+"""Folds the access log into salience in bulk, each row exactly once, also if the worker is killed."""
 
 import datetime as dt
 from typing import Any
@@ -33,16 +33,16 @@ ORDER BY a.actor, a.query_hash, a.at DESC
 def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_floor: str = "false") -> str:
     """Return the statement that folds the accesses ``%(counted)s`` into ``table``.
 
-    ``scope`` is the expression of the scope that a row ``h`` lies in; its policy caps the salience. Where
-    ``exact_floor`` holds, the indexed floor of the fade key follows the key at once.
+    ``scope`` is the expression for the scope of a row ``h``; its policy caps the salience. Where ``exact_floor`` is
+    true, the indexed floor of the fade key is set to the key.
 
     Each access does ``s <- min(cap, effective + bump)``, as ``salience_reinforced`` says. Such steps compose: with
     ``w_i`` the decay from access i to the last one and ``S_i`` the decayed sum of the bumps after i, the outcome is the
-    least of the uncapped sum and of every ``cap * w_i + S_i``. So a window function does in one pass what looks like a
-    loop. An access older than the last reinforcement counts at that moment with what is left of its bump.
+    least of the uncapped sum and of every ``cap * w_i + S_i``, which window functions compute in one pass. An access
+    older than the last reinforcement counts at the time of that, with what is left of its bump.
 
-    The rows are locked before they are read, in the order of their ids: what somebody else changes meanwhile (an
-    archive, an edited salience) is neither overwritten nor waited for in a circle.
+    The rows are locked before they are read, by id: changes of other transactions (an archive, an edited salience) are
+    not overwritten, and there are no deadlocks.
     """
     late = decay_sql(f"{epoch_sql('held.reinforced_at')} - {epoch_sql('hit.at')}", "held.half_life")
     from_start = decay_sql(f"{epoch_sql('last_at')} - {epoch_sql('reinforced_at')}", "half_life")
@@ -93,7 +93,7 @@ def _fold_sql(table: str, key: str, ids: str, bump: str, *, scope: str, exact_fl
     """
 
 
-# Below the first rung the index is also asked who has risen, and a floor that lags behind would not tell.
+# Below the first rung, runs also search the index for topics that have risen; a lagging floor would hide them.
 _FOLD_TOPICS = _fold_sql(
     "memory_vitality", "topic_id", "topic_ids", "bump", scope="h.scope_id", exact_floor="row.rung > 0"
 )
@@ -113,7 +113,7 @@ _MARK = """
 UPDATE memory_accesslog SET folded_at = %(now)s, counted = (id = ANY(%(counted)s)) WHERE id = ANY(%(ids)s)
 """
 
-# A query that was answered while its topic was being purged has left its row a moment later.
+# Removes purged topics from rows of queries that were answered while the purge was running.
 _DISOWN = """
 UPDATE memory_accesslog a
 SET topic_ids = x.topics, query_hash = '', query = CASE WHEN x.topics = '{}' THEN '' ELSE a.query END,
@@ -127,7 +127,7 @@ FROM (
 WHERE a.id = x.id AND cardinality(x.topics) < cardinality(a.topic_ids)
 """
 
-# Queries leave no wake-up of their own: the access row is one, and the request stays at a single INSERT.
+# A query writes no wake-up, so that it stays at a single INSERT; its access row serves as one.
 _WAKE_UPS = """
 INSERT INTO memory_wakeup (scope_id, event, first_at, last_at, times)
 SELECT t.scope_id, 'query_complete', %(now)s, %(now)s, count(DISTINCT a.id)
@@ -142,15 +142,15 @@ DO UPDATE SET last_at = excluded.last_at, times = memory_wakeup.times + excluded
 
 
 def fold_wait() -> None:
-    """Wait until no other process is folding, and keep it so until the running transaction ends. One query."""
+    """Keep other processes from folding until the running transaction ends; wait for one that is. One query."""
     lock_wait(Lock.FOLD_ACCESSES)
 
 
 def accesses_fold(*, now: dt.datetime) -> int:
     """Fold up to ``ROWS_PER_FOLD`` rows of the access log, oldest first, and return how many.
 
-    One transaction of nine statements, ten where policies differ in their highest salience: the rows are marked in
-    the commit that raises the salience, so a kill at any moment leaves either both or neither. Returns 0 at once while
+    One transaction of nine statements, ten where policies differ in their highest salience: rows are marked in the
+    commit that raises the salience, so a kill at any time leaves either both or neither. Returns 0 at once while
     another process is folding.
     """
     with transaction.atomic(), connection.cursor() as cursor:
@@ -166,7 +166,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
         asked = sorted({(actor, digest) for _id, _at, actor, digest, _scope in rows})
         cursor.execute(_COUNTED_BEFORE, [[actor for actor, _d in asked], [digest for _a, digest in asked], earliest])
         before: dict[Asked, float] = {(actor, digest): at.timestamp() for actor, digest, at in cursor.fetchall()}
-        # The same question in two scopes is two questions (the hash holds the scope), so each has one window.
+        # The hash includes the scope, so each question has one window.
         counted = [
             access_id
             for window in sorted(set(windows.values()))
@@ -181,14 +181,14 @@ def accesses_fold(*, now: dt.datetime) -> int:
             )
         ]
         caps = _caps(cursor, counted, policies)
-        wanted: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "counted": counted,
             "cap": policies.knobs(ROOT).field_salience_max,
             "scopes": list(caps),
             "caps": list(caps.values()),
         }
-        cursor.execute(_FOLD_TOPICS, wanted)
-        cursor.execute(_FOLD_FIELDS, wanted)
+        cursor.execute(_FOLD_TOPICS, parameters)
+        cursor.execute(_FOLD_FIELDS, parameters)
         ids = [row[0] for row in rows]
         cursor.execute(_DISOWN, [ids])
         cursor.execute(_MARK, {"now": now, "counted": counted, "ids": ids})
@@ -197,7 +197,7 @@ def accesses_fold(*, now: dt.datetime) -> int:
 
 
 def _caps(cursor: CursorWrapper, counted: list[int], policies: Policies) -> dict[int, float]:
-    """Return the highest salience by scope, for the scopes of what was retrieved; empty where all have the root's."""
+    """Return the highest salience by scope for the retrieved topics; empty if all scopes have that of the root."""
     if len({node.knobs.field_salience_max for node in policies.nodes(ROOT)}) == 1:
         return {}
     cursor.execute(_SCOPES, [counted])

@@ -1,4 +1,4 @@
-"""Bundles: topics with their fields, histories and neighbours, in one statement whatever their number."""
+"""Bundles: topics with their fields, histories and neighbours, loaded in one statement."""
 
 import datetime as dt
 import json
@@ -17,10 +17,10 @@ MAX_NEIGHBORS = 50
 
 @dataclass(frozen=True, slots=True)
 class BundleOptions:
-    """What a bundle holds, and which topics may have one; None stands for all.
+    """What bundles contain, and of which topics; None stands for all.
 
-    ``scope`` is where bundles come from. ``caller`` is the scope of the key: neighbours and references lead anywhere
-    within it and nowhere beyond.
+    ``scope`` is the scope of the topics. ``caller`` is the scope of the key: neighbours and references may lie anywhere
+    within it.
     """
 
     now: dt.datetime
@@ -43,7 +43,7 @@ jsonb_build_object('id', r.id, 'value', r.value, 'valid_from', r.valid_from, 'pr
                    'recorded_at', r.recorded_at, 'seq', r.seq)
 """
 
-# What a topic said at a past moment: the first edit after that moment tells what was there before it.
+# A member at a past time: the first edit after that time keeps the value before it.
 _PAST = """
 coalesce((SELECT {value} FROM memory_topicedit e
           WHERE e.topic_id = {row}.id AND e.at > %(as_of)s::timestamptz AND e.before ? '{member}'
@@ -54,13 +54,13 @@ coalesce((SELECT {value} FROM memory_topicedit e
 def field_summary_sql(field: str, *, as_of: bool = False) -> str:
     """Return the newest summary in force of ``field``, a row of Field, as JSON; null where there is none.
 
-    ``as_of`` asks for the one that was in force at ``%(as_of)s``. Otherwise a field whose revisions are all warm, which
-    is the usual one, costs nothing.
+    With ``as_of``, the one that was in force at ``%(as_of)s``. Otherwise fields without cold revisions, which are most,
+    cost nothing.
     """
     in_force = "m.withdrawn_at IS NULL"
     asked = f"{field}.cold_through > 0"
     if as_of:
-        # What is warm today may have been cold then.
+        # A revision that is warm now may have been cold then.
         asked = "true"
         in_force = (
             "m.created_at <= %(as_of)s::timestamptz "
@@ -74,8 +74,8 @@ def field_summary_sql(field: str, *, as_of: bool = False) -> str:
         ) END"""
 
 
-def _said(row: str, member: str, options: "BundleOptions") -> str:
-    """Return the expression for what topic ``row`` says, at the moment that is asked about."""
+def _member_sql(row: str, member: str, options: "BundleOptions") -> str:
+    """Return the expression for a member of topic ``row``, at ``as_of`` if that is given."""
     if options.as_of is None:
         return f"{row}.{member}"
     value = f"e.before->>'{member}'"
@@ -97,8 +97,8 @@ def bundles_load(ids: Sequence[uuid.UUID], options: BundleOptions) -> list[dict[
             SELECT id, place FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS a (id, place)
         ), shown AS (
             SELECT t.id, s.path AS scope, t.rung, t.created_at, t.updated_at, a.place,
-                   {_said("t", "title", options)} AS title, {_said("t", "summary", options)} AS summary,
-                   {_said("t", "kind", options)} AS kind, {_said("t", "categories", options)} AS categories
+                   {_member_sql("t", "title", options)} AS title, {_member_sql("t", "summary", options)} AS summary,
+                   {_member_sql("t", "kind", options)} AS kind, {_member_sql("t", "categories", options)} AS categories
             FROM asked a
             JOIN memory_topic t ON t.id = a.id
             JOIN memory_scope s ON s.id = t.scope_id
@@ -145,9 +145,9 @@ def _fields_sql(options: BundleOptions) -> str:
         history = f"""
             (SELECT coalesce(jsonb_agg({_REVISION} ORDER BY r.seq), '[]') FROM memory_revision r
              WHERE r.field_id = f.id {cold} {until})"""
-    # The current revision by its number; at a past moment, the last one recorded until then.
+    # The current revision by its number; at a past time, the last one recorded until then.
     current = "AND r.seq = f.last_seq" if options.as_of is None else f"{until} ORDER BY r.seq DESC LIMIT 1"
-    # A field that is asked for by name is shown even if forgetting has detached it.
+    # A field requested by name is shown even if it is detached.
     chosen = "AND f.name = ANY(%(names)s::text[])" if options.field_names is not None else "AND NOT f.detached"
     reference = "r.ref_topic_id"
     if options.caller != "/":
@@ -168,13 +168,13 @@ def _fields_sql(options: BundleOptions) -> str:
 def _neighbors_sql(options: BundleOptions) -> str:
     """Return the common table expressions that follow links: ``nearest`` holds each neighbour once per topic.
 
-    Breadth first, in both directions. A topic is entered once per root, kind and depth, and depth is bounded, so cycles
-    end. Detached and archived topics, and those the caller does not see, are not entered.
+    Breadth first, in both directions. A topic is visited once per root, kind and depth, and depth is bounded, so cycles
+    end. Detached and archived topics, and those the caller does not see, are not visited.
     """
     until = "" if options.as_of is None else "AND l.created_at <= %(as_of)s::timestamptz"
     seen = scope_within_sql("n.scope_id", scope="caller", below="caller_below") if options.caller != "/" else "true"
     existed = "" if options.as_of is None else "AND n.created_at <= %(as_of)s::timestamptz"
-    # Asked before the newest are counted off, so that forgotten neighbours do not take the place of living ones.
+    # Checked before the LIMIT, so that archived neighbours do not take the place of live ones.
     entered = (
         f"n.rung < {int(Rung.DETACHED)} AND n.released_at IS NULL AND n.merged_into_id IS NULL AND {seen} {existed}"
     )
@@ -205,8 +205,8 @@ def _neighbors_sql(options: BundleOptions) -> str:
 def _neighbors_of_sql(options: BundleOptions) -> str:
     return f"""
 (SELECT jsonb_agg(to_jsonb(x) ORDER BY x.depth, x.title, x.topic_id)
- FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_said("n", "title", options)} AS title,
-              {_said("n", "summary", options)} AS summary, {_said("n", "kind", options)} AS topic_kind
+ FROM (SELECT e.topic_id, e.kind, e.direction, e.steps AS depth, {_member_sql("n", "title", options)} AS title,
+              {_member_sql("n", "summary", options)} AS summary, {_member_sql("n", "kind", options)} AS topic_kind
        FROM nearest e JOIN memory_topic n ON n.id = e.topic_id
        WHERE e.root = b.id ORDER BY e.steps, 5 LIMIT {MAX_NEIGHBORS}) x)
 """
@@ -236,7 +236,7 @@ def _bundle(row: tuple[Any, ...]) -> dict[str, Any]:
         "summary": summary,
         "topic_kind": kind,
         "salience": salience,
-        # The published design keeps a second salience for retrievals that failed; nothing raises it there either.
+        # Part of the wire format; always 0.
         "failed_salience": 0.0,
         "scope": scope,
         "rung": Rung(rung).label,

@@ -1,18 +1,17 @@
-"""Candidates: which topics answer a question, and how well. One statement.
+"""Candidates: finds and ranks the topics that answer a question. One statement.
 
 The score of a topic is ``ws * meaning + wl * words``, each scaled to 0..1 over the candidates.
 
 * Meaning is the inner product of the topic's vector with the question's, from which the mean vector of the scope is
-  taken off first: what all topics have in common tells nothing apart, and models of this kind put much into it.
+  subtracted first: embedding models give all texts much in common, which does not tell topics apart.
 * Words is BM25 on the presence of words. A word counts fully in the topic itself, half where it stands in a linked
-  topic, a quarter two links away, *before* BM25 saturates: what was said in an exchange belongs to each of its turns,
-  but saying it three times is not three times as much. A topic with many links shares that weight among them.
+  topic, a quarter two links away, *before* BM25 saturates: the words of a conversation belong to each of its turns,
+  but repeating a word three times does not count three times. A topic with many links divides that weight among them.
 
-With ``ranking_decay`` the score is multiplied by how lately a topic was used. It is off by default, and costs nothing
-then.
+With ``ranking_decay`` the score is multiplied by a factor for the time since the last use. Off by default, at no cost.
 
-Candidates are the best of either search, and the topics they are linked with. docs/recall.md gives the reasons and
-docs/benchmarks.md what each part contributes.
+Candidates are the best of both searches, and the topics linked with them. docs/recall.md gives the reasons,
+docs/benchmarks.md the contribution of each part.
 """
 
 import datetime as dt
@@ -29,18 +28,18 @@ from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import Probe
 
-# The mean of so many topics is as good as the mean of all.
+# The mean vector of so many topics is close to that of all.
 MEAN_OVER = 32
-# A topic lends to and borrows from so many neighbours at most in each direction, those with the highest ids: the most
-# recent ones where the store makes the ids.
+# Neighbours per direction whose words count: those with the highest ids, which are the newest unless the client chose
+# the ids.
 LENDERS = 12
-# The lexical search of a large store looks at about so many topics, those with the rarest words of the question.
+# The lexical search of a large store reads about so many topics: those with the rarest words of the question.
 LEXICAL_REACH = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate. ``similarity`` is the plain cosine; the other parts sum up to the score, times ``decay``."""
+    """One candidate. ``similarity`` is the plain cosine; the score is the sum of the other parts, times ``decay``."""
 
     topic_id: uuid.UUID
     similarity: float | None
@@ -56,17 +55,16 @@ def candidates_rank(
 ) -> list[Ranked]:
     """Return the best ``limit`` topics for a question, best first. One query.
 
-    ``vector`` is the question's, ``probe`` what ``question_probe`` found; ``now`` is the moment to which ranks decay,
-    where they do. In a small scope every topic is compared; in a large one the cost is bounded by ``recall_candidates``
-    and ``LEXICAL_REACH``, not by the size of the store. The exception is ``include_archived``: archived topics are in
-    no index of recall, so that forgetting makes recall cheaper, and asking for them reads the vectors and documents of
-    the whole scope.
+    ``vector`` is the question's, ``probe`` the result of ``question_probe``; ``now`` is the time for ``ranking_decay``.
+    In a small scope every topic is compared; in a large one the cost is bounded by ``recall_candidates`` and
+    ``LEXICAL_REACH``, not by the size of the store. The exception is ``include_archived``: archived topics are in no
+    index of recall, so the vectors and documents of the whole scope are read.
     """
     words, weights, rare = list(probe.words), _idf(probe), _rare_words(probe)
     comparable = probe.width == len(vector)
     parameters = {
         "q": vector_text(vector),
-        # Until reembed has run, a model of another width has no vector here that it could be compared with.
+        # After a change to a model of another width, no stored vector is comparable until ``reembed`` has run.
         "model": model if comparable else "",
         **wanted.parameters(),
         "words": [_tsquery(word) for word in words],
@@ -94,7 +92,7 @@ def _decay(knobs: Knobs) -> str | None:
         knobs.ranking_decay,
         row="used",
         now="%(now)s::timestamptz",
-        # Not ``knobs.half_life``, which under a static policy is without end: that says how salience fades, not ranks.
+        # Not ``knobs.half_life``, which is infinite under a static policy: it is about salience, not ranks.
         half_life=knobs.half_life_days * SECONDS_PER_DAY,
         active_half_life=knobs.active_half_life,
     )
@@ -107,8 +105,7 @@ def _idf(probe: Probe) -> list[float]:
 def _rare_words(probe: Probe) -> set[str]:
     """Return the rarest words that together stand in about ``LEXICAL_REACH`` topics at most.
 
-    A word that stands in more topics than that alone is left to the semantic search: it tells too little apart. It
-    still counts in the score of every candidate.
+    A word that alone stands in more topics does not select candidates, but counts in the score of every candidate.
     """
     chosen: set[str] = set()
     reach = 0
@@ -124,7 +121,7 @@ def _tsquery(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-# Forgotten neighbours are passed over before the count, so that they do not take the place of living ones.
+# Archived neighbours are left out before the LIMIT, so that they do not take the place of live ones.
 _LINKED = f"""
     (SELECT l.target_id AS topic_id
      FROM memory_link l JOIN memory_topicdocument n ON n.topic_id = l.target_id AND n.live
@@ -163,8 +160,8 @@ def _statement(
     vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
     vector_join, vector_topics = wanted.joined_sql("v")
     document_join, document_topics = wanted.joined_sql("d")
-    # A small scope counts its own words, so that what is common there weighs little; a large one knows the counts of
-    # the store from the worker. The "+ 0" keeps the planner from walking the vector index for a handful of rows.
+    # A small scope counts its own words; a large one uses the counts of the store. The "+ 0" keeps the planner from
+    # using the vector index for a handful of rows.
     order = (
         "(v.embedding <#> (SELECT vector FROM question)) + 0"
         if small
@@ -225,7 +222,7 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
 ), core_links AS MATERIALIZED (
     SELECT core.topic_id AS from_id, x.topic_id FROM core CROSS JOIN LATERAL ({_LINKED.format(topic="core.topic_id")}) x
 ), pool AS MATERIALIZED (
-    -- A topic without a vector of this model, new or on its way to another model, is judged by its words alone.
+    -- A topic without a vector of this model is ranked by its words alone.
     SELECT p.topic_id,
            CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.vector) END AS meaning,
            CASE WHEN v.model = %(model)s::text THEN -(v.embedding <#> question.asked) END AS similarity
@@ -235,7 +232,7 @@ WITH {question_sql(vectors)}, words AS MATERIALIZED (
     CROSS JOIN question
     WHERE true {vector_topics}
 ), links AS MATERIALIZED (
-    -- Who has many links gives and takes less over each: the parts of one topic sum up to two at most.
+    -- The more links a topic has, the less each counts: the parts of one topic add up to two at most.
     SELECT from_id, topic_id, 1 / greatest(1, count(*) OVER (PARTITION BY from_id) / 2::float8) AS part
     FROM (
         SELECT from_id, topic_id FROM core_links

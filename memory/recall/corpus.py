@@ -1,4 +1,4 @@
-"""Keeps Lexeme and CorpusTotals: how many live topics hold a word. A moment behind, which BM25 does not mind."""
+"""Updates Lexeme and CorpusTotals, the number of live topics with a word. BM25 tolerates that they lag behind."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from memory.models.locks import Lock, lock_try, lock_wait
 
 DOCUMENTS_PER_TURN = 500
 
-# What each document adds and what its last counted version takes away, summed per word before it touches the table.
-# Documents that are being written are left to the next turn: waiting for two writers could have them wait for us.
+# Adds the words of each document and subtracts those of its last counted version, summed per word. Locked documents
+# are left to the next turn: waiting for two writers could deadlock.
 _COUNT = """
 WITH taken AS (
     SELECT topic_id, CASE WHEN live THEN document END AS document, counted
@@ -48,7 +48,6 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone
 """
-# Words of earlier texts may have run out long ago.
 _UNUSED = "DELETE FROM memory_lexeme WHERE documents <= 0"
 
 
@@ -66,10 +65,9 @@ def documents_count() -> int:
 
 
 def documents_erase(ids: Sequence[uuid.UUID]) -> tuple[int, int]:
-    """Remove the documents of topics, and every word that no live topic holds any more. Three statements.
+    """Delete the documents of topics, and every word that no live topic has any more. Three statements.
 
-    Needs a transaction. Waits for whoever is counting, and nobody counts until it ends. Returns how many documents and
-    how many words went.
+    Needs a transaction, during which no other process counts. Returns the numbers of deleted documents and words.
     """
     with connection.cursor() as cursor:
         lock_wait(Lock.COUNT_WORDS)

@@ -1,4 +1,4 @@
-"""Exact search beside the index: how much of what is nearest in meaning the index finds."""
+"""Compares the vector index with an exact search: how many of the nearest topics the index finds."""
 
 import datetime as dt
 import uuid
@@ -15,16 +15,16 @@ from memory.predicates.search_parts import LIVE
 from memory.recall.candidates import question_sql
 from memory.recall.filters import CandidateFilter
 from memory.recall.probe import question_probe
-from memory.recall.search import Search, question_filter
+from memory.recall.search import TopicSearch, question_filter
 
 NEAREST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearTopic:
     """One of the nearest topics; ``other`` is its rank in the other list, None if it is not there.
 
-    ``nearness`` is the inner product with the question, from which what all topics have in common is taken off.
+    ``nearness`` is the inner product with the centred question (``candidates``).
     """
 
     topic_id: str
@@ -39,8 +39,8 @@ class Near:
 class Exactness:
     """The nearest live topics by an exact scan and by the index, best first."""
 
-    exact: list[Near]
-    index: list[Near]
+    exact: list[NearTopic]
+    index: list[NearTopic]
 
     @property
     def same(self) -> int:
@@ -48,8 +48,8 @@ class Exactness:
         return sum(near.other is not None for near in self.exact)
 
 
-# The scan of every vector, and the walk along the index. Adding 0 hides the order from the index; with sorting and
-# other scans made dear, the index is walked in a small store too, where a query would not bother.
+# A scan of every vector, and a search in the index. Adding 0 hides the order from the index; with sorting and other
+# scans disabled, the index is used in a small store too, where a query would not use it.
 _EXACT = "(v.embedding <#> (SELECT vector FROM question)) + 0"
 _INDEX = "v.embedding <#> (SELECT vector FROM question)"
 _WALK = "SELECT " + ", ".join(
@@ -58,12 +58,12 @@ _WALK = "SELECT " + ", ".join(
 _AS_BEFORE = _WALK.replace("'off'", "'on'")
 
 
-def exactness_check(search: Search, *, now: dt.datetime) -> Exactness:
-    """Compare both searches for the question of a lookup, within what its conditions leave. Six queries.
+def exactness_check(search: TopicSearch, *, now: dt.datetime) -> Exactness:
+    """Compare both searches for the question of a lookup, among the topics that meet its conditions. Six queries.
 
     The exact one reads every live vector in the scope, which a query never does in a large store. Only meaning is
-    compared: words and neighbours, which a query adds, find in an answer what the index may miss. Nothing is written.
-    Without a question both lists are empty. Raises ``EmbeddingFailed``.
+    compared; a query also ranks by words and neighbours. Nothing is written. Without a question both lists are
+    empty. Raises ``EmbeddingFailed``.
     """
     if not search.question:
         return Exactness([], [])
@@ -99,14 +99,14 @@ def nearest_sql(wanted: CandidateFilter, order: str) -> str:
             WHERE {within} AND v.model = %(model)s::text AND v.embedding IS NOT NULL {topics}
             ORDER BY {order} LIMIT {NEAREST}
         )
-        SELECT n.topic_id, told.title, told.rung, n.embedding <#> question.vector AS far
-        FROM nearest n JOIN memory_topic told ON told.id = n.topic_id CROSS JOIN question ORDER BY far, n.topic_id
+        SELECT n.topic_id, found.title, found.rung, n.embedding <#> question.vector AS far
+        FROM nearest n JOIN memory_topic found ON found.id = n.topic_id CROSS JOIN question ORDER BY far, n.topic_id
     """
 
 
-def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[Near]:
+def _nearest(rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list[NearTopic]:
     ranks: dict[uuid.UUID, int] = {row[0]: rank for rank, row in enumerate(others, start=1)}
     return [
-        Near(str(topic_id), title, Rung(rung).label, -far, rank, ranks.get(topic_id))
+        NearTopic(str(topic_id), title, Rung(rung).label, -far, rank, ranks.get(topic_id))
         for rank, (topic_id, title, rung, far) in enumerate(rows, start=1)
     ]

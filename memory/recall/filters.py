@@ -1,4 +1,4 @@
-"""Which topics may be candidates, as conditions of SQL that probe and candidates share."""
+"""SQL conditions on candidates, shared by probe and candidates."""
 
 import datetime as dt
 import uuid
@@ -12,7 +12,7 @@ from memory.models.expressions import scope_within_sql
 def topic_conditions(
     *, kinds: Sequence[str] | None, categories: Sequence[str] | None, as_of: dt.datetime | None
 ) -> list[str]:
-    """Return the conditions on a topic's row ``t``: neither released nor merged, and what is not None filters."""
+    """Return the conditions on a topic's row ``t``: neither released nor merged, and the filters that are not None."""
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     if kinds is not None:
         conditions.append("t.kind = ANY(%(kinds)s::text[])")
@@ -24,7 +24,7 @@ def topic_conditions(
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ExtraCondition:
     """A condition of the caller's on ``t`` (Topic) and ``lv`` (Vitality), with its parameters."""
 
     sql: str
@@ -45,11 +45,11 @@ class CandidateFilter:
     as_of: dt.datetime | None = None
     include_archived: bool = False
     only_archived: bool = False
-    extra: Extra | None = None
+    extra: ExtraCondition | None = None
 
     @property
     def on_topic(self) -> bool:
-        """Whether the topic's own row has to be looked at."""
+        """Whether the conditions need the topic's own row."""
         return (
             any(part is not None for part in (self.kinds, self.categories, self.topic_ids, self.as_of))
             or self.include_archived
@@ -58,7 +58,7 @@ class CandidateFilter:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the conditions refer to."""
+        """Return the parameters of the conditions."""
         return {
             "scope": self.scope,
             "below": self.scope.rstrip("/") + "/",
@@ -79,7 +79,7 @@ class CandidateFilter:
         return " AND ".join(conditions) or "true"
 
     def joined_sql(self, row: str) -> tuple[str, str]:
-        """Return a join to the topic's row and the conditions on it, both empty if nothing asks for them."""
+        """Return a join to the topic's row and the conditions on it; both are empty if they are not needed."""
         if not self.on_topic:
             return "", ""
         conditions = topic_conditions(kinds=self.kinds, categories=self.categories, as_of=self.as_of)

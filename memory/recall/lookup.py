@@ -1,4 +1,4 @@
-"""Explicit lookup: lists, one topic at any rung, the history of a field. Nothing here raises salience."""
+"""Explicit lookup: lists, one topic at any rung, the history of a field. A lookup does not raise salience."""
 
 import datetime as dt
 import json
@@ -25,7 +25,7 @@ RUNGS = {rung.label: int(rung) for rung in Rung}
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFilter:
+class TopicListFilter:
     """Which topics a list shows; None stands for all. Without a rung, archived topics are left out."""
 
     scope: str
@@ -37,7 +37,7 @@ class TopicFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows, and where the next ones begin (None after the last)."""
+    """Some rows, and the cursor of the next page (None on the last)."""
 
     items: list[dict[str, Any]]
     next: str | None
@@ -56,13 +56,13 @@ JOIN memory_vitality v ON v.topic_id = t.id
 """
 
 
-def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
+def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now: dt.datetime) -> Page:
     """Return topics, newest first. One query.
 
-    Its cost follows the page and not the store for one scope, all scopes or a rung. A filter by kind, text or pinned
-    passes over the topics between that do not match.
+    Its cost depends on the page and not on the store for one scope, all scopes or a rung. A filter by kind, text or
+    pinned also reads the topics that do not match.
 
-    Raises ``ValueRefused`` for an unknown rung or a cursor that this function did not hand out.
+    Raises ``ValueRefused`` for an unknown rung or an invalid cursor.
     """
     conditions, parameters = _conditions(wanted, now)
     if cursor is not None:
@@ -82,19 +82,19 @@ def topics_list(wanted: TopicFilter, *, cursor: str | None, limit: int, now: dt.
 
 
 def topic_get(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return one topic at whatever rung it stands, released or merged ones included. One query.
+    """Return one topic at any rung, released and merged ones included. One query.
 
-    Raises ``NotVisible`` if it does not exist or lies outside the caller's scope.
+    Raises ``NotVisible`` if it does not exist or is outside the caller's scope.
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {_COLUMNS} {_FROM} WHERE t.id = %(id)s", {"id": topic_id, "now": now})
         row = cursor.fetchone()
     if row is None or not principal.sees(row[4]):
-        raise NotVisible(f"There is no topic {topic_id}.", code=ProblemCode.TOPIC_NOT_FOUND)
+        raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     return _topic(row)
 
 
-# Where the topic lives that a revision refers to: a reference is told to those who may see what it leads to.
+# The scope of the topic that a revision refers to: the reference is shown only to callers who see that topic.
 _REF_SCOPE = """
 (SELECT rs.path FROM memory_topic rt JOIN memory_scope rs ON rs.id = rt.scope_id WHERE rt.id = r.ref_topic_id)
 """
@@ -133,7 +133,7 @@ MOST_LINKS = 200
 
 
 def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
-    """Return one topic with its fields (detached ones too), its links, and what was merged into it. Four queries.
+    """Return one topic with its fields (detached ones too), its links, and the topics merged into it. Four queries.
 
     Raises ``NotVisible``.
 
@@ -163,7 +163,7 @@ def topic_detail(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime)
 
 
 def also_from(topic_id: uuid.UUID) -> list[dict[str, Any]]:
-    """Return what was merged into a topic, directly or through another, the latest first: ``{topic_id, title,
+    """Return the topics merged into a topic, directly or through another, the latest first: ``{topic_id, title,
     provenance, created_at, merged_into}``. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ALSO, {"id": topic_id})
@@ -197,7 +197,7 @@ def field_history(
     """
     topic_get(topic_id, principal=principal, now=now)
     if "\x00" in name:
-        # No name has one, and the database takes none.
+        # PostgreSQL refuses NUL in a parameter, and no name contains it.
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
     before = 2**31 - 1 if cursor is None else place_read(cursor)
     with connection.cursor() as database:
@@ -208,13 +208,13 @@ def field_history(
     return Page(rows[:limit], str(rows[limit - 1]["seq"]) if len(rows) > limit else None)
 
 
-def _conditions(wanted: TopicFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
+def _conditions(wanted: TopicListFilter, now: dt.datetime) -> tuple[list[str], dict[str, Any]]:
     conditions = ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     if wanted.rung is None:
         conditions.append(f"t.rung < {int(Rung.ARCHIVED)}")
     elif wanted.rung not in (*RUNGS, "any"):
         raise ValueRefused(
-            f"There is no rung {wanted.rung!r}; rungs are {', '.join(RUNGS)}, or any for all of them.",
+            f"Rung {wanted.rung!r} does not exist. Use one of {', '.join(RUNGS)}, or any for all of them.",
             code=ProblemCode.UNKNOWN_CHOICE,
         )
     predicate = predicate_from_fields(

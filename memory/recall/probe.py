@@ -1,4 +1,4 @@
-"""What has to be known before candidates are gathered: the words of the question, and whether the scope is small."""
+"""The step before the search for candidates: the words of the question, and whether the scope is small."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from django.conf import settings
 from memory.models.prepared import rows_prepared
 from memory.recall.filters import CandidateFilter
 
-# Beyond this many words a question says nothing more; the rarest are kept.
+# Of a longer question, the rarest words are kept.
 MAX_WORDS = 32
-# How many entries the index scan keeps in sight, pgvector's own default; more when more are asked for.
+# hnsw.ef_search, pgvector's own default; more if more candidates are requested.
 EF_SEARCH = 40
-# Where the scan of the index gives up. What passes the filter is more than ``recall_exact_below`` topics, so this meets
-# enough of them in a store of some millions.
+# hnsw.max_scan_tuples, where the index scan gives up. More than ``recall_exact_below`` topics pass the filter, so the
+# scan meets enough of them in a store of some millions.
 MAX_SCAN_TUPLES = 200_000
 
 _PROBE = """
@@ -39,9 +39,9 @@ SELECT (SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """``words`` are the stems of the question; ``documents`` tells in how many live topics each occurs.
+    """``words`` are the stems of the question; ``documents`` is the number of live topics with each.
 
-    ``width`` is how many numbers a stored vector has.
+    ``width`` is the dimension of stored vectors.
     """
 
     small: bool
@@ -52,15 +52,15 @@ class Probe:
 
 
 def question_probe(q: str, wanted: CandidateFilter, *, exact_below: int, candidates: int) -> Probe:
-    """Look at a question and at how many topics may answer it. One statement.
+    """Return the words of a question, and whether few topics may answer it. One statement.
 
     The count stops at ``exact_below``, so its cost does not grow with the store, unless a filter on kinds, categories
-    or time lets so little through that the scope has to be read to know: then few topics are left, and they are
-    compared exactly, where a scan of the index would give up before it had met them.
+    or time leaves so few topics that the whole scope is read. Those few are then compared exactly; an index scan would
+    give up before it met them.
 
-    It also sets, for the transaction: the index scan to go on until enough rows pass its filter, plans to be kept
-    (they do not depend on the parameters), and the commit not to wait for the disk. Nothing that a query writes has
-    been promised to anyone: a crash may lose the traces of the last fraction of a second of retrievals, nothing else.
+    It also makes settings for the transaction: the index scan continues until enough rows pass its filter, plans are
+    kept (they do not depend on the parameters), and the commit does not wait for the disk. A query only writes its
+    access row: a crash may lose those of the last fraction of a second.
     """
     join, topics = wanted.joined_sql("d")
     sql = _PROBE.format(join=join, within=wanted.within_sql("d"), topics=topics, most=MAX_SCAN_TUPLES)

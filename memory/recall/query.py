@@ -1,4 +1,4 @@
-"""The door of the read path: a question in, bundles out, and one row as the trace of it."""
+"""The entry point of the read path: answers a question with bundles and writes one access row."""
 
 import datetime as dt
 import time
@@ -25,7 +25,7 @@ from memory.recall.token_count import budget_apply, bundle_line
 
 @dataclass(slots=True)
 class Answer:
-    """The reply as plain values, and what each stage took in milliseconds."""
+    """The reply as plain values, and the milliseconds of each stage."""
 
     body: dict[str, Any]
     timings: dict[str, float] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Answer:
 def query_answer(request: QueryRequest, *, principal: Principal, now: dt.datetime, record: bool = True) -> Answer:
     """Answer a question and record what was retrieved.
 
-    Without ``record`` the answer is the same and leaves no trace: somebody looks at what an agent would see.
+    Without ``record`` the answer is the same and no access row is written: a preview of what an agent would get.
 
     Five statements in one transaction with the semantic stage (policies, probe, candidates, bundles, access log), three
     without, whatever the number of topics and candidates. Raises ``NotVisible`` for a scope outside the caller's,

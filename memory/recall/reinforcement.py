@@ -1,4 +1,4 @@
-"""The trace of a retrieval: one row now, folded into salience by the worker a moment later."""
+"""Writes access rows: one per retrieval, which the worker folds into salience soon after."""
 
 import datetime as dt
 import uuid
@@ -16,7 +16,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s::uuid[], %s::uuid[], %s, %s, %s, %s)
 """
 
 
-# A topic that is being purged at this moment has no lookup to tell of.
+# SKIP LOCKED: no row for a topic that is being purged.
 _APPEND_LOOKUP = """
 INSERT INTO memory_accesslog
     (at, kind, actor, scope, query, query_hash, topic_ids, field_ids, bump, field_bump, folded_at, counted)
@@ -38,7 +38,7 @@ def retrieval_record(
 ) -> None:
     """Append what a query returned, best first. One INSERT.
 
-    A question that nothing answered is kept too: it may be one that forgetting has left without an answer.
+    A question without an answer is recorded too: the answer may be archived, which the shadow search finds.
     """
     row: list[Any] = [
         now,
@@ -58,8 +58,8 @@ def retrieval_record(
 
 
 def lookup_record(topic_id: uuid.UUID, *, scope: str, principal: Principal, now: dt.datetime) -> None:
-    """Append that somebody looked a topic up by its id. One INSERT.
+    """Append the lookup of a topic by its id. One INSERT.
 
-    It raises no salience, so it is born folded; regret asks the log whether archived topics were looked up.
+    It does not raise salience, so it is marked as folded; regret counts lookups of archived topics.
     """
     rows_prepared(_APPEND_LOOKUP, [now, principal.identity, scope, now, topic_id])

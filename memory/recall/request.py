@@ -1,4 +1,4 @@
-"""What a client asks for. This shape is the request schema of ``POST /v1/query``."""
+"""The request schema of ``POST /v1/query``."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ class QueryRequest(BaseModel):
     @model_validator(mode="after")
     def _question_is_there(self) -> "QueryRequest":
         if "semantic" in self.stages and not self.q.strip():
-            raise ValueError("q must not be empty when the semantic stage is asked for.")
+            raise ValueError("q must not be empty with the semantic stage.")
         return self
 
     def digest(self, scope: str) -> str:

@@ -1,8 +1,8 @@
-"""The operator's lookup: one box over everything, archived topics included.
+"""The operator's lookup: one search over all topics, archived ones included.
 
-Words rank as they do in a query, and need not occur; everything else is a condition. In a list that is ordered by
-anything but rank, words are conditions too. Looking leaves no trace: nothing is written to the access log, and nothing
-gains salience, because what operators look at is not what agents need.
+Words rank as they do in a query, and need not occur; everything else is a condition. In a list with another order than
+rank, words are conditions too. A lookup writes no access row and raises no salience, because what operators look at is
+not what agents need.
 """
 
 import datetime as dt
@@ -29,10 +29,10 @@ from memory.predicates.search_parts import (
     ARCHIVED,
     LIVE,
     RELEASED,
-    STANDINGS,
+    STATES,
     question_of,
     scope_of,
-    standings_of,
+    states_of,
     texts_of,
     without_words,
 )
@@ -41,16 +41,16 @@ from memory.predicates.sql import WordSearch, predicate_sql
 from memory.predicates.tree import Comparison, Predicate, all_of
 from memory.predicates.words import predicate_describe
 from memory.recall.candidates import Ranked, candidates_rank
-from memory.recall.filters import CandidateFilter, Extra
+from memory.recall.filters import CandidateFilter, ExtraCondition
 from memory.recall.probe import question_probe
 from memory.recall.search_hits import hits_load
 
 BEST, NEWEST = "best", "created"
-# How many the first page shows of each standing; a list of one standing goes on by cursor.
+# The hits per state on the first page; a list of one state continues by cursor.
 SHOWN = {LIVE: 20, ARCHIVED: 10, RELEASED: 10}
 
-# Each topic that is not merged has exactly one standing.
-STANDING_SQL = {
+# Each topic that is not merged has exactly one of these states.
+STATE_SQL = {
     LIVE: "lv.live",
     ARCHIVED: f"(lv.rung = {int(Rung.ARCHIVED)} AND t.released_at IS NULL AND t.merged_into_id IS NULL)",
     RELEASED: "(t.released_at IS NOT NULL AND t.merged_into_id IS NULL)",
@@ -58,7 +58,7 @@ STANDING_SQL = {
 
 _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_effective_sql("lv", "%(now)s::timestamptz")
-# By what a list is ordered: the expression, its type, the direction, and how a cursor's text becomes its value.
+# The orders of a list: the expression, its type, the direction, and the parser of its value in a cursor.
 SORTS: dict[str, tuple[str, str, str, Any]] = {
     "created": ("t.created_at", "timestamptz", "DESC", moment_read),
     "oldest": ("t.created_at", "timestamptz", "ASC", moment_read),
@@ -70,13 +70,13 @@ SORTS: dict[str, tuple[str, str, str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """What was asked, read. ``blank`` are words that text search passes over, such as "the"; they ask for nothing."""
+class TopicSearch:
+    """A parsed lookup. ``blank`` are words that text search ignores, such as "the"."""
 
     tree: Predicate | None
     blank: frozenset[str]
     question: str
-    standings: tuple[str, ...]
+    states: tuple[str, ...]
 
     @property
     def conditions(self) -> Predicate | None:
@@ -85,16 +85,16 @@ class Search:
 
     @property
     def left_out(self) -> list[str]:
-        """The words that ask for nothing, in the order in which they were typed."""
+        """The ignored words, in the order in which they were typed."""
         kept = texts_of(self.conditions)
         return [text for text in texts_of(self.tree) if text not in kept]
 
 
 @dataclass(slots=True)
-class Section:
-    """The hits of one standing. ``next`` is the cursor of the following page of a list."""
+class SearchSection:
+    """The hits in one state. ``next`` is the cursor of the next page of a list."""
 
-    standing: str
+    state: str
     ranked: bool
     ids: list[uuid.UUID]
     next: str | None = None
@@ -102,62 +102,64 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The answer to a lookup."""
+class SearchResult:
+    """The result of a lookup."""
 
-    search: Search
+    search: TopicSearch
     ranked: bool
-    sections: list[Section]
+    sections: list[SearchSection]
 
     @property
     def words(self) -> str:
-        """Which topics were looked for, as a clause of plain English; empty for all topics."""
+        """The conditions as a clause of plain English; empty for all topics."""
         conditions = self.search.conditions
         if self.ranked:
             _question, conditions = question_of(conditions)
         return "" if conditions is None else predicate_describe(conditions)
 
 
-def search_read(text: str, *, principal: Principal, part: str = "") -> Search:
-    """Read what was typed; ``part`` keeps to one of ``STANDINGS``. One query where there are words, else none.
+def search_read(text: str, *, principal: Principal, part: str = "") -> TopicSearch:
+    """Parse a lookup; ``part`` limits it to one of ``STATES``. One query if there are words, else none.
 
-    Raises ``SearchFlaw`` with the place of a mistake, ``ValueRefused`` for an unknown part.
+    Raises ``SearchFlaw`` with the position of a mistake, ``ValueRefused`` for an unknown part.
     """
     tree = search_parse(text)
     if principal.scope != "/":
         tree = all_of(tree, Comparison("scope", "within", principal.scope))
     question, _conditions = question_of(tree)
-    standings = standings_of(tree)
+    states = states_of(tree)
     if part:
-        if part not in STANDINGS:
+        if part not in STATES:
             raise ValueRefused(
-                f"There is no part {part[:30]!r}; parts are {', '.join(STANDINGS)}.", code=ProblemCode.UNKNOWN_CHOICE
+                f"Part {part[:30]!r} does not exist. Use one of {', '.join(STATES)}.", code=ProblemCode.UNKNOWN_CHOICE
             )
-        standings = tuple(standing for standing in standings if standing == part)
-    return Search(tree, _blank(texts_of(tree)), question, standings)
+        states = tuple(state for state in states if state == part)
+    return TopicSearch(tree, _blank(texts_of(tree)), question, states)
 
 
-def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime) -> Found:
-    """Return what was found, live topics, archived ones and, if asked for, released ones each by themselves.
+def search_run(
+    search: TopicSearch, *, sort: str, cursor: str | None, limit: int | None, now: dt.datetime
+) -> SearchResult:
+    """Return the hits in a section for each state: live, archived and, if requested, released.
 
-    Ranked, if words ask and ``sort`` is "best" or empty: as a query ranks, with the parts of each score. Live topics
-    cost what a query costs, archived ones a scan of what is archived, since they are in no index. At most six queries
-    (policies, a probe and the candidates of live and archived topics, the hits).
+    With words and a ``sort`` of "best" or "", hits are ranked as in a query, with the parts of each score. Live topics
+    cost what a query costs, archived ones a scan, since they are in no index. At most six queries (policies, a probe
+    and the candidates of live and archived topics, the hits).
 
-    Otherwise a list: one query per standing and one for the hits. ``cursor`` goes on in the only standing there is.
-    A list by salience or use reads the narrow rows of all topics that the conditions leave.
+    Otherwise they are listed: one query per state and one for the hits; ``cursor`` needs a lookup of one state. A list
+    by salience or use reads the Vitality rows of all topics that meet the conditions.
 
     Raises ``ValueRefused`` for an unknown order or a foreign cursor, ``EmbeddingFailed``.
     """
     if sort not in ("", BEST, *SORTS):
         raise ValueRefused(
-            f"There is no order {sort[:30]!r}; orders are {', '.join((BEST, *SORTS))}.", code=ProblemCode.UNKNOWN_CHOICE
+            f"Order {sort[:30]!r} does not exist. Use one of {', '.join((BEST, *SORTS))}.",
+            code=ProblemCode.UNKNOWN_CHOICE,
         )
     ranked = bool(search.question) and sort in ("", BEST)
-    if cursor is not None and (ranked or len(search.standings) > 1):
+    if cursor is not None and (ranked or len(search.states) > 1):
         raise ValueRefused(
-            "A page that goes on belongs to a list of one part; start again without a cursor.",
-            code=ProblemCode.INVALID_CURSOR,
+            "A cursor requires a list of one part. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR
         )
     parts: dict[uuid.UUID, Ranked] = {}
     sections = []
@@ -165,19 +167,17 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
         vector = embedder_get().embed_query(search.question)
         with transaction.atomic():
             knobs = knobs_effective(scope_of(search.tree))
-            for standing in search.standings:
-                if standing != RELEASED:
-                    best = _rank(search, vector, standing, knobs, now)
+            for state in search.states:
+                if state != RELEASED:
+                    best = _rank(search, vector, state, knobs, now)
                     parts |= {found.topic_id: found for found in best}
-                    sections.append(Section(standing, True, [found.topic_id for found in best]))
-    for standing in search.standings:
-        # No search knows released topics, so they are a list at all times.
-        if not ranked or standing == RELEASED:
+                    sections.append(SearchSection(state, True, [found.topic_id for found in best]))
+    for state in search.states:
+        # Released topics cannot be ranked, so they are always listed.
+        if not ranked or state == RELEASED:
             order = NEWEST if sort in ("", BEST) else sort
-            ids, following = search_page(
-                search, standing, sort=order, cursor=cursor, limit=limit or SHOWN[standing], now=now
-            )
-            sections.append(Section(standing, False, ids, following))
+            ids, following = search_page(search, state, sort=order, cursor=cursor, limit=limit or SHOWN[state], now=now)
+            sections.append(SearchSection(state, False, ids, following))
     everything = [topic_id for section in sections for topic_id in section.ids]
     hits = {
         hit["topic_id"]: hit for hit in hits_load(everything, marks=texts_of(search.conditions, wanted=True), now=now)
@@ -186,30 +186,30 @@ def search_found(search: Search, *, sort: str, cursor: str | None, limit: int | 
         section.hits = [hits[str(topic_id)] for topic_id in section.ids if str(topic_id) in hits]
         for hit in section.hits:
             hit["score"] = parts.get(uuid.UUID(hit["topic_id"]))
-    return Found(search, ranked, sections)
+    return SearchResult(search, ranked, sections)
 
 
 def search_page(
-    search: Search, standing: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
+    search: TopicSearch, state: str, *, sort: str, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[uuid.UUID], str | None]:
     """Return the ids of one page of a list and the cursor of the next. One query.
 
-    Pages go on at the moment of the first one, so that what fades meanwhile keeps its place.
+    All pages use the time of the first one, so that fading salience does not change the order.
     """
     key, kind, direction, read = SORTS[sort]
     after, place = "", {}
     if cursor is not None:
-        said, now, at, last = cursor_parse(cursor, str, moment_read, read, uuid.UUID)
-        if said != sort:
+        cursor_sort, now, at, last = cursor_parse(cursor, str, moment_read, read, uuid.UUID)
+        if cursor_sort != sort:
             raise ValueRefused(
-                "This cursor belongs to another order; start again without one.", code=ProblemCode.INVALID_CURSOR
+                "This cursor belongs to another order. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR
             )
         after = f"AND ({key}, t.id) {'<' if direction == 'DESC' else '>'} (%(at)s::{kind}, %(last)s::uuid)"
         place = {"at": at, "last": last}
-    condition, parameters = _sql(search.conditions, search, standing, now)
+    condition, parameters = _sql(search.conditions, search, state, now)
     sql = f"""
         SELECT t.id, {key} FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-        WHERE {STANDING_SQL[standing]} AND {condition} {after}
+        WHERE {STATE_SQL[state]} AND {condition} {after}
         ORDER BY {key} {direction}, t.id {direction} LIMIT %(limit)s
     """
     with connection.cursor() as database:
@@ -219,16 +219,16 @@ def search_page(
     return [topic_id for topic_id, _key in rows[:limit]], following
 
 
-def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
-    """Return how many topics meet every part of the lookup, words included; ``at_most`` + 1 if there are more. One
-    query per standing."""
+def search_count(search: TopicSearch, *, at_most: int, now: dt.datetime) -> int:
+    """Return how many topics meet all conditions of the lookup, words included; ``at_most`` + 1 if there are more. One
+    query per state."""
     found = 0
-    for standing in search.standings:
-        condition, parameters = _sql(search.conditions, search, standing, now)
+    for state in search.states:
+        condition, parameters = _sql(search.conditions, search, state, now)
         sql = f"""
             SELECT count(*) FROM (
                 SELECT 1 FROM memory_topic t JOIN memory_vitality lv ON lv.topic_id = t.id
-                WHERE {STANDING_SQL[standing]} AND {condition} LIMIT %(most)s
+                WHERE {STATE_SQL[state]} AND {condition} LIMIT %(most)s
             ) x
         """
         with connection.cursor() as cursor:
@@ -240,52 +240,50 @@ def search_count(search: Search, *, at_most: int, now: dt.datetime) -> int:
 
 
 def search_export(
-    search: Search, *, cursor: str | None, limit: int, now: dt.datetime
+    search: TopicSearch, *, cursor: str | None, limit: int, now: dt.datetime
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return rows of everything that meets every part of the lookup, newest first, one standing after the other, and
-    the cursor of the rest. Two queries, and two more where one standing ends within the page."""
+    """Return rows of the topics that meet all conditions of the lookup, state by state, newest first, and the cursor of
+    the next page. Two queries, and two more where one state ends within the page."""
     rows: list[dict[str, Any]] = []
     begun, _colon, inner = (cursor or "").partition(":")
-    standings = search.standings[search.standings.index(begun) :] if begun else search.standings
-    for place, standing in enumerate(standings):
-        ids, following = search_page(
-            search, standing, sort=NEWEST, cursor=inner or None, limit=limit - len(rows), now=now
-        )
+    states = search.states[search.states.index(begun) :] if begun else search.states
+    for place, state in enumerate(states):
+        ids, following = search_page(search, state, sort=NEWEST, cursor=inner or None, limit=limit - len(rows), now=now)
         inner = ""
         rows += hits_load(ids, marks=None, now=now)
         if following is not None:
-            return rows, f"{standing}:{following}"
+            return rows, f"{state}:{following}"
         if len(rows) >= limit:
-            return rows, f"{standings[place + 1]}:" if place + 1 < len(standings) else None
+            return rows, f"{states[place + 1]}:" if place + 1 < len(states) else None
     return rows, None
 
 
-def question_filter(search: Search, standing: str, *, now: dt.datetime) -> CandidateFilter:
-    """Return which topics of a standing may rank for a lookup: those that meet all but its bare words."""
+def question_filter(search: TopicSearch, state: str, *, now: dt.datetime) -> CandidateFilter:
+    """Return the filter for ranking topics in one state: all conditions of the lookup but its bare words."""
     scope = scope_of(search.tree)
     _question, conditions = question_of(search.conditions)
     extra = None
     if conditions not in (None, Comparison("scope", "within", scope)):
-        extra = Extra(*_sql(conditions, search, standing, now))
-    return CandidateFilter(scope=scope, only_archived=standing == ARCHIVED, extra=extra)
+        extra = ExtraCondition(*_sql(conditions, search, state, now))
+    return CandidateFilter(scope=scope, only_archived=state == ARCHIVED, extra=extra)
 
 
-def _rank(search: Search, vector: Vectors, standing: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
-    wanted = question_filter(search, standing, now=now)
+def _rank(search: TopicSearch, vector: Vectors, state: str, knobs: Knobs, now: dt.datetime) -> list[Ranked]:
+    wanted = question_filter(search, state, now=now)
     probe = question_probe(
         search.question, wanted, exact_below=knobs.recall_exact_below, candidates=knobs.recall_candidates
     )
     return candidates_rank(
-        vector, probe, wanted, limit=SHOWN[standing], knobs=knobs, model=embedder_get().model_name, now=now
+        vector, probe, wanted, limit=SHOWN[state], knobs=knobs, model=embedder_get().model_name, now=now
     )
 
 
-def _sql(predicate: Predicate | None, search: Search, standing: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
+def _sql(predicate: Predicate | None, search: TopicSearch, state: str, now: dt.datetime) -> tuple[str, dict[str, Any]]:
     """Return the condition on ``t`` (Topic) and ``lv`` (Vitality), and its parameters."""
     if predicate is None:
         return "true", {}
     bound = Bound()
-    words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=standing == LIVE, blank=search.blank)
+    words = WordSearch(settings.MEMSTATE_TEXT_SEARCH_CONFIG, live=state == LIVE, blank=search.blank)
     moment = f"{bound.bind(now)}::timestamptz"
     found = predicate_sql(predicate, now=moment, bind=bound.bind, vitality="lv", narrow=False, word_search=words)
     return found.sql, bound.values

@@ -1,4 +1,4 @@
-"""What a lookup tells about each topic it found: where it stands, and what it says, with the words marked."""
+"""Loads the hits of a lookup: state and text of each topic, with the words marked."""
 
 import datetime as dt
 import re
@@ -12,13 +12,13 @@ from django.db import connection
 from memory.models import Rung
 from memory.models.expressions import salience_effective_sql
 
-# Marks that PostgreSQL puts around words: characters of the private use area, which are taken out of the text first.
-# What becomes of them is up to the template, which escapes everything between.
+# Marks that PostgreSQL puts around words: characters of the private use area, which are removed from the text first.
+# The template renders the marks and escapes the text between them.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _BODY_CHARS = 20_000
-# A title or snippet beyond this many characters is cut: somebody may have stored a value without a single space.
+# Titles and snippets are cut after so many characters: a value may have no space at all.
 _SHOWN_CHARS = 400
-# Where nothing is marked, the beginning is shown.
+# The length of the beginning that is shown if nothing is marked.
 _PLAIN_CHARS = 220
 _TITLE = f"StartSel={_OPEN},StopSel={_CLOSE},HighlightAll=true"
 _SNIPPET = (
@@ -26,7 +26,7 @@ _SNIPPET = (
 )
 
 _HITS = """
-WITH told AS MATERIALIZED (
+WITH hit AS MATERIALIZED (
     SELECT a.place, t.id, t.title, t.summary, t.kind, s.path, t.rung, t.categories, t.provenance, t.created_at,
            t.updated_at, t.released_at, {salience} AS salience, v.live, v.pinned, v.retrieval_count,
            v.last_retrieved_at, {body} AS body
@@ -38,7 +38,7 @@ WITH told AS MATERIALIZED (
 SELECT id, title, summary, kind, path, rung, categories, provenance, created_at, updated_at, released_at, salience,
        live, pinned, retrieval_count, last_retrieved_at, {marked_title}, {marked_body},
        left(body, {plain:d})
-FROM told ORDER BY place
+FROM hit ORDER BY place
 """
 
 _BODY = f"""
@@ -53,10 +53,10 @@ Piece = tuple[str, bool]
 
 
 def hits_load(ids: Sequence[uuid.UUID], *, marks: Sequence[str] | None, now: dt.datetime) -> list[dict[str, Any]]:
-    """Return what lists show of topics, in the order of ``ids``. One query, none without ids.
+    """Return the hits for ``ids``, in that order. One query, none without ids.
 
-    ``marks`` are words and phrases to be marked in ``title_pieces`` and ``snippet``: lists of text and whether it is
-    marked. None leaves both out, as exports do.
+    ``marks`` are words and phrases to mark in ``title_pieces`` and ``snippet``, lists of ``(text, is marked)``. None
+    leaves both out, as in exports.
     """
     if not ids:
         return []
@@ -137,8 +137,7 @@ def _hit(row: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def pieces_marked(text: str, *, most: int = _SHOWN_CHARS) -> list[Piece]:
-    """Return a text with marks as pieces of plain text, each with whether it is marked; cut after ``most``
-    characters."""
+    """Return a marked text as pieces ``(text, is marked)``, cut after ``most`` characters."""
     pieces: list[Piece] = []
     marked, left = False, most
     for part in re.split(f"([{_OPEN}{_CLOSE}])", text):

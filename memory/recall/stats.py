@@ -1,4 +1,4 @@
-"""Counts that tell how a store is doing."""
+"""Counts of a store and its backlog."""
 
 from typing import Any
 
@@ -28,15 +28,15 @@ SELECT (SELECT count(*) FROM memory_field f JOIN memory_vitality v ON v.topic_id
 
 
 def stats_collect(scope: str) -> dict[str, Any]:
-    """Return counts for ``scope`` and below, and the worker's backlog. Two queries; they read whole narrow tables."""
+    """Return counts for ``scope`` and below, and the worker's backlog. Two queries that read whole narrow tables."""
     parameters = {"scope": scope, "below": scope.rstrip("/") + "/"}
     rungs = {rung.label: 0 for rung in Rung}
     pinned = retrievals = 0
     with connection.cursor() as cursor:
         cursor.execute(_RUNGS, parameters)
-        for rung, count, pinned_here, retrieved in cursor.fetchall():
+        for rung, count, pinned_count, retrieved in cursor.fetchall():
             rungs[Rung(rung).label] = count
-            pinned += pinned_here
+            pinned += pinned_count
             retrievals += int(retrieved or 0)
         cursor.execute(_CONTENT, parameters)
         fields, revisions, links, scopes, unfolded, waiting = cursor.fetchone()

@@ -109,7 +109,7 @@ def pretty_json(value: Any) -> str:
 def actor(value: str | None) -> str:
     """Return who did something as people call it; None is somebody the viewer may not know."""
     if not value:
-        return "somebody"
+        return "another user"
     return value.removeprefix("user:")
 
 

@@ -11,7 +11,7 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.ingest.history import Merged, OlderRevisions, TopicHistory
+from memory.ingest.history import OlderRevisions, PastMerge, TopicHistory
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 from memory.policy.restore import policy_drafted
@@ -190,14 +190,14 @@ class Checker:
             self._history(parsed)
             return parsed
         place = _ORDER.index(kind), line_key(parsed)
-        if place <= self._place or (isinstance(parsed, Merged) and parsed.topic in self._merged):
+        if place <= self._place or (isinstance(parsed, PastMerge) and parsed.topic in self._merged):
             raise LineProblem(f"This {kind} line is out of order, or there twice.")
         self._place = place
         if isinstance(parsed, PolicyLine | TopicHistory):
             self._scope(parsed.scope)
         if isinstance(parsed, TopicHistory):
             self._topic, self._owed = parsed.id, _older(parsed)
-        if isinstance(parsed, Merged):
+        if isinstance(parsed, PastMerge):
             self._merged[parsed.topic] = parsed.into
         return parsed
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from memory.access.principal import Principal
 from memory.core.scopes import ROOT
-from memory.ingest.history import PastEdit, PastField, PastRevision, PastSummary, Presence
+from memory.ingest.history import PastEdit, PastField, PastRevision, PastSalience, PastSummary
 from memory.models import AuditEvent
 from memory.models.expressions import path_within_sql
 from memory.policy.restore import PastVersion
@@ -218,7 +218,7 @@ def _sections(*, vectors: bool) -> tuple[Section, ...]:
             "t.id, s.path AS scope, t.kind, t.title, t.summary, t.categories, t.provenance, t.created_at, t.updated_at",
             "t.rung, v.pinned, v.pin_reason",
             "coalesce(t.released_at, CASE WHEN t.merged_into_id IS NOT NULL THEN t.updated_at END) AS released_at",
-            _columns("v", Presence),
+            _columns("v", PastSalience),
             # Fields whose values were moved into another topic are empty.
             _list(field, "memory_field f WHERE f.topic_id = t.id AND f.last_seq > 0 ORDER BY f.created_at, f.id")
             + " AS fields",

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.core.callbacks import HandOver
+from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
@@ -42,7 +42,7 @@ def import_start(
     *,
     principal: Principal,
     now: dt.datetime,
-    hand_over: HandOver | None = None,
+    enqueue: Enqueue | None = None,
     source: str = FORMAT,
     scope: str | None = None,
     reason: str = "",
@@ -51,7 +51,7 @@ def import_start(
     """Check a file and begin to bring it, or go on with an import of it that has stopped or is at work.
 
     Raises what ``import_check`` raises, ``ValueRefused`` with all the problems it has found, and ``Conflict`` if a
-    caller of another scope brings this file; then nothing is changed. Whoever calls does the work, or hands it over.
+    caller of another scope brings this file; then nothing is changed. The caller does the work, or enqueues it.
     """
     principal.require("operator")
     where = _where(source, scope, principal)
@@ -74,8 +74,8 @@ def import_start(
             return _joined(working, path)
         job.save(force_insert=True)
         _begin(job, now=now)
-        if hand_over is not None:
-            hand_over(job.pk)
+        if enqueue is not None:
+            enqueue(job.pk)
     return job
 
 
@@ -84,7 +84,7 @@ def import_offer(
     *,
     principal: Principal,
     now: dt.datetime,
-    hand_over: HandOver,
+    enqueue: Enqueue,
     source: str = FORMAT,
     scope: str | None = None,
 ) -> ImportJob:
@@ -103,11 +103,11 @@ def import_offer(
     )
     with transaction.atomic():
         job.save(force_insert=True)
-        hand_over(job.pk)
+        enqueue(job.pk)
     return job
 
 
-def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, hand_over: HandOver) -> ImportJob:
+def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, enqueue: Enqueue) -> ImportJob:
     """Begin to bring a file that was checked, from now on in the name of whoever says so. One transaction.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it does not wait for that, or is being imported already.
@@ -126,7 +126,7 @@ def import_confirm(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime,
             raise Conflict(_AT_WORK, code=ProblemCode.IMPORT_AT_WORK)
         job.actor, job.identity, job.role = principal.actor, principal.identity, principal.role
         _begin(job, now=now)
-        hand_over(job_id)
+        enqueue(job_id)
     return job
 
 

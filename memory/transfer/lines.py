@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.ingest.history import Merged, OlderRevisions, Past, PastLink, Reference, TopicHistory
+from memory.ingest.history import OlderRevisions, Past, PastLink, PastMerge, Reference, TopicHistory
 from memory.policy.restore import PastVersion
 
 FORMAT, VERSION = "memstate", 2
@@ -60,7 +60,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "topic": TopicHistory,
     "history": OlderRevisions,
     "reference": Reference,
-    "merged": Merged,
+    "merged": PastMerge,
     "link": PastLink,
 }
 
@@ -74,7 +74,7 @@ def line_key(line: Any) -> tuple[Any, ...]:
             return (line.id,)
         case Reference():
             return line.to, line.topic, line.field, line.seq
-        case Merged():
+        case PastMerge():
             return line.into, line.topic
     return line.source, line.target, line.kind
 
@@ -88,7 +88,7 @@ def line_topics(line: Any) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
             return {line.topic}, set()
         case Reference():
             return {line.topic}, {line.to}
-        case Merged():
+        case PastMerge():
             return {line.topic}, {line.into}
     return {line.source, line.target}, set()
 

@@ -12,12 +12,12 @@ from django.db import DatabaseError, connection, transaction
 
 from memory.access.impersonation import principal_still
 from memory.access.principal import Principal
-from memory.core.callbacks import Clock, HandOver
+from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem
 from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import ImportedTopic, ImportJob
 from memory.models.transfer import OPEN
 from memory.transfer.batches import lines_import
@@ -57,12 +57,7 @@ class Step(NamedTuple):
 
 
 def import_work(
-    job_id: uuid.UUID,
-    *,
-    clock: Clock,
-    seconds: float,
-    hand_over: HandOver | None = None,
-    progress: Progress | None = None,
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, enqueue: Enqueue | None = None, progress: Progress | None = None
 ) -> ImportJob:
     """Bring batches of a file until it is done or ``seconds`` have passed, and return the import. One that was offered
     is checked, all of it.
@@ -89,8 +84,8 @@ def import_work(
     except Exception as problem:
         _failure_note(job_id, problem, now=clock())
         raise
-    if more and hand_over is not None:
-        hand_over(job_id)
+    if more and enqueue is not None:
+        enqueue(job_id)
     return ImportJob.objects.get(pk=job_id)
 
 
@@ -221,7 +216,7 @@ def _items_work(given: Sequence[IngestItem], job: ImportJob, *, now: dt.datetime
     prepared = ingest_prepare(items, principal=principal, now=now, defer=True)
     made: list[uuid.UUID] = []
     for item, outcome in zip(items, ingest_apply(prepared, principal=principal, now=now, defer=True), strict=True):
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, ItemReply):
             made.append(outcome.topic_id)
             counts_add(counts, {"field": {BROUGHT: len(item.fields)}, "link": {BROUGHT: len(item.edges)}})
         else:

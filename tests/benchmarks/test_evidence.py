@@ -28,7 +28,7 @@ from memory.demo.store import story_load
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes as moves
-from memory.forgetting.runs import run_start, run_take_back
+from memory.forgetting.runs import run_start, run_undo
 from memory.insight.backtest import Backtest, backtest
 from memory.models import ForgetAction, ForgetRun
 from memory.models.expressions import score_sql
@@ -191,7 +191,7 @@ def _forgotten(
     row = _row(label, conversations, gone)
     for run, conversation in zip(runs, conversations, strict=True):
         if run.applied:
-            run_take_back(run.id, principal=operator, reason="", now=conversation.forgets_at)
+            run_undo(run.id, principal=operator, reason="", now=conversation.forgets_at)
     return row, len(gone)
 
 

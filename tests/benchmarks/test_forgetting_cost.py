@@ -9,7 +9,7 @@ from django.db import connection
 from memory.access.principal import SYSTEM
 from memory.forgetting.plan import run_plan
 from memory.forgetting.runs import run_work
-from memory.forgetting.undo import run_undo
+from memory.forgetting.undo import run_revert
 from memory.insight.whatif import affected_page, whatif
 from memory.models import ForgetRun
 from memory.policy.draft import policies_drafted
@@ -124,7 +124,7 @@ def _run(size: int) -> list[object]:
         assert (run.status, run.applied) == (ForgetRun.Status.DONE, DUE)
         ids = list(run.actions.values_list("topic_id", flat=True))
         begun = time.perf_counter()
-        assert run_undo(run.id, actor=SYSTEM.actor, now=NOW).restored == DUE
+        assert run_revert(run.id, actor=SYSTEM.actor, now=NOW).restored == DUE
         undos.append((time.perf_counter() - begun) * 1000)
         plans.append((planned - started) * 1000)
         applies.append((applied - planned) * 1000)

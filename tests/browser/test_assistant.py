@@ -73,16 +73,16 @@ def test_from_a_message_to_its_undo(enter: Enter, model: Model, patient: threadi
     page.locator(".talk-call").nth(1).get_by_role("link", name=TITLE).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
     page.go_back()
-    written.get_by_role("link", name="Take it all back").click()
-    expect(page.locator("main")).to_contain_text("1 thing is taken back")
+    written.get_by_role("link", name="Undo all").click()
+    expect(page.locator("main")).to_contain_text("1 change will be undone")
     if script:
         sound(page)
     page.get_by_label("Reason").fill("it was the red ferries")
-    page.get_by_role("button", name="Take back 1 thing").click()
+    page.get_by_role("button", name="Undo 1 change").click()
     notice = page.locator("#notices .notice.success")
     expect(notice).to_contain_text("1 topic is released")
     assert Topic.objects.get(title=TITLE).released_at
-    expect(written).to_contain_text("Taken back")
+    expect(written).to_contain_text("Undone")
     notice.get_by_role("button", name="Undo").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("as it was")
     assert Topic.objects.get(title=TITLE).released_at is None
@@ -117,7 +117,7 @@ def test_a_study_is_seen_at_work_and_stopped(enter: Enter, model: Model) -> None
     page.goto("/assistant/")
     text = "The ferry line was founded in 1911 by Ida Holm. " * 400
     page.get_by_role("textbox", name="Message").fill(text)
-    page.get_by_label("What it is for").select_option("ingest")
+    page.get_by_label("Intent").select_option("ingest")
     page.get_by_role("button", name="Send").click()
     study = page.locator(".talk-study-card")
     expect(study).to_contain_text("0 of 4 parts read")
@@ -128,7 +128,7 @@ def test_a_study_is_seen_at_work_and_stopped(enter: Enter, model: Model) -> None
     sound(page)
     study.get_by_role("button", name="Stop").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("The study is stopped")
-    expect(study.get_by_role("button", name="Go on")).to_be_visible()
+    expect(study.get_by_role("button", name="Resume")).to_be_visible()
 
 
 def test_without_a_model_the_page_says_how_to_come_by_one(enter: Enter) -> None:

@@ -29,9 +29,9 @@ def agent(enter: Enter) -> Caller:
 def ask(page: Page, verb: str, query: str, *, reason: str) -> None:
     page.goto("/forget/")
     page.get_by_role("radio", name=verb).check()
-    page.get_by_label("What it says").fill(query)
+    page.get_by_label("Text").fill(query)
     page.get_by_label("Reason").fill(reason)
-    page.get_by_role("button", name="List what would go").click()
+    page.get_by_role("button", name="List matching topics").click()
 
 
 def released(topic_id: str) -> bool:
@@ -81,7 +81,7 @@ def test_a_purge_is_typed_leaves_a_receipt_and_nothing_to_be_found(page: Page, e
     page.goto("/lookup/?q=Quirina")
     expect(page.locator(".hit", has_text="Contact of Quirina")).to_have_count(0)
     page.goto("/forget/")
-    expect(page.locator("tbody tr").first).to_contain_text("what was asked is erased")
+    expect(page.locator("tbody tr").first).to_contain_text("the request was erased")
 
 
 def test_a_topic_is_purged_from_its_page_once_its_id_is_typed(page: Page, agent: Caller) -> None:
@@ -89,7 +89,7 @@ def test_a_topic_is_purged_from_its_page_once_its_id_is_typed(page: Page, agent:
     page.goto(f"/topics/{one}/")
     page.get_by_role("link", name="Purge").click()
     page.get_by_label("Reason").fill("it was a mistake")
-    page.get_by_label("Type its title").fill(one[:8])
+    page.get_by_label("Type the topic title").fill(one[:8])
     page.get_by_role("button", name="Purge 1 topic").click()
     expect(page).to_have_url(RECEIPT)
     assert not Topic.objects.filter(pk=one).exists()
@@ -101,7 +101,7 @@ def test_a_fact_is_replaced_on_the_page_of_its_topic(page: Page, agent: Caller) 
     page.get_by_role("link", name="Replace a fact").click()
     page.get_by_label("Zenobia lives in Bergen").check()
     page.get_by_label("What is true now").fill("Zenobia lives in Oslo.")
-    page.get_by_role("button", name="Replace it").click()
+    page.get_by_role("button", name="Replace fact").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("Replaced in 1 topic")
     assert "likes tea" in Topic.objects.get(pk=one).summary
     assert "Bergen" not in Topic.objects.get(pk=one).summary
@@ -130,4 +130,4 @@ def test_keys_lead_to_the_page(enter: Enter) -> None:
     page.keyboard.press("g")
     page.keyboard.press("f")
     expect(page.get_by_role("heading", level=1)).to_have_text("Forget")
-    expect(page.get_by_role("button", name="List what would go")).to_have_count(0)
+    expect(page.get_by_role("button", name="List matching topics")).to_have_count(0)

@@ -104,7 +104,7 @@ def test_the_skip_link_passes_the_navigation(enter: Enter) -> None:
     page = enter("reader")
     page.goto("/audit/")
     page.keyboard.press("Tab")
-    skip = page.get_by_role("link", name="To the content")
+    skip = page.get_by_role("link", name="Skip to content")
     expect(skip).to_be_focused()
     box = skip.bounding_box()
     assert box is not None
@@ -302,13 +302,13 @@ def test_two_operators_edit_one_policy_and_the_second_is_told(enter: Enter) -> N
     with enter.expects(409, 422):
         second.get_by_role("button", name="Save", exact=True).click()
         told = second.locator(".conflict")
-        expect(told).to_contain_text("was saved meanwhile")
+        expect(told).to_contain_text("was saved in the meantime")
     expect(told).to_contain_text("a little more room")
     expect(second.locator("[name=theta_summary]")).to_have_value("0.3")
     expect(second.get_by_label("Reason")).to_have_value("summaries sooner")
     assert "theta_summary" not in PolicyVersion.objects.filter(scope="/").latest("number").values
 
-    second.get_by_role("button", name="Bring my changes to version").click()
+    second.get_by_role("button", name="Merge my changes into version").click()
     settled(second)
     expect(second.locator("[name=forget_salience_threshold]")).to_have_value("0.06")
     expect(second.locator("[name=theta_summary]")).to_have_value("0.3")

@@ -70,7 +70,7 @@ def forgotten(asked: tuple[str, ...]) -> dict[str, Any]:
         # Checked, with something to lose, and not brought yet.
         file = uploads_folder() / "memories.json"
         file.write_text('[{"memory": "Ida plays the hurdy-gurdy", "hash": "5d41", "user_id": "ida"}]')
-        made = import_offer(file, principal=SYSTEM, now=now, hand_over=lambda _job: None, source="mem0", scope="/ida")
+        made = import_offer(file, principal=SYSTEM, now=now, enqueue=lambda _job: None, source="mem0", scope="/ida")
         return {"import_id": import_work(made.pk, clock=timezone.now, seconds=60).pk}
     if "study_id" in asked:
         study = StudyJob.objects.create(
@@ -166,7 +166,7 @@ def test_pages_of_nobody_are_sound(enter: Enter, name: str) -> None:
             page.fill("#id_password", "a guess")
             page.press("#id_password", "Enter")
             page.wait_for_load_state()
-            if page.locator("h1").inner_text() == "Locked for a while":
+            if page.locator("h1").inner_text() == "Sign-in locked":
                 break
         else:
             assert name != "locked"

@@ -79,10 +79,10 @@ def test_a_reason_is_not_lost_by_what_is_done_with_the_draft(enter: Enter, scrip
     reason = page.locator("#save").get_by_label("Reason")
     reason.fill("half written")
     page.locator(THRESHOLD).fill("0.11")
-    for name in ("Put aside as draft B", "Swap A and B", "Load as draft", "Drop draft B"):
+    for name in ("Copy to draft B", "Swap A and B", "Load as draft", "Discard draft B"):
         page.get_by_role("button", name=name).click()
         page.wait_for_load_state()
-        expect(page.locator(THRESHOLD)).to_have_value("" if name in ("Load as draft", "Drop draft B") else "0.11")
+        expect(page.locator(THRESHOLD)).to_have_value("" if name in ("Load as draft", "Discard draft B") else "0.11")
         expect(reason).to_have_value("half written")
         settled(page)
     assert "csrf" not in page.url
@@ -111,7 +111,7 @@ def test_a_draft_with_many_rules_is_tried_without_an_address_of_that_length(ente
     page.locator(".values > summary").click()
     page.locator(".knob-group:has([name=rules]) > summary").click()
     page.locator("[name=rules]").fill(RULES)
-    expect(page.locator("#salience-effect")).to_contain_text("too long for an address")
+    expect(page.locator("#salience-effect")).to_contain_text("too long for a URL")
     settled(page)
     assert parse_qs(urlsplit(page.url).query) == {"scope": ["/"]}
     page.locator("#save").get_by_label("Reason").fill("many rules")
@@ -128,7 +128,7 @@ def test_a_backtest_is_of_what_was_just_typed(enter: Enter) -> None:
     settled(page)
     page.locator(THRESHOLD).fill("0.11")
     with page.expect_request("**/salience/backtest/") as sent:
-        page.get_by_role("button", name="Replay the past").click()
+        page.get_by_role("button", name="Run backtest").click()
     assert "forget_salience_threshold=0.11&" in (sent.value.post_data or "")
     expect(page.locator("#backtest-found table")).to_be_visible()
     settled(page)

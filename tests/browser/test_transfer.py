@@ -65,10 +65,10 @@ def test_an_export_is_downloaded_and_is_all_there_when_it_comes_back(page: Page,
     download.value.save_as(file)
     assert json.loads(file.read_text().splitlines()[-1])["type"] == "end"
     upload(page, file)
-    work(page, "There is nothing to bring")
+    work(page, "There is nothing to import")
     expect(page.get_by_role("button", name=re.compile("^Bring"))).to_have_count(0)
     page.get_by_role("button", name="Remove the file").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("nothing was brought")
+    expect(page.locator("#notices .notice.success")).to_contain_text("nothing was imported")
     settled(page)
 
 
@@ -76,18 +76,18 @@ def test_memories_of_mem0_are_checked_brought_and_found(page: Page, tmp_path: Pa
     file = tmp_path / "memories.json"
     file.write_text(json.dumps(MEMORIES))
     upload(page, file, scope="/brought")
-    work(page, "This is what the file would bring")
+    work(page, "The file would import the following")
     expect(page.get_by_role("listitem").filter(has_text="2 of 3: hash: not kept")).to_be_visible()
     expect(page.get_by_role("listitem").filter(has_text="1 of 3: relations: not kept")).to_be_visible()
     assert not findings_of(page)
-    page.get_by_role("button", name="Bring 2 topics").click()
+    page.get_by_role("button", name="Import 2 topics").click()
     work(page, "2 topics brought")
     assert set(Topic.objects.filter(kind="memory").values_list("scope__path", flat=True)) == {"/brought/user/ida"}
     page.goto("/lookup/?q=hurdy-gurdy")
     expect(page.get_by_role("main")).to_contain_text("Ida plays the hurdy-gurdy on Sundays")
     upload(page, file, scope="/brought")
-    work(page, "There is nothing to bring")
-    expect(page.get_by_role("main")).to_contain_text("This very file was imported")
+    work(page, "There is nothing to import")
+    expect(page.get_by_role("main")).to_contain_text("The same file was imported")
     settled(page)
 
 

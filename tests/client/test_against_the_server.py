@@ -162,8 +162,10 @@ def test_refusals_are_exceptions_with_the_servers_sentence(agent: Any, make_clie
         "Not Found",
         "urn:memstate:problem:topic-not-found",
     )
-    with pytest.raises(Refused, match=r"^422: q must not be empty") as refused:
+    with pytest.raises(Refused) as refused:
         agent.query("")
+    assert (refused.value.status, refused.value.type) == (422, "urn:memstate:problem:invalid-member")
+    assert str(refused.value) == f"422: {refused.value.detail}"
     assert refused.value.detail == refused.value.members["detail"]
     with pytest.raises(Refused) as contradicts:
         agent.ingest("version_field", fields=[{"name": "a"}])

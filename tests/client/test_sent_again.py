@@ -75,7 +75,7 @@ def test_other_writes_are_not_sent_again(agent: Any, operator: Any, proxy: Proxy
     with pytest.raises(ConnectionBroken, match=r"^POST /v1/topics/[^ ]+/pin: the connection broke") as broken:
         agent.topic_pin(topic)
     assert (broken.value.status, broken.value.passing) == (None, True)
-    proxy.does(answer(503, body="Others are writing."))
+    proxy.does(answer(503, body="Busy."))
     with pytest.raises(Unavailable):
         operator.request("POST", "/v1/runs", json={})
     assert (len(proxy.asked), waits) == (2, [])
@@ -201,8 +201,8 @@ def test_reading_is_tried_again_for_longer_each_time(client: Any, alone: Proxy, 
 def test_what_will_not_pass_is_not_tried_again(
     client: Any, alone: Proxy, waits: list[float], status: int, kind: type[MemStateError]
 ):
-    alone.does(answer(status, {"Location": "http://127.0.0.1:9/"}, "So it is."))
-    with pytest.raises(MemStateError, match=r"So it is\.") as told:
+    alone.does(answer(status, {"Location": "http://127.0.0.1:9/"}, "An answer."))
+    with pytest.raises(MemStateError, match=r"An answer\.") as told:
         client.stats()
     assert (type(told.value), told.value.status, told.value.passing) == (kind, status, False)
     assert (len(alone.asked), waits) == (1, [])

@@ -149,7 +149,7 @@ def test_a_run_that_applies_meanwhile_passes_by_what_was_purged(http_cast: Cast)
         gone = ids[10:50:4]
 
         def work(run_id: uuid.UUID = run.pk) -> str:
-            return str(run_work(run_id, now=timezone.now(), seconds=30, hand_over=lambda _run: None).status)
+            return str(run_work(run_id, now=timezone.now(), seconds=30, enqueue=lambda _run: None).status)
 
         def erase(wanted: list[str] = gone) -> None:
             purge(*wanted)

@@ -18,7 +18,7 @@ from memory.forgetting import triggers as reasoner
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import planner_wait, run_plan
 from memory.forgetting.triggers import event_raise, wake_ups_answer
-from memory.ingest.embed_pending import vectors_give
+from memory.ingest.embed_pending import vectors_fill
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, PolicyVersion, Vitality, WakeUp
 from memory.models.expressions import fade_key_sql
 from memory.policy.effective import policies_current
@@ -476,7 +476,7 @@ def test_runs_beside_everything_else_leave_every_topic_whole_and_tell_what_they_
         while not done.is_set():
             accesses_fold(now=timezone.now())
             documents_count()
-            sum(vectors_give())
+            sum(vectors_fill())
             wake_ups_answer(now=timezone.now(), seconds=20)
 
     clients: list[Callable[[], None]] = [

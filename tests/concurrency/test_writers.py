@@ -13,7 +13,7 @@ from django.db import close_old_connections, connection, connections, transactio
 from django.utils import timezone
 
 from memory.ingest.apply import ingest_apply, ingest_prepare
-from memory.ingest.embed_pending import vectors_give
+from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.items import IngestItem
 from memory.models import AccessLog, AuditEvent, Field, Revision, Topic, TopicDocument, TopicVector, Vitality
 from memory.recall.access_fold import accesses_fold
@@ -306,7 +306,7 @@ def test_writing_and_folding_and_counting_the_same_rows_do_not_wait_in_a_circle(
     turns = [
         worker(lambda: accesses_fold(now=timezone.now())),
         worker(documents_count),
-        worker(lambda: sum(vectors_give())),
+        worker(lambda: sum(vectors_fill())),
     ]
     statuses = at_once([last_one_out(job) for job in writers] + turns)
     assert set().union(*statuses) == {200}
@@ -333,14 +333,14 @@ def test_the_worker_leaves_what_is_being_written_to_its_next_turn(http_cast: Cas
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '2s'")
-            return documents_count(), sum(vectors_give()), TopicVector.objects.filter(embedding=None).count()
+            return documents_count(), sum(vectors_fill()), TopicVector.objects.filter(embedding=None).count()
         finally:
             done.set()
 
     _nothing, (counted, _tried, waiting) = at_once([write, work])
     assert (counted, waiting) == (4, 1)
     assert documents_count() == 1
-    assert sum(vectors_give()) == 1
+    assert sum(vectors_fill()) == 1
     assert not TopicVector.objects.filter(embedding=None).exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_list
 from memory.models import AccessLog, AuditEvent, ShadowHit
 from tests.cast import Caller, principal_like
@@ -104,7 +104,7 @@ def test_what_was_missed_is_marked_and_can_be_asked_for(looker: Client, operator
     page = looker.get("/archived/").content.decode()
     assert "looked up 1×" in page
     assert "1 question</span>" in page
-    assert "back 1× before" in page
+    assert "restored 1× before" in page
 
 
 def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(
@@ -115,7 +115,7 @@ def test_a_restore_that_was_undone_leaves_no_mark_and_the_first_archiving_holds(
     operator.post(f"/v1/topics/{topic}/restore", {}).ok()
     assert shown(looker) == []
     event = AuditEvent.objects.get(action="restored")
-    run_take_back(uuid.UUID(event.after["run"]), principal=principal_like("operator"), reason="", now=timezone.now())
+    run_undo(uuid.UUID(event.after["run"]), principal=principal_like("operator"), reason="", now=timezone.now())
     again = archived_of(topic)
     assert (again["archived_at"], again["run_id"], again["restored_before"]) == (
         first["archived_at"],

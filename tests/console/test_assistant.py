@@ -175,7 +175,7 @@ def test_calls_and_answers_that_fail_are_told_in_sentences(op: Client, agent: Ca
     say(op, "Who is Anna?")
     told = text_of(op.get(f"/assistant/{Conversation.objects.get().pk}/"))
     assert "top_k: Input should be less than or equal to 50" in told
-    assert "Asked for a tool that is not there purge refused" in told
+    assert "Called an unknown tool purge refused" in told
     model.answers(failing(400))
     say(op, "Who is Bob?", intent="query")
     newest = Conversation.objects.order_by("-moved_at")[0]
@@ -202,7 +202,7 @@ def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, mod
     source = op.get(page).content.decode()
     assert f'hx-get="{page}2/?seen=0" hx-trigger="every 1s"' in source
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in source
-    assert "The assistant is at it." in text_of(op.get(page))
+    assert "The assistant is working." in text_of(op.get(page))
     # What somebody has unfolded stays as it is, until there is more.
     assert op.get(f"{page}2/?seen=0", headers=HTMX).status_code == 204
     refused = client_part(op, conversation, "Another <b>one</b>")
@@ -213,7 +213,7 @@ def test_a_message_at_work_is_watched_and_no_second_one_is_taken(op: Client, mod
     ConversationTurn.objects.filter(place=2).update(ended="lost")
     done = op.get(f"{page}2/?seen=0", headers=HTMX)
     assert done.headers["HX-Trigger-After-Swap"] == "conversation-moved"
-    assert "The process that was at it is gone" in text_of(done)
+    assert "The process that answered has ended" in text_of(done)
     assert op.get(f"{page}2/").headers["Location"] == page
     assert op.get(f"{page}9/", headers=HTMX).status_code == 404
 
@@ -228,11 +228,11 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     page = f"/assistant/{talk.row.pk}/"
     told = text_of(op.get(f"{page}undo/"))
     for part in (
-        "2 things are taken back",
+        "2 changes will be undone",
         "city: “Oslo” again",
-        "1 is left as it is",
+        "1 change will be kept",
         "Somebody else has written a newer value since.",
-        "Take back 2 things",
+        "Undo 2 changes",
     ):
         assert part in told, part
     assert op.post(f"{page}undo/", {"reason": "", "digest": digest_of(op, page)}).status_code == 422
@@ -242,7 +242,7 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": stale})
     told = text_of(reply)
     assert (reply.status_code, codes_of(reply)) == (409, ["preview-outdated"])
-    assert "Take back 3 things" in told
+    assert "Undo 3 changes" in told
     turn = turn_begin(talk.row, message="x", model="small", now=timezone.now())
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)})
     assert (reply.status_code, codes_of(reply)) == (409, ["assistant-at-work"])
@@ -253,18 +253,18 @@ def test_taking_back_shows_what_then_does_it_and_offers_the_way_back(op: Client,
     reply = op.post(f"{page}undo/", {"reason": "wrong Anna", "digest": digest_of(op, page)}, follow=True)
     told = text_of(reply)
     assert "Taken back: 1 topic is released, 1 value is put back. 2 things are left as they are." in told
-    assert "Taken back now by operator, but for what is left" in told
+    assert "Undone now by operator, except for later changes" in told
     event = AuditEvent.objects.get(action="conversation_undone")
     assert (event.actor, event.reason) == ("user:operator", "wrong Anna")
     # The undo of the run brings the topic back and not the value, so it is not offered as the undo of all this.
     assert "/undo/" not in reply.content.decode().partition('<div class="page-head">')[0]
-    run = re.search(r'<a class="button" href="/runs/([^"]+)/">Its run</a>', reply.content.decode())
+    run = re.search(r'<a class="button" href="/runs/([^"]+)/">Show run</a>', reply.content.decode())
     assert run
     op.post(f"/runs/{run[1]}/undo/", {"reason": "after all"})
     assert Topic.objects.get(pk=made).released_at is None
     # Of what it made, nothing is taken back any more, so it can be again.
-    assert "1 thing is taken back" in text_of(op.get(f"{page}undo/"))
-    assert "There are no earlier" in text_of(op.get(f"{page}?before=1"))
+    assert "1 change will be undone" in text_of(op.get(f"{page}undo/"))
+    assert "No earlier" in text_of(op.get(f"{page}?before=1"))
 
 
 def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, looker: Client, model: Model) -> None:
@@ -290,8 +290,8 @@ def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, look
     ConversationTurn.objects.filter(pk=turn.pk).update(study=job, ended="done", reply="I study it.")
     page, study = f"/assistant/{talk.row.pk}/", f"/assistant/studies/{job.pk}/"
     told, source = text_of(op.get(page)), op.get(page).content.decode()
-    assert "2 of 8 parts read, 3 topics made" in told
-    assert "It goes on in 5 minutes" in told
+    assert "2 of 8 parts read, 3 topics created" in told
+    assert "It continues in 5 minutes" in told
     assert f'hx-get="{study}" hx-trigger="every 2s"' in source
     assert f"/lookup/?q=kind:study%3A{job.pk}" in source
     assert '<noscript><meta http-equiv="refresh"' in source
@@ -306,8 +306,8 @@ def test_a_study_shows_how_far_it_is_and_is_stopped_and_goes_on(op: Client, look
     assert job.status == "cancelled"
     # At work again, it is stopped by the undo of the conversation.
     StudyJob.objects.filter(pk=job.pk).update(phase="linking")
-    assert "goes on where it was" in text_of(op.post(f"{study}resume/", follow=True))
-    assert "1 study still at work is stopped first" in text_of(op.get(f"{page}undo/"))
+    assert "continues where it stopped" in text_of(op.post(f"{study}resume/", follow=True))
+    assert "1 study in progress is cancelled first" in text_of(op.get(f"{page}undo/"))
     op.post(f"{page}undo/", {"reason": "not wanted", "digest": digest_of(op, page)})
     job.refresh_from_db()
     assert job.status == "cancelled"
@@ -322,11 +322,11 @@ def test_who_may_see_and_go_on(op: Client, looker: Client, administrator: Client
     assert looker.get(page).status_code == 404
     assert say(looker, "Hello").status_code == 403
     told = text_of(administrator.get(page))
-    assert "Only operator goes on with this conversation." in told
+    assert "Only operator can continue this conversation." in told
     assert "<textarea" not in administrator.get(page).content.decode()
     assert client_part(administrator, conversation, "Me too").status_code == 404
     assert looker.get(f"{page}undo/").status_code == 403
-    assert "only operators see those of others" in text_of(looker.get("/assistant/"))
+    assert "only operators see other users' conversations" in text_of(looker.get("/assistant/"))
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_a_long_conversation_is_read_page_by_page_and_long_texts_fold(op: Client
     older = text_of(op.get(f"{page}?before=6"))
     assert "Question 5." in older
     assert "Question 6." not in older
-    assert "The newest messages" in older
+    assert "Newest messages" in older
     # Whatever an address says.
     for before in ("x", "-1", "999999999999", "0"):
         assert op.get(f"{page}?before={before}").status_code == 200

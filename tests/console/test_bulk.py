@@ -56,7 +56,7 @@ def test_all_that_match_are_restored_across_pages_and_the_undo_is_whole(op: Clie
     assert AuditEvent.objects.filter(action="restored", reason="by the test", actor="user:operator").count() == 70
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     again = op.post(undo, {"next": "/archived/?scope=/team"}, follow=True)
-    assert "Undone: 70 topics are as they were." in again.content.decode()
+    assert "Undone: 70 topics were restored." in again.content.decode()
     counted()
     assert dump(*JOURNALS, "django_session") == before
 
@@ -67,8 +67,8 @@ def test_the_page_says_what_will_not_be_touched_and_why(op: Client, operator: Ca
     unknown = uuid.UUID(int=5)
     page = op.get(f"/bulk/restore/?topic={archived}&topic={active}&topic={unknown}&topic={archived}").content.decode()
     assert "Restore 1 topic<" in page
-    assert "Left alone: 1. It is neither archived nor released." in page
-    assert "Left alone: 1. There is no such topic." in page
+    assert "Unchanged: 1. It is neither archived nor released." in page
+    assert "Unchanged: 1. There is no such topic." in page
     assert f"/topics/{active}/" in page
     done = confirm(op, "restore", page).content.decode()
     assert "1 topic is restored." in done
@@ -83,7 +83,7 @@ def test_what_changed_after_the_page_was_shown_is_left_out_and_told(op: Client, 
     operator.patch(f"/v1/topics/{edited}", {"title": "another"}).ok()
     done = html.unescape(confirm(op, "restore", page).content.decode())
     assert "1 topic is restored." in done
-    assert "2 topics are left out." in done
+    assert "2 topics are skipped." in done
     assert "It is neither archived nor released: 1." in done
     assert "It was changed while you looked: 1." in done
     assert Topic.objects.get(id=edited).rung == 3
@@ -122,7 +122,7 @@ def test_an_undo_leaves_alone_what_was_changed_since_and_says_why(op: Client, op
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', confirm(op, "restore", page).content.decode())
     operator.post(f"/v1/topics/{other}/pin", {}).ok()
     told = op.post(undo, follow=True).content.decode()
-    assert "1 topic is as it was. 1 was changed since and is left alone: It was pinned since." in told
+    assert "1 topic was restored. 1 has changed since and was skipped: It was pinned since." in told
 
 
 def test_an_undo_leads_to_no_other_site(op: Client, operator: Caller) -> None:

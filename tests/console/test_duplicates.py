@@ -56,17 +56,17 @@ def live(*topic_ids: uuid.UUID) -> list[bool]:
 
 def test_an_empty_page_says_what_is_in_force_and_what_to_do(op: Client, looker: Client) -> None:
     told = text_of(op.get("/duplicates/"))
-    assert "Nothing waits" in told
+    assert "No open pairs" in told
     assert "92.0% alike" in told
-    assert "What is found waits here for a decision." in told
-    assert "Look now" in told
-    assert "Look now" not in text_of(looker.get("/duplicates/"))
+    assert "Pairs that are found wait here for a decision." in told
+    assert "Find duplicates" in told
+    assert "Find duplicates" not in text_of(looker.get("/duplicates/"))
     assert "No pair matches" in text_of(op.get("/duplicates/?state=merged"))
 
 
 def test_where_nobody_looks_the_empty_page_says_so(op: Client, operator: Caller) -> None:
     policy_put(operator, duplicates_mode="off")
-    assert "Nobody looks for duplicates" in text_of(op.get("/duplicates/"))
+    assert "Duplicate detection is off" in text_of(op.get("/duplicates/"))
 
 
 def test_a_pair_is_listed_with_both_texts_and_what_differs_is_marked_in_words(op: Client, operator: Caller) -> None:
@@ -74,7 +74,7 @@ def test_a_pair_is_listed_with_both_texts_and_what_differs_is_marked_in_words(op
     page = op.get("/duplicates/").content.decode()
     assert f"/duplicates/{pair.pk}/" in page
     assert '<ins><span class="hidden-text">only in the newer: </span>and</ins>' in page
-    assert "looks the same" in page
+    assert "similar" in page
     assert "same title" in page
     assert "1 pair" in text_of(op.get("/duplicates/count/"))
 
@@ -83,11 +83,11 @@ def test_what_holds_a_pair_is_said_in_a_sentence(op: Client, operator: Caller) -
     pair = pair_make(operator, PILLS, MORE)
     for address in ("/duplicates/", f"/duplicates/{pair.pk}/"):
         told = text_of(op.get(address))
-        assert "something differs" in told
+        assert "differs" in told
         assert "50" in told
         assert "100" in told
-    assert "What differs, and matters" in told
-    assert "Merge all the same" in told
+    assert "Differences that matter" in told
+    assert "Merge anyway" in told
 
 
 def test_the_page_of_a_pair_says_what_a_merge_would_do(op: Client, operator: Caller) -> None:
@@ -99,7 +99,7 @@ def test_the_page_of_a_pair_says_what_a_merge_would_do(op: Client, operator: Cal
     told = text_of(op.get(f"/duplicates/{pair.pk}/"))
     assert "What a merge would do" in told
     assert "rating" in told
-    assert told.count("not there") == 2
+    assert told.count("none") >= 2
     assert "only in the newer: parsley" in told
 
 
@@ -112,13 +112,13 @@ def test_a_merge_leads_to_the_next_pair_and_its_undo_is_whole(op: Client, operat
 
     assert reply.redirect_chain == [(f"/duplicates/{second.pk}/", 302)]
     told = reply.content.decode()
-    assert "Merged: the newer topic holds what both said." in told
+    assert "Merged: the newer topic has the content of both." in told
     first.refresh_from_db()
     assert (first.state, first.reason, first.decided_by) == ("merged", "the same soup", "user:operator")
     assert sorted(live(first.one_id, first.other_id)) == [False, True]
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', told)
     again = op.post(undo, {"next": "/duplicates/"}, follow=True)
-    assert "as they were" in again.content.decode()
+    assert "topics were restored" in again.content.decode()
     counted()
     assert dump(*APART) == before
 
@@ -129,10 +129,10 @@ def test_a_merge_is_taken_back_on_its_own_page(op: Client, operator: Caller) -> 
     reply = op.post(f"/duplicates/{pair.pk}/merge/", {"reason": ""}, follow=True)
     assert reply.redirect_chain == [("/duplicates/", 302)], "no pair is left"
     told = text_of(op.get(f"/duplicates/{pair.pk}/"))
-    assert "Take it back" in told
+    assert "Undo the decision" in told
     done = op.post(f"/duplicates/{pair.pk}/undo/", {"reason": "they are two"}, follow=True)
     assert done.redirect_chain == [(f"/duplicates/{pair.pk}/", 302)]
-    assert "Taken back: both topics are as they were." in text_of(done)
+    assert "Undone: both topics were restored." in text_of(done)
     counted()
     assert dump(*APART) == before
 
@@ -143,7 +143,7 @@ def test_an_undo_after_one_of_them_has_changed_touches_nothing_and_says_why(op: 
     survivor = next(topic for topic in (pair.one_id, pair.other_id) if live(topic) == [True])
     operator.patch(f"/v1/topics/{survivor}", {"title": "Orange soup"}).ok()
     told = text_of(op.post(f"/duplicates/{pair.pk}/undo/", {"reason": ""}, follow=True))
-    assert "Nothing was taken back" in told
+    assert "Nothing was undone" in told
     assert live(survivor) == [True]
     assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
 
@@ -151,7 +151,7 @@ def test_an_undo_after_one_of_them_has_changed_touches_nothing_and_says_why(op: 
 def test_both_are_kept_and_the_notice_takes_it_back(op: Client, operator: Caller) -> None:
     pair = pair_make(operator, PILLS, MORE)
     told = op.post(f"/duplicates/{pair.pk}/keep/", {"reason": "two doses"}, follow=True).content.decode()
-    assert "Both stay." in told
+    assert "Both topics are kept." in told
     pair.refresh_from_db()
     assert pair.state == "kept"
     duplicates_find(None, now=timezone.now())
@@ -227,12 +227,12 @@ def test_many_are_merged_after_a_page_that_says_which_and_which_not(op: Client, 
     page = op.get(f"/duplicates/merge/?{query}").content.decode()
     told = html.unescape(page)
     assert "Merge 1 pair<" in told
-    assert told.count("Left alone: 1.") == 2
+    assert told.count("Unchanged: 1.") == 2
 
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     done = op.post("/duplicates/merge/", {**said, "next": "/duplicates/", "reason": "twice"}, follow=True)
 
-    assert "1 pair is merged." in text_of(done)
+    assert "Merged 1 pair." in text_of(done)
     states = dict(DuplicatePair.objects.values_list("pk", "state"))
     assert states == {soup.pk: "merged", pills.pk: "open"}
 
@@ -242,7 +242,7 @@ def test_all_that_match_means_what_waits_without_differences(op: Client, operato
     pair_make(operator, PILLS, MORE, scope="/user/mara")
     page = op.get("/duplicates/merge/?all=1&state=open").content.decode()
     assert hidden(page, "pairs") == str(soup.pk)
-    assert "No pair was picked" in op.get("/duplicates/merge/?all=1&held=perhaps").content.decode()
+    assert "No pair was selected" in op.get("/duplicates/merge/?all=1&held=perhaps").content.decode()
 
 
 def test_a_pair_that_changes_while_somebody_looks_is_left_alone(op: Client, operator: Caller) -> None:
@@ -251,7 +251,7 @@ def test_a_pair_that_changes_while_somebody_looks_is_left_alone(op: Client, oper
     said = {name: hidden(page, name) for name in ("pairs", "seen_at")}
     operator.patch(f"/v1/topics/{soup.one_id}", {"summary": "Thirty minutes."}).ok()
     told = text_of(op.post("/duplicates/merge/", {**said, "reason": ""}, follow=True))
-    assert "1 pair is left alone." in told
+    assert "1 pair was skipped." in told
     assert live(soup.one_id, soup.other_id) == [True, True]
 
 
@@ -278,7 +278,7 @@ def test_a_long_look_is_left_to_the_worker(op: Client, operator: Caller, monkeyp
     for title, summary in (SOUP, AGAIN):
         operator.remember(title, summary=summary, scope=KITCHEN)
     told = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
-    assert "2 topics wait to be compared. The worker does it" in told
+    assert "2 topics are not compared yet. The worker compares them" in told
     assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.duplicates_look") == 1
 
 
@@ -301,7 +301,7 @@ def test_a_topic_says_what_was_merged_into_it_and_where_it_went(op: Client, oper
     page = op.get(f"/topics/{pair.survivor_id}/").content.decode()
     assert "Also from" in page
     assert f"/topics/{gone}/" in page
-    assert f'href="/topics/{pair.survivor_id}/">another one</a>' in op.get(f"/topics/{gone}/").content.decode()
+    assert f'href="/topics/{pair.survivor_id}/">another topic</a>' in op.get(f"/topics/{gone}/").content.decode()
 
 
 def test_a_list_costs_the_same_for_one_pair_and_for_many(op: Client, operator: Caller) -> None:
@@ -316,7 +316,7 @@ def test_a_threshold_that_finds_other_things_is_taken_with_a_warning(op: Client,
     warning = "duplicate_threshold is 0.7: below 0.85"
     tried = text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.7"))
     assert warning in tried
-    assert "It can be saved all the same." in tried
+    assert "You can save it anyway." in tried
     assert "duplicate_threshold is" not in text_of(op.get("/policies/edit/?scope=/&duplicate_threshold=0.9"))
     policy_put(operator, duplicate_threshold=0.7)
     for address in ("/policies/at/?scope=/", "/duplicates/"):

@@ -25,7 +25,7 @@ def sent(client: Client, content: str = PLAIN, to: str = "/extract/store/", **me
 
 def test_the_empty_page_says_what_to_do_and_whether_a_model_is_asked(op: Client) -> None:
     told = text_of(op.get("/extract/"))
-    assert "No text yet" in told
+    assert "No extractions yet" in told
     assert "Extract and store" in told
 
 
@@ -100,7 +100,7 @@ def test_a_fact_that_was_erased_since_says_so(op: Client, operator: Caller) -> N
     second, first = ExtractionJob.objects.order_by("-created_at")
     operator.delete(f"/v1/topics/{first.stored[0]}").ok()
     assert "2 facts stored" in text_of(op.get(f"/extract/{first.pk}/"))
-    assert "Erased since." in text_of(op.get(f"/extract/{second.pk}/"))
+    assert "Erased." in text_of(op.get(f"/extract/{second.pk}/"))
     # The text that the fact was read from went with it.
     assert operator.get(f"/v1/topics/{first.source_id}").status == 404
     assert f"/topics/{second.source_id}/" not in op.get(f"/extract/{second.pk}/").content.decode()

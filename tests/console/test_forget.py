@@ -111,7 +111,7 @@ def test_nothing_that_matches_is_said_with_a_way_on(op: Client, operator: Caller
     page = listed(op, kinds="draft")
     said = text_of(op.get(page))
     assert "Nothing to release" in said
-    assert "Ask differently" in said
+    assert "Change the request" in said
     assert op.post(page, {}).status_code == 409
 
 
@@ -125,7 +125,7 @@ def test_a_release_does_exactly_its_list_and_can_be_undone(op: Client, operator:
     assert "Release 2 topics" in text_of(op.get(page))
     reply = op.post(page, {}, follow=True)
     said = text_of(reply)
-    assert "2 topics are released. No query returns them." in said
+    assert "2 topics are released and no longer returned by queries." in said
     assert "2 topics were released" in said
     assert [released(each) for each in (one, two, late)] == [True, True, False]
     run = ForgetRun.objects.get()
@@ -140,7 +140,7 @@ def test_a_purge_has_to_be_typed_and_leaves_a_receipt(op: Client, operator: Call
     one = operator.remember("Salary of Ann", summary="ann@example.org earns 5,000", topic_kind="draft")
     page = listed(op, verb="purge", kinds="draft", reason="asked by the person")
     said = text_of(op.get(page))
-    assert "lost for good" in said
+    assert "erased permanently" in said
     assert "Type “purge 1” to confirm" in said
     for typed in ("", "purge", "1", "purge 2", "yes"):
         reply = op.post(page, {"typed": typed})
@@ -150,7 +150,7 @@ def test_a_purge_has_to_be_typed_and_leaves_a_receipt(op: Client, operator: Call
     reply = op.post(page, {"typed": " Purge  1 "}, follow=True)
     said = text_of(reply)
     assert reply.redirect_chain[-1][0].startswith("/forget/receipts/")
-    assert "1 topic is purged. This is the receipt; there is no undo." in said
+    assert "1 topic is purged. This is the receipt; a purge cannot be undone." in said
     assert "Undo" not in said
     assert "ann@example.org" not in said
     assert "Salary of Ann" not in said
@@ -169,7 +169,7 @@ def test_after_a_purge_its_list_tells_that_it_is_done_and_not_what_was_asked(op:
         assert "ann@example.org" not in said.replace('placeholder="', "")
     said = text_of(op.get(page))
     assert "1 topic was purged" in said
-    assert "There is no undo." in said
+    assert "This cannot be undone." in said
     assert f"/forget/receipts/{ErasureReceipt.objects.get().pk}/" in body_of(op.get(page))
 
 
@@ -183,7 +183,7 @@ def test_a_list_that_is_no_longer_true_is_not_done_and_can_be_made_anew(op: Clie
     assert "Nothing was released." in said
     assert codes_of(reply) == ["list-outdated"]
     assert not released(one)
-    assert "List anew" in said
+    assert "List again" in said
     fresh = op.post(f"{page}anew/").headers["Location"]
     assert fresh != page
     assert (listing_of(fresh).reason, listing_of(fresh).count) == ("why", 1)
@@ -205,8 +205,8 @@ def test_an_expired_list_takes_no_yes(op: Client, operator: Caller) -> None:
     ForgetListing.objects.update(expires_at=timezone.now())
     said = text_of(op.get(page))
     assert "This list has expired" in said
-    assert "List anew" in said
-    assert "It expires" not in said
+    assert "List again" in said
+    assert "The list expires" not in said
     assert op.post(page, {}).status_code == 409
     assert not released(one)
 
@@ -216,8 +216,8 @@ def test_nobody_says_yes_to_the_list_of_somebody_else(op: Client, operator: Call
     olga = client_of(account_make("operator", name="olga"))
     page = listed(op, kinds="draft")
     said = text_of(olga.get(page))
-    assert "operator made this list, and nobody else can say yes to it" in said
-    assert "It expires" not in said
+    assert "operator created this list, and only they can confirm it" in said
+    assert "The list expires" not in said
     assert olga.post(page, {}).status_code == 404
     assert not released(one)
     mine = olga.post(f"{page}anew/").headers["Location"]
@@ -229,7 +229,7 @@ def test_what_is_pinned_is_called_out(op: Client, operator: Caller) -> None:
     one = operator.remember("one", topic_kind="draft")
     operator.remember("two", topic_kind="draft")
     operator.post(f"/v1/topics/{one}/pin", {}).ok()
-    assert "1 of 2 is pinned: runs leave it alone, this does not." in text_of(op.get(listed(op, kinds="draft")))
+    assert "1 of 2 is pinned: runs skip pinned topics, this does not." in text_of(op.get(listed(op, kinds="draft")))
 
 
 # --- Choosing --------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_some_of_a_list_become_a_list_of_their_own(op: Client, operator: Caller)
     reply = op.post(f"{page}pick/", {"topic": [one, three]})
     picked = listing_of(reply.headers["Location"])
     assert (picked.verb, picked.reason, picked.count) == ("release", "why", 2)
-    assert "2 topics picked" in text_of(op.get(reply.headers["Location"]))
+    assert "2 topics selected" in text_of(op.get(reply.headers["Location"]))
     op.post(reply.headers["Location"], {})
     assert [released(each) for each in (one, two, three)] == [True, False, True]
 
@@ -280,7 +280,10 @@ def test_a_topic_that_says_more_than_what_is_meant_keeps_the_rest_and_the_page_s
     one = operator.remember("Home", summary="The garage code is blue-canoe. The gardener comes on Mondays.")
     page = listed(op, query="forget the garage code")
     said = text_of(op.get(page))
-    assert "Of 1 only a part goes: the rest stays, as a topic of its own, and does so if the release is undone." in said
+    assert (
+        "Of 1 only a part is removed: the remainder becomes a separate topic, which stays if the release is undone."
+        in said
+    )
     assert "stays Home · The gardener comes on Mondays." in said
     op.post(page, {})
     assert released(one)
@@ -406,7 +409,7 @@ def test_topics_picked_in_a_list_become_a_list_to_purge(op: Client, operator: Ca
     said = text_of(reply)
     assert "Purge 2 topics?" in said
     assert "1 of them is pinned" in said
-    assert "1 of those you picked is not there any more." in said
+    assert "1 of the selected topics no longer exists." in said
     packed = re.search(r'name="topics" value="([^"]+)"', body_of(reply))
     assert packed
     assert op.post("/bulk/purge/", {"topics": packed[1], "reason": ""}).status_code == 422

@@ -32,7 +32,7 @@ def test_a_form_without_its_token_gets_a_page_that_says_what_to_do(db: None) -> 
     reply = strict.post("/account/", {})
 
     assert reply.status_code == 403
-    assert "Go back, load the page again, and send it once more." in reply.content.decode()
+    assert "Go back, reload the page, and submit it again." in reply.content.decode()
 
 
 def test_an_account_without_access_can_sign_out_again(visitor: Client) -> None:

@@ -41,7 +41,7 @@ def test_a_new_key_opens_the_api_and_its_secret_is_shown_once(administrator: Cli
 
     assert made.status_code == 200
     assert "no-store" in made.headers["Cache-Control"]
-    assert "shown this once" in made.content.decode()
+    assert "shown only once" in made.content.decode()
     answer = Client().get("/v1/topics", headers={"X-API-Key": secret})
     assert answer.status_code == 200
     for address in ("/keys/", "/keys/?state=all", "/audit/", "/keys/new/"):
@@ -102,13 +102,13 @@ def test_a_revoked_key_opens_nothing_any_more(administrator: Client) -> None:
     asked = administrator.get(f"/keys/{key.pk}/revoke/").content.decode()
     assert "Mara&#x27;s assistant" in asked
     assert "Last used" in asked
-    assert "no undo" in asked
+    assert "cannot be undone" in asked
     assert administrator.post(f"/keys/{key.pk}/revoke/", {"reason": ""}).status_code == 422
     assert Client().get("/v1/topics", headers={"X-API-Key": secret}).status_code == 200
 
     done = administrator.post(f"/keys/{key.pk}/revoke/", {"reason": "laptop lost"}, follow=True)
 
-    assert "opens nothing any more" in done.content.decode()
+    assert "is revoked" in done.content.decode()
     assert Client().get("/v1/topics", headers={"X-API-Key": secret}).status_code == 401
     event = AuditEvent.objects.get(action="key_revoked")
     assert (event.actor, event.reason) == ("user:administrator", "laptop lost")

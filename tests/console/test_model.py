@@ -30,8 +30,8 @@ def told(client: Client) -> str:
 def test_without_a_model_nothing_leaves_and_the_page_says_so(looker: Client) -> None:
     page = told(looker)
     assert "Nothing leaves this machine." in page
-    assert "None is configured, and none is needed" in page
-    assert "Nothing of this happens now." in page
+    assert "No model is configured" in page
+    assert "Nothing is sent now." in page
     assert "MEMSTATE_LLM_MODEL" in page
     assert "/model/reach/" not in page
 
@@ -48,10 +48,10 @@ def test_a_model_elsewhere_is_told_with_its_host_and_without_a_secret(looker: Cl
     settings.MEMSTATE_LLM_BASE_URL = "https://user:hush@models.example:8443/v1?key=hush"
     settings.MEMSTATE_LLM_API_KEY = "hush-hush"
     page = told(looker)
-    assert "Something leaves this machine." in page
+    assert "Some texts leave this machine." in page
     assert "models.example:8443" in page
-    assert "set, and shown nowhere" in page
-    assert "elsewhere" in page
+    assert "set (not shown)" in page
+    assert "remote" in page
     assert "hush" not in page
 
 
@@ -70,14 +70,14 @@ def test_a_remote_embedder_is_told(looker: Client, settings: Any) -> None:
     settings.MEMSTATE_EMBEDDING_MODEL = "an-embedder"
     settings.MEMSTATE_OPENAI_BASE_URL = "https://user:hush@vectors.example/v1"
     page = told(looker)
-    assert "Something leaves this machine." in page
+    assert "Some texts leave this machine." in page
     assert "Texts and questions go to vectors.example to become vectors." in page
     assert "an-embedder" in page
     assert "hush" not in page
     settings.MEMSTATE_OPENAI_BASE_URL = "http://localhost:11434/v1"
     assert "Nothing leaves this machine." in told(looker)
     settings.MEMSTATE_EMBEDDER = "somebody.elses.Embedder"
-    assert "Something leaves this machine." in told(looker)
+    assert "Some texts leave this machine." in told(looker)
     assert "somebody.elses.Embedder, which is not a part of MemState" in told(looker)
 
 

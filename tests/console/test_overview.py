@@ -18,7 +18,7 @@ from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.insight.activity import activity_days
 from memory.insight.regret import regretted_list
-from memory.insight.topic_counts import Limit, standing_counts
+from memory.insight.topic_counts import SoftLimit, topic_counts
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock
@@ -156,11 +156,11 @@ def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None
 
     page = text_of(looker, "/overview/health/", headers=PART)
 
-    assert "2 things need attention" in page
-    assert page.index("The worker last reported 2 hours ago") < page.index("checks are green")
+    assert "2 issues need attention" in page
+    assert page.index("The worker last reported 2 hours ago") < page.index("checks passed")
     assert "start `python manage.py up`" in html.unescape(page)
     assert "1 job failed within a day" in page
-    assert f"{len(health.ALL_CHECKS) - 2} checks are green" in page
+    assert f"{len(health.ALL_CHECKS) - 2} checks passed" in page
     assert "All migrations are applied." in page
 
 
@@ -169,8 +169,8 @@ def test_all_is_well_and_every_check_stays_visible(looker: Client) -> None:
 
     page = text_of(looker, "/overview/health/", headers=PART)
 
-    assert "All is well" in page
-    assert f"{len(health.ALL_CHECKS)} checks are green" in page
+    assert "All checks passed" in page
+    assert f"{len(health.ALL_CHECKS)} checks passed" in page
     assert "data-live" in text_of(looker, "/")
 
 
@@ -217,7 +217,7 @@ def test_it_is_said_whether_anything_leaves_the_machine(looker: Client, settings
     settings.MEMSTATE_LLM_MODEL = "a-model"
     settings.MEMSTATE_LLM_BASE_URL = "https://user:hush@models.example/v1?key=hush"
     page = text_of(looker, "/")
-    assert "Something leaves this machine." in page
+    assert "Some texts leave this machine." in page
     assert "models.example" in page
     assert "hush" not in page
 
@@ -271,7 +271,7 @@ def test_the_bar_of_rungs_fills_its_width_and_shows_even_few() -> None:
 
 def test_a_gauge_never_leaves_its_scale() -> None:
     for active, limit in ((0, 0), (1, 0), (0, 500), (500, 500), (9_000_000, 1)):
-        gauge = limit_gauge(Limit("/", active, limit, "auto"))
+        gauge = limit_gauge(SoftLimit("/", active, limit, "auto"))
         assert 0 <= gauge["part"] <= 1000
         assert 0 <= gauge["mark"] <= 1000
 
@@ -279,7 +279,7 @@ def test_a_gauge_never_leaves_its_scale() -> None:
 def test_bars_carry_the_addresses_of_their_lists(looker: Client, agent: Caller) -> None:
     agent.remember("Something")
     figure = activity_figure(activity_days("/", days=30, principal=SYSTEM, now=timezone.now()))
-    assert standing_counts().total == 1
+    assert topic_counts().total == 1
     for series in figure["data"]:
         assert len(series["x"]) == len(series["y"]) == len(series["customdata"]) == 30
         text_of(looker, series["customdata"][-1])

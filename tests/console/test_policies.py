@@ -71,7 +71,7 @@ def words(html: str) -> str:
 
 def test_without_a_policy_the_tree_says_so_and_what_to_do(op: Client):
     said = page(op, "/policies/")
-    assert "Only the defaults hold" in said
+    assert "Only defaults apply" in said
     assert "Set a policy" in said
 
 
@@ -85,8 +85,8 @@ def test_the_tree_shows_each_policy_with_what_it_sets_and_who_changed_it_last(lo
     said = page(looker, "/policies/?counts=1")
     places = [said.index(f" {path} ") for path in ("/user", "/user/mara", "/user-data")]
     assert places == sorted(places)
-    assert re.search(r"balanced 1 value by themselves 0 Version 1 by mara, now small memory", said)
-    assert re.search(r"/user 1 value , 1 rule wait for approval 1 Version 1 by mara, now ask first", said)
+    assert re.search(r"balanced 1 value automatic 0 Version 1 by mara, now small memory", said)
+    assert re.search(r"/user 1 value , 1 rule with approval 1 Version 1 by mara, now ask first", said)
     assert re.search(r"/user/mara 1 value off 1 Version 1", said)
 
 
@@ -131,7 +131,7 @@ def test_rules_are_shown_in_words_in_their_order_with_where_they_come_from(looke
 def test_a_scope_without_a_policy_says_which_one_governs_it(looker: Client):
     saved("/user", half_life_days=7)
     said = page(looker, "/policies/at/?scope=/user/mara/food")
-    assert "Nothing is set here. What is in force comes from /user" in said
+    assert "Nothing is set here. The values in force come from /user" in said
     assert "No version yet" in said
 
 
@@ -192,7 +192,7 @@ def test_a_rollback_shows_what_it_would_do_and_then_does_it_with_a_reason(op: Cl
     assert refused.status_code == 422
     assert policies_current().numbers["/"] == 2
     reply = op.post("/policies/rollback/?scope=/&to=1", {"base_version": 2, "reason": "it was better"}, follow=True)
-    assert "/ is back to version 1, as version 3." in words(body_of(reply))
+    assert "/ is rolled back to version 1, as version 3." in words(body_of(reply))
     newest = PolicyVersion.objects.get(scope="/", number=3)
     assert (newest.values, newest.author, newest.reason) == ({"half_life_days": 7}, "user:operator", "it was better")
     assert newest.rolled_back_to == 1
@@ -212,7 +212,7 @@ def test_a_policy_can_be_emptied(op: Client):
     saved("/user", half_life_days=7, rules=[PIN])
     op.post("/policies/rollback/?scope=/user&to=0", {"base_version": 1, "reason": "inherit again"})
     assert policies_current().policies == {}
-    assert "Scopes whose policy was emptied /user" in page(op, "/policies/")
+    assert "Scopes whose policy was cleared /user" in page(op, "/policies/")
 
 
 def test_a_reader_sees_no_way_to_change_anything_and_may_not(looker: Client):
@@ -274,7 +274,7 @@ def test_an_edit_becomes_a_version_with_author_reason_and_diff(op: Client):
 def test_what_was_not_changed_makes_no_version(op: Client):
     saved("/user", preset="balanced", half_life_days=0.3, exempt_kinds=[], token_budgets=True, rules=[PIN])
     reply = op.post(f"{EDIT}/user", {**opened(op, "/user"), "reason": "none"}, follow=True)
-    assert "so there is no new version" in body_of(reply)
+    assert "so no new version was created" in body_of(reply)
     assert policies_current().numbers["/user"] == 1
 
 
@@ -340,12 +340,12 @@ def test_the_effect_of_a_draft_is_told_and_nothing_is_saved(agent: Caller, clock
     html = body_of(reply)
     said = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     assert "<main" not in html
-    assert "A run today would archive 3 more topics than now." in said
+    assert "A run today would archive 3 more topics than under the policy in force." in said
     assert "Today summarized 0 0 ±0 detached 0 0 ±0 archived 0 3 +3" in said
     assert re.search(r"half_life_days 3,650 → becomes 10", said)
     # Without script the same button gives the whole page, with what was typed.
     whole = op.post(f"{EFFECT}/", {**draft, "reason": "so far"})
-    assert "A run today would archive 3 more topics than now." in words(body_of(whole))
+    assert "A run today would archive 3 more topics than under the policy in force." in words(body_of(whole))
     assert sent(body_of(whole)) | {"reason": "so far", "half_life_days": "10"} == sent(body_of(whole))
     assert policies_current().numbers["/"] == 1
 
@@ -375,7 +375,7 @@ def test_a_preset_loaded_as_draft_and_saved_is_the_preset(op: Client):
 def test_values_that_go_before_a_preset_are_named_and_can_be_given_up(op: Client):
     typed = {**opened(op, "/user"), "half_life_days": "7", "cron": "0 5 * * *", "preset": "relevance"}
     html = body_of(op.post(f"{EFFECT}/user", typed))
-    assert "Set here, so they go before the preset relevance: half_life_days" in words(html)
+    assert "Set here, overriding the preset relevance: half_life_days" in words(html)
     given_up = sent(body_of(op.post(f"{EFFECT}/user", {**typed, "preset_taken": "yes"})))
     assert (given_up["half_life_days"], given_up["cron"], given_up["preset"]) == ("", "0 5 * * *", "relevance")
 
@@ -443,7 +443,7 @@ def test_a_draft_is_brought_onto_the_version_that_was_saved_meanwhile(op: Client
     typed = {**mine, "theta_summary": "0.5", "cron": "0 6 * * *", "reason": "mine"}
     reply = op.post(f"{EFFECT}/", {**typed, "merge": "yes"})
     merged = sent(body_of(reply))
-    assert "Your changes are on version 2 now." in words(body_of(reply))
+    assert "Your changes are now based on version 2." in words(body_of(reply))
     # Mine is mine, and what I left alone is theirs.
     assert (merged["theta_summary"], merged["cron"], merged["reason"]) == ("0.5", "0 6 * * *", "mine")
     assert (merged["half_life_days"], merged["mode"], merged["base_version"]) == ("9", "review", "2")
@@ -486,7 +486,7 @@ def test_a_draft_whose_version_is_no_longer_the_newest_says_so_while_it_is_typed
     mine = opened(op)
     saved(half_life_days=9)
     reply = op.post(f"{EFFECT}/", mine, headers=TYPING)
-    assert "Version 2 was saved meanwhile" in body_of(reply)
+    assert "Version 2 was saved in the meantime" in body_of(reply)
 
 
 def test_the_address_of_a_step_leads_back_to_the_editor(op: Client):

@@ -57,12 +57,12 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
     assert "Below the threshold of the archive, 0.05." in page
     assert rungs(operator, *topics) == ["active"] * 3
 
-    assert "3 topics are touched" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "3 topics changed" in text_of(op, f"/runs/{run.pk}/apply/")
     page = words(body_of(step(op, run, "apply")))
     assert "Archived 3." in page
     assert rungs(operator, *topics, kept) == ["archived"] * 3 + ["active"]
 
-    assert "3 topics are put back" in text_of(op, f"/runs/{run.pk}/undo/")
+    assert "3 topics restored" in text_of(op, f"/runs/{run.pk}/undo/")
     page = words(body_of(step(op, run, "undo", reason="was better before")))
     assert "Taken back: 3 topics are as before." in page
     assert rungs(operator, *topics) == ["active"] * 3
@@ -77,7 +77,7 @@ def test_run_now_leads_over_the_plan_to_the_question(op: Client, operator: Calle
     page = op.post("/runs/start/", {"scope": "/shop", "then": "apply"}, follow=True)
 
     assert page.redirect_chain[-1][0].endswith("/apply/")
-    assert "2 topics are touched" in words(body_of(page))
+    assert "2 topics changed" in words(body_of(page))
     assert ForgetRun.objects.get().status == "planned"
 
 
@@ -96,7 +96,7 @@ def test_a_second_click_on_apply_says_that_it_is_done(op: Client, operator: Call
 
     page = words(body_of(step(op, run, "apply")))
 
-    assert "the run is done already" in page
+    assert "the run is already done" in page
     assert AuditEvent.objects.filter(action="run_applied").count() == 1
 
 
@@ -109,7 +109,7 @@ def test_a_plan_of_another_policy_is_not_applied_but_planned_anew(op: Client, op
     assert "This plan is out of date." in page
     reply = step(op, run, "apply")
     assert (reply.status_code, codes_of(reply)) == (409, ["run-outdated"])
-    assert "Plan anew" in body_of(reply)
+    assert "Plan again" in body_of(reply)
     assert rungs(operator, *topics) == ["active"] * 2
 
 
@@ -133,7 +133,7 @@ def test_a_held_run_waits_on_top_of_the_list_until_it_is_approved(op: Client, op
     assert "waits for approval. The policy of / asks for a review" in text_of(op, "/runs/")
     operator.post(f"/v1/topics/{first}/pin", {}).ok()
     page = text_of(op, f"/runs/{run.pk}/approve/")
-    assert "1 topic is touched" in page
+    assert "1 topic changed" in page
     assert "It was pinned since. 1" in page
 
     page = words(body_of(step(op, run, "approve", reason="looks right")))
@@ -191,7 +191,7 @@ def test_a_run_that_took_much_names_the_policy_that_was_new_to_it_and_the_way_ba
     step(op, run, "apply")
     new = max(PolicyVersion.objects.values_list("number", flat=True))
 
-    assert f"Version {new} new since the run before" in text_of(op, f"/runs/{run.pk}/")
+    assert f"Version {new} new since the previous run" in text_of(op, f"/runs/{run.pk}/")
     undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
     assert "forget_salience_threshold" in undo
     assert f'href="/policies/rollback/?scope=%2F&amp;to={new - 1}"' in undo
@@ -202,7 +202,7 @@ def test_a_run_that_took_much_names_the_policy_that_was_new_to_it_and_the_way_ba
 
     undo = body_of(op.get(f"/runs/{run.pk}/undo/"))
     assert "/policies/rollback/" not in undo
-    assert "3 topics are put back" in words(undo)
+    assert "3 topics restored" in words(undo)
 
 
 def test_an_undo_without_a_reason_asks_for_one_and_changes_nothing(op: Client, operator: Caller) -> None:
@@ -242,7 +242,7 @@ def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkey
     run = planned(op)
     handed: list[uuid.UUID] = []
     monkeypatch.setattr("memory.console.pages.runs.WORK_SECONDS", 0.0)
-    monkeypatch.setattr("memory.jobs.run_hand_over", handed.append)
+    monkeypatch.setattr("memory.jobs.run_enqueue", handed.append)
 
     page = words(body_of(step(op, run, "apply")))
 

@@ -42,7 +42,7 @@ def page_of(client: Client, /, status: int = 200, **query: Any) -> str:
 def counts_of(page: str) -> dict[str, list[int]]:
     """Return the table: now, draft, difference, gained and lost of each rung."""
     found = {}
-    for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page):
+    for step, row in re.findall(r'<tr data-step="(\w+)">(.*?)</tr>', page, re.DOTALL):
         cells = re.findall(r'<td class="right">(?:<strong>)?(.*?)(?:</strong>)?</td>', row)
         found[step] = [int(cell.translate(str.maketrans("−", "-", ",+±"))) for cell in cells]
     return found
@@ -232,7 +232,7 @@ def test_two_drafts_are_compared_and_both_live_in_the_address(looker: Client, tw
     archived = compared.partition("rung-archived")[2].partition("</tr>")[0]
 
     assert re.findall(r">(\d+)<", archived)[:3] == ["3", "3", "6"]
-    assert "Drop draft B" in page
+    assert "Discard draft B" in page
     dropped = looker.get(address + "&drop=1")
     assert "b-" not in dropped.headers["Location"]
     swapped = looker.get(f"/salience/?{urlencode({'b-base_version': '1', 'b-strategy': 'static'})}&swap=1")
@@ -267,7 +267,7 @@ def test_saving_puts_the_whole_draft_in_force_and_what_was_not_touched_stays(
     assert version.values == {**PLAIN, **{name: float(text) for name, text in DRAFT.items()}}
     assert (version.number, version.reason, version.author) == (2, "tidier", "user:operator")
     assert "Saved: version 2 of / is in force." in reply.content.decode()
-    assert "Dry run now" in reply.content.decode()
+    assert "Start dry run" in reply.content.decode()
 
 
 def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_nothing(
@@ -281,7 +281,7 @@ def test_of_two_operators_the_second_is_shown_what_the_first_saved_and_loses_not
     page = reply.content.decode()
 
     assert (reply.status_code, codes_of(reply)) == (409, ["policy-changed"])
-    assert "half_life_days" in page.partition("Somebody else saved meanwhile")[2].partition("</form>")[0]
+    assert "half_life_days" in page.partition("Another user saved a newer version")[2].partition("</form>")[0]
     assert 'value="0.11"' in page
     assert 'value="tidier"' in page
     assert PolicyVersion.objects.count() == 2
@@ -295,7 +295,7 @@ def test_a_reader_tries_everything_and_saves_nothing(looker: Client, twelve: dic
     page = page_of(looker, **DRAFT)
 
     assert "/salience/save/" not in page
-    assert "Dry run now" not in page
+    assert "Start dry run" not in page
     assert looker.post("/salience/save/", {"scope": "/", "at": "/", "reason": "x"}).status_code == 403
     assert looker.post("/salience/dry-run/", {"scope": "/"}).status_code == 403
     asked = {"scope": "/", "since": "2026-02-01", "until": "2026-02-20", "step": 1}
@@ -413,7 +413,7 @@ def test_topics_that_regain_a_rung_are_counted_as_a_dry_run_then_plans(op: Clien
     assert "Newly affected: 7" in page
     assert "The draft brings 7 more topics back up than now." in page
     projected = page.partition('aria-label="Projections"')[2].partition("</table>")[0]
-    assert re.findall(r">(\d+)<", projected.partition("back up")[2]) == ["0", "7", "0", "7"]
+    assert re.findall(r">(\d+)<", projected.partition("moved up")[2]) == ["0", "7", "0", "7"]
 
     assert op.post("/salience/save/", fields_of(page, reason="kinder")).status_code == 302
     assert "A run now would bring 7 topics back up." in page_of(op)
@@ -439,7 +439,7 @@ def test_two_drafts_are_also_compared_by_whom_they_bring_back_up(looker: Client,
     )
 
     compared = page.partition('aria-label="Draft A, draft B and the policy in force"')[2].partition("</table>")[0]
-    assert re.findall(r">(\d+)<", compared.partition("back up")[2]) == ["0", "0", "5"] * 3
+    assert re.findall(r">(\d+)<", compared.partition("moved up")[2]) == ["0", "0", "5"] * 3
 
 
 def test_a_single_topic_is_one_topic(looker: Client, operator: Caller) -> None:
@@ -535,12 +535,12 @@ def test_a_draft_too_long_for_an_address_is_shown_and_saved_all_the_same(
     assert part.headers["HX-Replace-Url"] == "/salience/?scope=%2F"
     page = whole.content.decode()
     for each in (page, part.content.decode()):
-        assert "This draft is too long for an address." in each
+        assert "This draft is too long for a URL." in each
         assert "cannot be tried" not in each
         assert all(len(address) < 7000 for address in re.findall(r'(?:href|formaction|action)="([^"]*)"', each))
     assert fields_of(page)["forget_salience_threshold"] == "0.11"
     beside = op.post("/salience/", {**said, "aside": "1"})
-    assert "Two drafts beside each other" in beside.content.decode()
+    assert "Compare drafts" in beside.content.decode()
 
     assert op.post("/salience/save/", fields_of(page, reason="many rules")).status_code == 302
     assert len(PolicyVersion.objects.latest("number").rules) == 50

@@ -124,13 +124,13 @@ def test_the_worker_and_the_queue_are_told_and_refresh_themselves(looker: Client
     assert looker.get("/schedules/pulse/").status_code == 302
 
     WorkerHeartbeat.objects.update(seen_at=NOON - dt.timedelta(hours=3))
-    assert "not heard of" in text_of(looker.get("/schedules/"))
+    assert "not running" in text_of(looker.get("/schedules/"))
 
 
 def test_a_pause_survives_a_restart_until_it_is_resumed(op: Client, clock: Clock) -> None:
     page = text_of(do(op, "shadow", "pause"))
-    assert "Shadow search rests." in page
-    assert "none while it rests" in page
+    assert "Shadow search is paused." in page
+    assert "none while paused" in page
 
     clock.set(NOON + dt.timedelta(days=2))
     jobs.schedules_ensure()

@@ -63,7 +63,7 @@ def test_a_wrong_password_is_told_without_telling_whether_the_name_exists() -> N
     account_make("reader", password=PASSWORD)
     known = sign_in(Client(), "reader", "wrong").content.decode()
     unknown = sign_in(Client(), "nobody-here", "wrong").content.decode()
-    sentence = "This name and password do not go together."
+    sentence = "Wrong name or password."
     assert sentence in known
     assert sentence in unknown
 
@@ -107,7 +107,7 @@ def test_guessing_is_locked_out_with_a_page_that_says_for_how_long() -> None:
     client = Client()
     reply = guessed(client)
     assert reply.status_code == 429
-    assert "Locked for a while" in reply.content.decode()
+    assert "Sign-in locked" in reply.content.decode()
     assert "15 minutes" in reply.content.decode()
     assert sign_in(client, "reader").status_code == 429, "not even the right one opens it"
 
@@ -190,7 +190,7 @@ def test_a_new_password_ends_the_other_sessions_and_not_this_one() -> None:
     assert elsewhere.get("/audit/").status_code == 200
     new = "quite another 7 words"
     reply = here.post("/account/", {"old_password": PASSWORD, "new_password1": new, "new_password2": new}, follow=True)
-    assert "The new password counts from now on" in reply.content.decode()
+    assert "Password changed." in reply.content.decode()
     assert here.get("/audit/").status_code == 200
     assert elsewhere.get("/audit/").status_code == 302
     assert sign_in(Client(), "reader", new).status_code == 302

@@ -70,7 +70,7 @@ def test_an_archived_topic_says_why_and_what_would_have_kept_it(cast: Cast, cloc
 
 def test_a_topic_that_fades_says_when_it_will_be_forgotten(looker: Client, agent: Caller):
     page = read(looker, agent.remember("The colour of the door"))
-    assert "Where it stands" in page
+    assert "State" in page
     assert "it is due to be archived on" in page
 
 
@@ -153,7 +153,7 @@ def test_every_strategy_has_a_figure(looker: Client, agent: Caller, clock: Clock
     figure = salience_figure(told)
     assert figure["layout"]["yaxis"].get("type") == ("log" if strategy == "half_life" else None)
     assert len(figure["layout"]["shapes"]) == 4
-    assert "it is worth" in read(looker, topic, "salience/").lower() or strategy != "half_life"
+    assert "its salience is" in read(looker, topic, "salience/").lower() or strategy != "half_life"
 
 
 def test_uses_are_listed_with_the_question(looker: Client, agent: Caller, reader: Caller):
@@ -163,7 +163,7 @@ def test_uses_are_listed_with_the_question(looker: Client, agent: Caller, reader
     folded(dt.datetime.now(dt.UTC))
     page = read(looker, topic, "uses/")
     assert "colour of the door" in page
-    assert "looked up by its id" in page
+    assert "looked up by id" in page
     assert "+0.1" in page
 
 
@@ -291,7 +291,7 @@ def test_a_released_topic_says_so_and_can_be_restored(op: Client, agent: Caller)
     topic = agent.remember("Tea")
     op.post(f"/topics/{topic}/release/", {"reason": "private"})
     page = read(op, topic)
-    assert "No query and no list shows it" in page
+    assert "Queries and lists do not show it" in page
     assert f"/topics/{topic}/edit/" not in page
     op.post(f"/topics/{topic}/restore/", {})
     assert Topic.objects.get(pk=topic).released_at is None
@@ -435,7 +435,7 @@ def test_what_was_done_can_be_taken_back_from_the_notice(op: Client, agent: Call
     clock.forward(seconds=5)
     address = re.findall(r'action="(/undo/[^"]+)"', page)[0]
     page = op.post(address, {"next": f"/topics/{topic}/"}, follow=True).content.decode()
-    assert "1 topic is as it was" in page
+    assert "1 topic was restored" in page
     assert Vitality.objects.values().get(pk=topic) == before
     clock.forward(days=1)
     told = salience_history(uuid.UUID(topic), principal=principal_like("reader"), now=clock.now)

@@ -70,8 +70,8 @@ def work() -> None:
 
 def test_the_empty_page_says_what_to_do_and_is_for_operators(op: Client, looker: Client) -> None:
     told = text_of(op.get("/transfer/"))
-    assert "Nothing was imported yet" in told
-    assert "Up to 2.0" in told
+    assert "No imports yet" in told
+    assert "At most 2.0" in told
     assert looker.get("/transfer/").status_code == 403
     assert "Export and import" in text_of(op.get("/"))
     assert "Export and import" not in text_of(looker.get("/"))
@@ -92,8 +92,8 @@ def test_an_export_is_streamed_and_brings_nothing_when_it_comes_back(op: Client,
     before = Topic.objects.count()
     address, told = checked(op, content)
     assert "Export of MemState" in told
-    assert "There is nothing to bring" in told
-    assert "Bring" not in re.sub("Being brought|Bring it|nothing to bring|would bring", "", told)
+    assert "There is nothing to import" in told
+    assert "Import this file?" not in told
     assert Topic.objects.count() == before
     assert op.post(f"{address}cancel/").status_code == 302
 
@@ -129,11 +129,11 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
     assert "Memories of mem0" in told
     assert "2 of 2: hash: not kept, it is made anew from the text." in told
-    assert "Nothing was changed yet" in told
+    assert "Nothing has been changed yet" in told
     assert not Topic.objects.exists()
     (file,) = folder.iterdir()
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
-    assert "Bring 2 topics" in told
+    assert "Import 2 topics" in told
     assert op.post(f"{address}bring/").headers["Location"] == address
     assert "<progress" in op.get(address).content.decode()
     part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
@@ -141,7 +141,7 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
     work()
     part = op.get(f"{address}progress/?was=working", headers={"HX-Request": "true"})
     assert part.headers["HX-Refresh"] == "true"
-    assert "2 topics brought" in text_of(op.get(address))
+    assert "2 topics imported" in text_of(op.get(address))
     topic = Topic.objects.get(pk=ID)
     assert (topic.scope.path, topic.created_at.year, topic.categories) == ("/brought/user/mara", 2025, ["drinks"])
     assert ID in operator.found("what does Mara drink?")
@@ -150,39 +150,39 @@ def test_a_file_is_checked_brought_and_found(op: Client, operator: Caller, folde
         AuditEvent.objects.get(action="import_done").actor
     }
     assert not list(folder.iterdir())
-    assert "Take it back" in text_of(op.get(address))
+    assert "Undo import" in text_of(op.get(address))
     told = text_of(op.get(f"{address}release/"))
-    assert "Release 2 topics that this import has brought" in told
+    assert "Release 2 topics of this import" in told
     assert op.post(f"{address}release/", {"expected": "2"}).status_code == 422
     assert op.post(f"{address}release/", {"expected": "1", "reason": "wrong file"}).status_code == 409
     reply = op.post(f"{address}release/", {"expected": "2", "reason": "wrong file"}, follow=True)
     assert "2 topics released." in text_of(reply)
     assert ID not in operator.found("what does Mara drink?")
-    assert "Nothing of this import is left to release" in text_of(op.get(f"{address}release/"))
+    assert "No topics of this import can be released" in text_of(op.get(f"{address}release/"))
     # And once more.
     address, told = checked(op, {"results": [MEMORY, {**MEMORY, "id": ID[:-1] + "2"}]}, scope="/brought")
-    assert "This very file was imported" in told
-    assert "There is nothing to bring" in told
+    assert "The same file was imported" in told
+    assert "There is nothing to import" in told
 
 
 def test_a_large_file_is_checked_by_the_worker_with_its_progress(op: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memory.console.pages.transfer.CHECKED_HERE", 10)
     address = sent(op, [MEMORY]).headers["Location"]
     page = op.get(address).content.decode()
-    assert "Being checked" in page
+    assert "Checking" in page
     assert f'<progress max="{len(json.dumps([MEMORY]))}" value="0"' in page
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
     assert op.post(f"{address}bring/").status_code == 409
     work()
-    assert "Bring 1 topic" in text_of(op.get(address))
+    assert "Import 1 topic" in text_of(op.get(address))
 
 
 def test_a_file_with_bad_entries_is_not_brought(op: Client) -> None:
     address, told = checked(op, [MEMORY, 5, "words"], scope="/brought")
-    assert "This file cannot be brought as it is" in told
+    assert "This file cannot be imported" in told
     assert "Entry 2 (line 1): A memory is an object; this is a number." in told
     assert "Entry 3 (line 1): A memory is an object; this is a text." in told
-    assert "Bring 1" not in told
+    assert "Import 1" not in told
     assert op.post(f"{address}bring/").status_code in (400, 409, 422)
     work()
     assert not Topic.objects.exists()
@@ -203,7 +203,7 @@ def test_a_file_can_be_read_as_something_else(op: Client) -> None:
     work()
     told = text_of(op.get(reply.headers["Location"]))
     assert "Chat transcript" in told
-    assert "Bring 1 topic" in told
+    assert "Import 1 topic" in told
     assert op.post(f"{reply.headers['Location']}check/", {"source": "chat", "scope": "a b"}).status_code == 422
 
 
@@ -241,7 +241,7 @@ def test_a_checked_file_is_put_aside_and_an_old_one_is_given_up(op: Client, fold
     address, _told = checked(op, [MEMORY])
     assert op.post(f"{address}cancel/").headers["Location"] == "/transfer/"
     assert not list(folder.iterdir())
-    assert "Nothing was brought" in text_of(op.get(address))
+    assert "Nothing was imported" in text_of(op.get(address))
     sent(op, [MEMORY])
     work()
     stray = folder / "upload-of-nobody"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memory.core.errors import ValueRefused
-from memory.core.rules import EVENTS, STANDING_ACTIONS, Rule
+from memory.core.rules import EVENTS, RUNG_ACTIONS, Rule
 from memory.policy.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered, rules_parse
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.predicates.rule_json import condition_parse
@@ -207,9 +207,7 @@ def holds(
 
 def outcome(preset: str, **facts: Any) -> str:
     """Return what the first standing rule that holds does, or nothing."""
-    return next(
-        (one.action for one in RULE_PRESETS[preset] if one.action in STANDING_ACTIONS and holds(one, **facts)), ""
-    )
+    return next((one.action for one in RULE_PRESETS[preset] if one.action in RUNG_ACTIONS and holds(one, **facts)), "")
 
 
 @pytest.mark.parametrize(

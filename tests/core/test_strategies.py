@@ -8,7 +8,7 @@ from memory.core.knobs import NO_DECAY_SECONDS, STRATEGIES, Knobs
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.formulas.strategies import (
     KIND_WEIGHTS,
-    Presence,
+    TopicUsage,
     active_boost,
     active_factor,
     active_raw,
@@ -25,18 +25,18 @@ NOW = 2_000_000_000.0
 
 def unused(
     *, days: float, salience: float = 1.0, retrievals: int = 0, kind: str = "", age: float | None = None
-) -> Presence:
+) -> TopicUsage:
     """A topic that was created ``age`` days ago and last retrieved, if ever, ``days`` ago."""
     then = NOW - days * SECONDS_PER_DAY
     created = then if age is None else NOW - age * SECONDS_PER_DAY
-    return Presence(salience, then, created, then if retrievals else None, retrievals, kind)
+    return TopicUsage(salience, then, created, then if retrievals else None, retrievals, kind)
 
 
-def judged(presence: Presence, strategy: str, *, now: float = NOW, **numbers: float) -> float:
+def judged(presence: TopicUsage, strategy: str, *, now: float = NOW, **numbers: float) -> float:
     return score(presence, strategy=strategy, now=now, **{"half_life": MONTH, "active_half_life": HALF_YEAR, **numbers})
 
 
-def due(presence: Presence, strategy: str, *, theta: float, prune_after_days: float = 0) -> bool:
+def due(presence: TopicUsage, strategy: str, *, theta: float, prune_after_days: float = 0) -> bool:
     return archive_due(
         presence,
         strategy=strategy,
@@ -138,7 +138,7 @@ def test_the_score_has_no_floor_so_that_the_threshold_of_a_tenth_can_be_passed()
 
 def test_age_counts_from_the_last_retrieval_and_else_from_creation() -> None:
     seen_lately = unused(days=10, retrievals=1, age=1000)
-    never_seen = Presence(1.0, NOW, NOW - 360 * SECONDS_PER_DAY)
+    never_seen = TopicUsage(1.0, NOW, NOW - 360 * SECONDS_PER_DAY)
     assert judged(seen_lately, "active_forgetting") == 1.0
     assert judged(never_seen, "active_forgetting") == pytest.approx(0.0, abs=1e-12)
 
@@ -222,7 +222,7 @@ def test_each_strategy_that_can_be_set_has_a_formula_and_others_are_refused() ->
 # Ranking decay
 
 
-def factor(topic: Presence, decay: str, *, pinned: bool = False, half_life: float = MONTH) -> float:
+def factor(topic: TopicUsage, decay: str, *, pinned: bool = False, half_life: float = MONTH) -> float:
     return ranking_factor(
         topic, ranking_decay=decay, half_life=half_life, active_half_life=HALF_YEAR, now=NOW, pinned=pinned
     )

@@ -47,7 +47,7 @@ from django.db import connection
 from django.utils import timezone
 from memory import jobs
 from memory.access.principal import SYSTEM
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 import uuid
 
 connection.settings_dict["NAME"] = sys.argv[1]
@@ -62,7 +62,7 @@ def proceed(run_id):
     assert jobs.run_continue(run_id) == "done"
 
 def undo(run_id):
-    run_take_back(uuid.UUID(run_id), principal=SYSTEM, reason="the crash tests", now=timezone.now())
+    run_undo(uuid.UUID(run_id), principal=SYSTEM, reason="the crash tests", now=timezone.now())
 
 def study(job_id):
     while os.getppid() == host and jobs.study_continue(job_id) == "working":

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from memory.access.principal import SYSTEM
 from memory.duplicates.detect import near_duplicates
-from memory.duplicates.pairs import PairFilter, settings_told, waiting_count
+from memory.duplicates.pairs import PairFilter, duplicate_settings, waiting_count
 from memory.models import DuplicateLook, DuplicatePair, ForgetRun
 from tests.cast import Caller, worker_turn
 from tests.duplicates.shop import look, only_pair, pairs, twins
@@ -150,11 +150,11 @@ def test_the_automatic_mode_leaves_alone_what_differs(agent: Caller, operator: C
 
 
 def test_an_unusual_threshold_is_accepted_and_said(agent: Caller, operator: Caller):
-    assert settings_told("/")["warning"] == ""
+    assert duplicate_settings("/")["warning"] == ""
     policy_put(operator, duplicate_threshold=0.8)
-    assert "0.8" in settings_told("/")["warning"]
+    assert "0.8" in duplicate_settings("/")["warning"]
     policy_put(operator, duplicate_threshold=0.97)
-    assert "0.97" in settings_told("/")["warning"]
+    assert "0.97" in duplicate_settings("/")["warning"]
 
 
 def test_the_number_of_statements_does_not_grow_with_the_topics(agent: Caller, operator: Caller):

@@ -9,7 +9,7 @@ from memory.access.principal import SYSTEM
 from memory.core.errors import Conflict
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.duplicates.pairs import also_from, pair_detail
-from memory.forgetting.runs import run_results, run_take_back
+from memory.forgetting.runs import run_results, run_undo
 from memory.models import AuditEvent, DuplicatePair, Field, ForgetRun, Link, Revision, Topic
 from tests.cast import Caller, Clock
 from tests.duplicates.shop import PERSON, later, look, only_pair, pair_make, pairs, rows, settle, store, twins
@@ -261,7 +261,7 @@ def test_the_page_of_a_pair_says_what_a_merge_would_do(agent: Caller, clock: Clo
     told = pair_detail(pair.pk, principal=SYSTEM, now=clock.now)
     assert (told["may"], told["survivor"]) == (["undo"], uuid.UUID(newer))
     run = DuplicatePair.objects.get(pk=pair.pk).run_id
-    run_take_back(run, principal=PERSON, reason="", now=clock.now)
+    run_undo(run, principal=PERSON, reason="", now=clock.now)
     assert pair_detail(pair.pk, principal=SYSTEM, now=clock.now)["may"] == ["merge", "keep", "supersede"]
 
 

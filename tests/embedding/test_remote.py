@@ -88,8 +88,9 @@ def test_an_error_that_may_pass_is_tried_again(
     assert np.allclose(made().embed_query("tea"), [0.6, 0.8, 0.0])
     configured.answers(step)
     before = len(configured.asked)
-    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+    with pytest.raises(EmbeddingFailed) as failed:
         made().embed_query("tea")
+    assert failed.value.code == "embedder-unavailable"
     assert len(configured.asked) - before == remote.RETRIES + 1
 
 
@@ -107,8 +108,9 @@ def test_an_error_that_may_pass_is_tried_again(
 )
 def test_an_answer_that_will_not_do_is_a_failure_at_once(configured: Model, step: server.Step) -> None:
     configured.answers(step)
-    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+    with pytest.raises(EmbeddingFailed) as failed:
         made().embed_query("tea")
+    assert failed.value.code == "embedder-unavailable"
     assert len(configured.asked) == 1
 
 
@@ -117,5 +119,6 @@ def test_an_endpoint_that_is_not_there_is_a_failure(
 ) -> None:
     monkeypatch.setattr(remote, "BACKOFF_SECONDS", 0.001)
     settings.MEMSTATE_OPENAI_BASE_URL = "http://127.0.0.1:9/v1"
-    with pytest.raises(EmbeddingFailed, match="did not answer as expected"):
+    with pytest.raises(EmbeddingFailed) as failed:
         made().embed_query("tea")
+    assert failed.value.code == "embedder-unavailable"

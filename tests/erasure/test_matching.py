@@ -1,12 +1,10 @@
 """What a request to forget finds: by identifiers, by names and by facts. And what stays."""
 
-import threading
 from typing import Any
 
 import pytest
 
-from memory.ingest.mentions import mentions_give
-from memory.models import Topic, TopicMention
+from memory.models import Topic
 from tests.cast import Caller
 from tests.erasure.test_forget import forget, found, remember
 
@@ -29,23 +27,6 @@ def test_a_thing_with_a_sign_in_its_name_is_found_by_it(operator: Caller, query:
     operator.remember("Reader's digest", summary="E is a letter.")
 
     assert listed(operator, query) == ["E-reader"]
-
-
-def test_what_was_stored_before_there_was_an_index_is_found(operator: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    remember(operator, "Anna Berg plays the oboe.")
-    remember(operator, "Write to a@x.io.")
-    remember(operator, "Maria lives in Madrid.")
-    # As after an upgrade, in a process that has just started.
-    TopicMention.objects.all().delete()
-    monkeypatch.setattr("memory.ingest.mentions._Known.complete", threading.Event())
-    assert listed(operator, "everything about Anna Berg") == ["Anna Berg plays the oboe."]
-    assert listed(operator, "a@x.io", "purge") == ["Write to a@x.io."]
-
-    TopicMention.objects.all().delete()
-    monkeypatch.setattr("memory.ingest.mentions._Known.complete", threading.Event())
-    body = {"old_query": "where Maria lives", "new_text": "Maria lives in Lugo."}
-    assert operator.post("/v1/supersede", body).ok()["superseded"]
-    assert mentions_give(anew=True) == 0
 
 
 def test_a_name_takes_those_that_mention_it_and_no_longer_name(operator: Caller) -> None:
@@ -285,4 +266,14 @@ def test_what_is_excepted_stays_though_it_has_common_words_only(operator: Caller
     assert sorted(listed(operator, "everything about Olga Holm except her phone number")) == [
         "Olga Holm lives in Riga.",
         "Olga Holm plays chess.",
+    ]
+
+
+def test_everything_about_a_name_takes_its_other_spelling_too(operator: Caller) -> None:
+    for text in ("Müller plays chess.", "Mueller's office is on the first floor.", "Maller paints."):
+        remember(operator, text)
+
+    assert sorted(listed(operator, "everything about Müller", "purge")) == [
+        "Mueller's office is on the first floor.",
+        "Müller plays chess.",
     ]

@@ -2,8 +2,8 @@
 
 import datetime as dt
 import io
-import threading
 import uuid
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from memory.demo.build import story_build
 from memory.demo.store import story_load
-from memory.ingest.bulk import array_text, rows_copy
-from memory.ingest.mentions import MAX_WORD_BYTES, mentions_give
+from memory.ingest.bulk import array_literal, rows_copy
+from memory.ingest.mentions import MAX_WORD_BYTES
 from memory.models import Field, Revision, Topic, TopicEdit, TopicMention, TopicVector
+from memory.text.aliases import aliases_find
+from memory.text.folding import fold
 from memory.text.identifiers import identifiers_index
 from memory.text.names import words_index
-from tests.cast import Caller, worker_turn
+from tests.cast import Caller, Cast, Clock, worker_turn
+from tests.transfer.shop import emptied, exported, imported, rich
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +52,8 @@ def holds_all(topic_id: object) -> bool:
     words = {word for word in set().union(*map(words_index, texts | names)) if len(word.encode()) <= MAX_WORD_BYTES}
     assert mention.identifiers == sorted(identifiers)
     assert mention.words == sorted(words)
+    aliases = {fold(name) for text in texts for pair in aliases_find(text) for name in pair}
+    assert mention.aliases == sorted(name for name in aliases if len(name.encode()) <= MAX_WORD_BYTES)
     return mention.scope_id == topic.scope_id
 
 
@@ -121,26 +126,6 @@ def test_a_batch_indexes_new_and_stored_topics_and_several_items_of_one(agent: C
     assert holds_all(stored)
 
 
-def test_topics_from_before_the_index_get_their_row_and_others_keep_theirs(agent: Caller, operator: Caller) -> None:
-    old = agent.remember("Old ann@x.io", values={"phone": "+49 170 1234567"})
-    agent.post(
-        "/v1/ingest", {"placement": "version_field", "topic_id": old, "fields": [{"name": "phone", "value": "none"}]}
-    ).ok()
-    operator.patch(f"/v1/topics/{old}", {"title": "Old"}).ok()
-    other = agent.remember("Other b@x.io")
-    TopicMention.objects.filter(pk=old).delete()
-    # What is said before the worker has come adds no row of its own: it would hide all that was said before.
-    agent.post(
-        "/v1/ingest", {"placement": "version_field", "topic_id": old, "fields": [{"name": "phone", "value": "ABC-7"}]}
-    ).ok()
-    assert not TopicMention.objects.filter(pk=old).exists()
-    assert mentions_give(anew=True) == 1
-    assert {"email:ann@x.io", "phone:+491701234567", "code:abc7"} <= set(row(old).identifiers)
-    assert holds_all(old)
-    assert holds_all(other)
-    assert mentions_give(anew=True) == 0
-
-
 def test_archived_restored_and_released_topics_keep_their_row(operator: Caller) -> None:
     topic = operator.remember("Kept a@x.io")
     before = row(topic)
@@ -163,7 +148,7 @@ def test_a_text_of_one_endless_word_is_stored(agent: Caller) -> None:
 def test_any_words_are_stored_as_they_are(words: list[str]) -> None:
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE told (words text[]) ON COMMIT DROP")
-        rows_copy(cursor, "told", ["words"], [[array_text(words)]])
+        rows_copy(cursor, "told", ["words"], [[array_literal(words)]])
         cursor.execute("SELECT words FROM told")
         assert cursor.fetchone() == (words,)
 
@@ -195,6 +180,21 @@ def test_the_demo_is_in_the_index() -> None:
         assert holds_all(topic_id)
 
 
+def test_every_writer_gives_each_topic_its_row(cast: Cast, clock: Clock, tmp_path: Path) -> None:
+    # Ingest, batches, edits, merges, undone merges and purges; then an import of all of it into an empty store.
+    rich(cast, clock)
+    assert topics_without_row() == []
+    content = exported()
+    emptied()
+    imported(content, tmp_path)
+    assert Topic.objects.exists()
+    assert topics_without_row() == []
+
+
+def topics_without_row() -> list[uuid.UUID]:
+    return list(Topic.objects.filter(topicmention=None).values_list("pk", flat=True))
+
+
 def test_embedding_anew_leaves_the_index(agent: Caller) -> None:
     topic = agent.remember("Kept a@x.io")
     before = row(topic)
@@ -202,15 +202,6 @@ def test_embedding_anew_leaves_the_index(agent: Caller) -> None:
     call_command("reembed", stdout=io.StringIO())
     after = row(topic)
     assert (after.identifiers, after.words, after.aliases) == (before.identifiers, before.words, before.aliases)
-
-
-def test_the_worker_indexes_what_it_finds_without_a_row(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A process that has just started does not know yet that all topics have theirs.
-    monkeypatch.setattr("memory.ingest.mentions._Known.complete", threading.Event())
-    topics = [agent.remember(f"Old {n}@x.io") for n in range(3)]
-    TopicMention.objects.all().delete()
-    worker_turn()
-    assert all(holds_all(topic) for topic in topics)
 
 
 WORDS = st.sampled_from(
@@ -273,8 +264,3 @@ def test_the_index_is_what_all_texts_ever_said_name(
                 },
             ).ok()
     assert holds_all(topic)
-    kept = row(topic)
-    TopicMention.objects.filter(pk=topic).delete()
-    assert mentions_give(anew=True) == 1
-    again = row(topic)
-    assert (again.identifiers, again.words, again.aliases) == (kept.identifiers, kept.words, kept.aliases)

@@ -73,7 +73,7 @@ def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
     assert told(agent, job["job_id"])["done"] == 2
     half = facts()
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "extraction_hand_over", handed.append)
+    monkeypatch.setattr(jobs, "extraction_enqueue", handed.append)
     jobs.upkeep()
     assert handed == []
     clock.forward(minutes=5)

@@ -12,12 +12,12 @@ from memory.forgetting.manual_actions import (
     topics_archive,
     topics_move,
     topics_pin,
+    topics_preview,
     topics_release,
     topics_restore,
-    topics_sort,
 )
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun
 from tests.cast import Caller, Clock, principal_like, worker_turn
 from tests.forgetting.shop import JOURNALS, NOON, dump, policy_put, run
@@ -91,14 +91,14 @@ def test_a_change_by_hand_and_its_undo_are_identity_on_every_table_but_journals(
     made = ladder(agent, operator, clock)
     before = dump(*JOURNALS)
     clock.forward(hours=1)
-    found = topics_sort(verb, list(made.values()), principal=principal_like("operator"))
+    found = topics_preview(verb, list(made.values()), principal=principal_like("operator"))
     names = {topic_id: name for name, topic_id in made.items()}
     assert {names[row.id] for row in found.touched} == POSSIBLE[verb]
     changed = ACTS[verb]([row.id for row in found.touched], **told(clock))
     assert dump(*JOURNALS) != before
     assert (changed.event, changed.status, changed.applied) == (BY_HAND, "done", len(POSSIBLE[verb]))
     clock.forward(minutes=1)
-    undone = run_take_back(changed.id, **told(clock))
+    undone = run_undo(changed.id, **told(clock))
     assert (undone.restored, undone.conflicts) == (len(POSSIBLE[verb]), [])
     counted()
     assert dump(*JOURNALS) == before
@@ -110,7 +110,7 @@ def test_a_restore_withdraws_summaries_and_its_undo_puts_them_in_force(agent: Ca
     assert in_force.count()
     restored = topics_restore([made["sunken"]], **told(clock))
     assert not in_force.exists()
-    run_take_back(restored.id, **told(clock))
+    run_undo(restored.id, **told(clock))
     assert in_force.count()
 
 
@@ -128,7 +128,7 @@ def test_undoing_a_row_of_changes_in_turn_leads_back_to_the_beginning(
         runs += [moved.run] if moved.run else []
     for each in reversed(runs):
         clock.forward(minutes=1)
-        assert run_take_back(each.id, **told(clock)).conflict_count == 0
+        assert run_undo(each.id, **told(clock)).conflict_count == 0
     counted()
     assert dump(*JOURNALS) == before
 
@@ -138,7 +138,7 @@ def test_what_was_changed_since_is_left_alone_with_the_reason(agent: Caller, ope
     archived = topics_archive([one, other], **told(clock))
     clock.forward(minutes=1)
     topics_restore([other], **told(clock))
-    undone = run_take_back(archived.id, **told(clock))
+    undone = run_undo(archived.id, **told(clock))
     assert (undone.restored, undone.conflicts) == (1, [(other, "It was moved since: it is active now.")])
 
 
@@ -148,7 +148,7 @@ def test_the_text_written_after_a_change_by_hand_stays(agent: Caller, operator: 
     clock.forward(minutes=1)
     operator.patch(f"/v1/topics/{topic}", {"title": "two"}).ok()
     written = operator.topic(str(topic))["updated_at"]
-    assert run_take_back(pinned.id, **told(clock)).restored == 1
+    assert run_undo(pinned.id, **told(clock)).restored == 1
     after = operator.topic(str(topic))
     assert (after["pinned"], after["title"], after["updated_at"]) == (False, "two", written)
 
@@ -159,7 +159,7 @@ def test_the_audit_and_the_why_card_tell_of_the_undo(agent: Caller, operator: Ca
     clock.forward(days=1)
     restored = topics_restore([topic], **told(clock))
     clock.forward(minutes=1)
-    run_take_back(restored.id, **told(clock, reason="the wrong one"))
+    run_undo(restored.id, **told(clock, reason="the wrong one"))
     event = AuditEvent.objects.get(action="undone")
     assert (event.topic_id, event.scope, event.reason) == (topic, "/", "the wrong one")
     assert (event.before["action"], event.after) == ("restored", {"run": str(restored.id), "rung": "archived"})
@@ -179,7 +179,7 @@ def test_an_archiving_by_hand_counts_once_and_not_after_its_undo(agent: Caller, 
     topic = uuid.UUID(agent.remember("Tea"))
     archived = topics_archive([topic], **told(clock))
     assert operator.get("/v1/regret").ok()["archived"] == 1
-    run_take_back(archived.id, **told(clock))
+    run_undo(archived.id, **told(clock))
     assert operator.get("/v1/regret").ok()["archived"] == 0
 
 

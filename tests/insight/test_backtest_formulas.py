@@ -10,7 +10,7 @@ import pytest
 from memory.core.knobs import STRATEGIES, STRATEGY_DEFAULTS, Knobs
 from memory.formulas.ladder import ARCHIVED, rung_target
 from memory.formulas.salience import Reinforcement, salience_reinforced
-from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS, Presence, archive_due, score
+from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS, TopicUsage, archive_due, score
 from memory.insight.replay import REINFORCED, SALIENCE_SET, SHOWN, Ruling, Topics, World
 
 DAY = 86_400.0
@@ -36,7 +36,7 @@ def world_make(kinds: list[str], salience: list[float], strategy: str) -> World:
         pinned=off.copy(),
         spared=off.copy(),
         exempt=off.copy(),
-        ground=np.zeros(count, dtype=np.int64),
+        partition=np.zeros(count, dtype=np.int64),
     )
     return World(topics, [Ruling(knobs_of(strategy))])
 
@@ -55,7 +55,7 @@ def test_use_and_runs_do_to_arrays_what_the_domain_does_to_one_topic(strategy: s
     kinds = [rng.choice(KINDS) for _ in range(count)]
     world = world_make(kinds, [rng.choice((0.0, 0.04, 0.3, 1.0, 2.5)) for _ in range(count)], strategy)
     knobs = knobs_of(strategy)
-    alone = [Presence(world.salience[at], at * DAY / 7, at * DAY / 7, None, 0, kinds[at]) for at in range(count)]
+    alone = [TopicUsage(world.salience[at], at * DAY / 7, at * DAY / 7, None, 0, kinds[at]) for at in range(count)]
     rungs = [0] * count
     log = sorted(events(count, rng), key=lambda event: event[1])
     seen = set()
@@ -94,11 +94,11 @@ def test_use_and_runs_do_to_arrays_what_the_domain_does_to_one_topic(strategy: s
     assert seen == {0, 1, 2, 3}
 
 
-def used(topic: Presence, at: float, what: int, value: float, knobs: Knobs) -> Presence:
+def used(topic: TopicUsage, at: float, what: int, value: float, knobs: Knobs) -> TopicUsage:
     if what == SHOWN:
         return topic
     if what == SALIENCE_SET:
-        return Presence(value, at, topic.created_at, topic.last_retrieved_at, topic.retrieval_count, topic.kind)
+        return TopicUsage(value, at, topic.created_at, topic.last_retrieved_at, topic.retrieval_count, topic.kind)
     salience, since = salience_reinforced(
         topic.salience,
         reinforced_at=topic.reinforced_at,
@@ -107,7 +107,7 @@ def used(topic: Presence, at: float, what: int, value: float, knobs: Knobs) -> P
         reinforcements=[Reinforcement(at, value)],
     )
     last = at if topic.last_retrieved_at is None else max(at, topic.last_retrieved_at)
-    return Presence(salience, since, topic.created_at, last, topic.retrieval_count + 1, topic.kind)
+    return TopicUsage(salience, since, topic.created_at, last, topic.retrieval_count + 1, topic.kind)
 
 
 def test_a_run_takes_the_lowest_scores_first_when_it_may_not_take_all():

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from memory.forgetting.manual_runs import BY_HAND
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.insight.regret import regret_report
 from memory.models import AccessLog, ForgetRun, ShadowHit
 from tests.cast import Cast, Clock, principal_like, store_rows
@@ -108,7 +108,7 @@ def test_each_archiving_of_a_topic_counts_by_itself(cast: Cast, clock: Clock):
 def test_an_undone_run_archived_nothing(cast: Cast, clock: Clock):
     life(cast, clock)
     for run in ForgetRun.objects.exclude(event=BY_HAND).order_by("-created_at"):
-        run_take_back(run.id, principal=principal_like("operator"), reason="", now=clock.now)
+        run_undo(run.id, principal=principal_like("operator"), reason="", now=clock.now)
     report = cast.reader.get("/v1/regret").ok()
     assert [(entry["by"], entry["archived"]) for entry in report["by_version"]] == [("hand", 1)]
 

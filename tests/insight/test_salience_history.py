@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.core.errors import NotVisible
-from memory.forgetting.undo import run_undo
+from memory.forgetting.undo import run_revert
 from memory.formulas.salience import Reinforcement, salience_reinforced
 from memory.insight.accesses import accesses_of
 from memory.insight.salience_history import salience_history
-from memory.insight.salience_replay import State, Turn, Use, salience_replay
+from memory.insight.salience_replay import CountedUse, SalienceEvent, State, salience_replay
 from memory.models import AccessLog, Vitality
 from tests.cast import Cast, Clock, principal_like
 from tests.insight.past import BEGIN, days_live, folded, policy_set, run_now
@@ -60,8 +60,8 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
     """The store folds late, and archives and restores meanwhile; journals tell what stood there, or do not."""
     now, state = 0.0, State(1.0, 0.0)
     waiting: list[tuple[float, float]] = []
-    uses: list[Use] = []
-    turns: list[Turn] = []
+    uses: list[CountedUse] = []
+    turns: list[SalienceEvent] = []
 
     def fold(at: float) -> None:
         nonlocal state
@@ -74,7 +74,7 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
                 reinforcements=[Reinforcement(used, bump)],
             )
             state = State(salience, since)
-            uses.append(Use(used, at, bump))
+            uses.append(CountedUse(used, at, bump))
         waiting.clear()
 
     for days, what, number in events:
@@ -86,17 +86,23 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
             fold(now)
         elif what == "set":
             state = State(number, now)
-            turns.append(Turn(now, "set", after=state))
+            turns.append(SalienceEvent(now, "set", after=state))
         elif what == "archive":
             state = State(state.salience * 0.5, state.since)
-            turns.append(Turn(now, "archived", before=before if told else None, factor=0.5))
+            turns.append(SalienceEvent(now, "archived", before=before if told else None, factor=0.5))
         else:
             state = State(max(state.at(now, HALF_LIFE) / 0.5, 1.0), now)
-            turns.append(Turn(now, "restored", before=before if told else None, factor=0.5, least=1.0))
+            turns.append(SalienceEvent(now, "restored", before=before if told else None, factor=0.5, least=1.0))
     now += DAY
     fold(now)
     replay = salience_replay(
-        Turn(0.0, "created", after=State(1.0, 0.0)), turns, uses, stored=state, half_life=HALF_LIFE, cap=CAP, now=now
+        SalienceEvent(0.0, "created", after=State(1.0, 0.0)),
+        turns,
+        uses,
+        stored=state,
+        half_life=HALF_LIFE,
+        cap=CAP,
+        now=now,
     )
     assert replay.worth_at(now) == pytest.approx(state.at(now, HALF_LIFE), rel=1e-6, abs=1e-6)
     assert replay.exact_since == 0.0
@@ -104,7 +110,7 @@ def test_a_replay_arrives_where_the_store_did(events: list[tuple[float, str, flo
 
 def test_what_nobody_told_is_an_estimate_up_to_what_is_stored():
     replay = salience_replay(
-        Turn(0.0, "created", after=State(1.0, 0.0)),
+        SalienceEvent(0.0, "created", after=State(1.0, 0.0)),
         [],
         [],
         stored=State(5.0, 10 * DAY),
@@ -157,7 +163,7 @@ def test_the_curve_goes_through_everything_that_happened(cast: Cast, clock: Cloc
     run = run_now(clock)
     assert cast.reader.topic(topic)["rung"] == "archived"
     look()
-    run_undo(run.pk, actor="test:operator", now=clock.now)
+    run_revert(run.pk, actor="test:operator", now=clock.now)
     look()
     ask(1)
     folded(clock.now)

@@ -184,9 +184,9 @@ def test_moves_by_hand_and_undone_runs_are_in_the_history(cast: Cast, clock: Clo
     policy_set(**FREE)
     topic, _other = archived_by_run(cast, clock)
     clock.forward(hours=1)
-    from memory.forgetting.runs import run_take_back
+    from memory.forgetting.runs import run_undo
 
-    run_take_back(ForgetRun.objects.get().id, principal=principal_like("operator"), reason="oops", now=clock.now)
+    run_undo(ForgetRun.objects.get().id, principal=principal_like("operator"), reason="oops", now=clock.now)
     for verb in ("pin", "unpin", "archive", "restore"):
         clock.forward(hours=1)
         cast.operator.post(f"/v1/topics/{topic}/{verb}", {"reason": f"to {verb}"}).ok()

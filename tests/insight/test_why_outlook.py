@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memory.formulas.strategies import Presence
+from memory.formulas.strategies import TopicUsage
 from memory.insight.outlook import Subject, verdict
-from memory.insight.topic_snapshot import texts_ask
+from memory.insight.topic_snapshot import texts_match
 from memory.models import Topic, Vitality
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def subject_of(topic: Topic, row: Vitality, policy: EffectivePolicy) -> Subject:
     last = row.last_retrieved_at
     return Subject(
-        presence=Presence(
+        presence=TopicUsage(
             row.salience,
             row.reinforced_at.timestamp(),
             row.created_at.timestamp(),
@@ -38,7 +38,7 @@ def subject_of(topic: Topic, row: Vitality, policy: EffectivePolicy) -> Subject:
         scope=topic.scope.path,
         categories=frozenset(topic.categories),
         provenance=topic.provenance,
-        texts=texts_ask(topic.pk, policy.rules.rules),
+        texts=texts_match(topic.pk, policy.rules.rules),
     )
 
 

@@ -182,4 +182,4 @@ def test_a_call_that_takes_too_long_is_answered(cast: Cast, monkeypatch: pytest.
 
     monkeypatch.setattr("memory.agents.tools.read_tools.query_answer", sleep)
     error = door(cast.agent, "tools/call", {"name": "query", "arguments": {"q": "tea"}}).json["error"]
-    assert error == {"code": -32603, "message": "The database took longer than a request may take."}
+    assert (error["code"], error["data"]) == (-32603, {"code": "database-slow"})

@@ -1,4 +1,4 @@
-"""What the README tells agents' configurations to be: it parses, starts what there is, and keeps the key to itself."""
+"""The agents' configurations in the docs: they parse, start what there is, and keep the key to themselves."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from django.core.management import get_commands
 
 from memstate_site.folder import CHECKOUT
 
-TEXT = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-SECTION = TEXT[TEXT.index("## For agents that speak MCP") : TEXT.index("## The console in two minutes")]
+TEXT = (CHECKOUT / "docs" / "mcp.md").read_text(encoding="utf-8")
+SECTION = TEXT[TEXT.index("## Connect an agent") : TEXT.index("## Tools and resources")]
 BLOCKS = re.findall(r"^```\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
 PYTHON, MANAGE = "/home/you/memstate/.venv/bin/python", "/home/you/memstate/manage.py"
 ADDRESS = "http://127.0.0.1:8765/mcp"

@@ -8,7 +8,7 @@ from django.db import transaction
 from memory.models import PolicyVersion
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import knobs_effective, policies_current
-from memory.policy.snapshot import Source
+from memory.policy.snapshot import ValueSource
 from tests.policy.shop import saved
 
 pytestmark = pytest.mark.django_db
@@ -18,7 +18,7 @@ def test_a_store_in_which_nobody_has_set_anything_has_the_defaults():
     found = policies_current().effective("/user/alice")
     assert (found.scope, found.at, found.version) == ("/user/alice", "/", 0)
     assert found.knobs.half_life_days == 30
-    assert set(found.sources.values()) == {Source("default")}
+    assert set(found.sources.values()) == {ValueSource("default")}
     assert [node.scope for node in policies_current().nodes("/user")] == ["/user"]
 
 
@@ -29,8 +29,8 @@ def test_a_value_comes_from_the_nearest_scope_that_sets_it():
     found = policies_current().effective("/user/alice/notes")
     assert (found.knobs.half_life_days, found.knobs.query_salience_bump) == (10, 0.3)
     assert (found.sources["half_life_days"], found.sources["query_salience_bump"]) == (
-        Source("/user"),
-        Source("/user/alice"),
+        ValueSource("/user"),
+        ValueSource("/user/alice"),
     )
     assert (found.at, found.version) == ("/user/alice", 1)
     assert knobs_effective("/user/bob").half_life_days == 10
@@ -52,7 +52,7 @@ def test_the_environment_is_the_default_of_the_whole_store(settings: Any):
     settings.MEMSTATE_KNOBS = {"half_life_days": 7.0, "mode": "review"}
     saved("/user", half_life_days=10)
     found = policies_current().effective("/")
-    assert (found.knobs.half_life_days, found.sources["half_life_days"]) == (7, Source("environment"))
+    assert (found.knobs.half_life_days, found.sources["half_life_days"]) == (7, ValueSource("environment"))
     below = policies_current().effective("/user")
     assert (below.knobs.half_life_days, below.knobs.mode) == (10, "review")
     settings.MEMSTATE_KNOBS = {}
@@ -74,12 +74,12 @@ def test_own_values_come_before_those_of_the_preset_and_both_before_the_scope_ab
     saved(preset="memstate", mode="review")
     saved("/user", preset="relevance", prune_after_days=120)
     found = policies_current().effective("/user")
-    assert (found.knobs.strategy, found.sources["strategy"]) == ("relevance", Source("/user", "relevance"))
-    assert (found.knobs.prune_after_days, found.sources["prune_after_days"]) == (120, Source("/user"))
-    assert (found.knobs.mode, found.sources["mode"]) == ("review", Source("/"))
+    assert (found.knobs.strategy, found.sources["strategy"]) == ("relevance", ValueSource("/user", "relevance"))
+    assert (found.knobs.prune_after_days, found.sources["prune_after_days"]) == (120, ValueSource("/user"))
+    assert (found.knobs.mode, found.sources["mode"]) == ("review", ValueSource("/"))
     # Nothing of the preset above shows through the one below.
     assert found.knobs.reinforce_once_seconds == 60
-    assert policies_current().effective("/").sources["strategy"] == Source("/", "memstate")
+    assert policies_current().effective("/").sources["strategy"] == ValueSource("/", "memstate")
 
 
 def test_nodes_are_the_scope_itself_and_every_scope_below_it_with_a_policy():

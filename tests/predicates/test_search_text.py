@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memory.predicates.search_parts import question_of, scope_of, standings_of, texts_of, without_words
+from memory.predicates.search_parts import question_of, scope_of, states_of, texts_of, without_words
 from memory.predicates.search_qualifiers import EXAMPLES
 from memory.predicates.search_text import MAX_DEPTH, MAX_LENGTH, MAX_PARTS, SearchFlaw, search_parse
 from memory.predicates.tree import AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, all_of, any_of
@@ -86,54 +86,54 @@ def test_what_is_typed_becomes_a_tree(text: str, tree: Predicate | None):
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong", "said"),
+    ("text", "wrong"),
     [
-        ("scop:/user tea", "scop:", "Did you mean scope:?"),
-        ("tea zzzzzz:x", "zzzzzz:", "There are id:, scope:"),
-        ("see https://example.com", "https:", "in quotes"),
-        ("kind: note", "kind:", "such as kind:note"),
-        ("kind:(a OR b)", "kind:", "right after it"),
-        ("rung:archive", "archive", "Did you mean archived?"),
-        ("is:lost", "lost", "There are active, summarized"),
-        ("pinned:maybe", "maybe", "yes or no"),
-        ("id:xyz", "xyz", "0-9 and a-f"),
-        ("scope:/a/../b", "/a/../b", "must not be"),
-        ("field:=x", "=x", "takes a name"),
-        ("field:city=", "city=", "After = comes a value"),
-        ("salience:0.5", "0.5", "salience:<0.5"),
-        ("salience:<low", "<low", "no number"),
-        ("salience:-1", "-1", "no number"),
-        ("salience:0.5..0.1", "0.5..0.1", "backwards; write salience:0.1..0.5"),
-        ("salience:<", "<", "something to compare with"),
-        ("retrievals:>2.5", ">2.5", "whole number"),
-        ("created:<2026-02-30", "<2026-02-30", "no day"),
-        ("created:soon", "soon", "neither a day"),
-        ("created:0001-01-01", "0001-01-01", "no day"),
-        ("used:30d", "30d", "used:>30d or used:<30d"),
-        ("idle:30d", "30d", "Write idle:>30d or idle:<30d"),
-        ("age:>", ">", "age: needs something to compare with, such as age:>30d"),
-        ("age:>2026-05-01", ">2026-05-01", "no duration"),
-        ('title:""', '""', "An empty text"),
-        ("tea OR", "OR", "has to follow OR"),
-        ("OR tea", "OR", "stand before OR"),
-        ("tea AND OR x", "AND", "has to follow AND"),
-        ("NOT", "NOT", "has to follow NOT"),
-        ("(tea", "(", "never closed"),
-        ("(", "(", "never closed"),
-        ("tea)", ")", "closes nothing"),
-        ("tea ()", "()", "Nothing stands between"),
-        ('"tea', '"tea', "never closed"),
-        ('""', '""', "Nothing stands between"),
-        ('kind:"tea', '"tea', "never closed"),
-        ('kind:a"b"', 'a"b"', "around the whole value"),
-        ("tea\x00", "\x00", "cannot be looked up"),
+        ("scop:/user tea", "scop:"),
+        ("tea zzzzzz:x", "zzzzzz:"),
+        ("see https://example.com", "https:"),
+        ("kind: note", "kind:"),
+        ("kind:(a OR b)", "kind:"),
+        ("rung:archive", "archive"),
+        ("is:lost", "lost"),
+        ("pinned:maybe", "maybe"),
+        ("id:xyz", "xyz"),
+        ("scope:/a/../b", "/a/../b"),
+        ("field:=x", "=x"),
+        ("field:city=", "city="),
+        ("salience:0.5", "0.5"),
+        ("salience:<low", "<low"),
+        ("salience:-1", "-1"),
+        ("salience:0.5..0.1", "0.5..0.1"),
+        ("salience:<", "<"),
+        ("retrievals:>2.5", ">2.5"),
+        ("created:<2026-02-30", "<2026-02-30"),
+        ("created:soon", "soon"),
+        ("created:0001-01-01", "0001-01-01"),
+        ("used:30d", "30d"),
+        ("idle:30d", "30d"),
+        ("age:>", ">"),
+        ("age:>2026-05-01", ">2026-05-01"),
+        ('title:""', '""'),
+        ("tea OR", "OR"),
+        ("OR tea", "OR"),
+        ("tea AND OR x", "AND"),
+        ("NOT", "NOT"),
+        ("(tea", "("),
+        ("(", "("),
+        ("tea)", ")"),
+        ("tea ()", "()"),
+        ('"tea', '"tea'),
+        ('""', '""'),
+        ('kind:"tea', '"tea'),
+        ('kind:a"b"', 'a"b"'),
+        ("tea\x00", "\x00"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_what_would_be_right(text: str, wrong: str, said: str):
+def test_a_mistake_is_reported_with_its_place(text: str, wrong: str):
     with pytest.raises(SearchFlaw) as flaw:
         search_parse(text)
     assert text[flaw.value.start : flaw.value.end] == wrong
-    assert said in flaw.value.sentence
+    assert flaw.value.code.startswith(("invalid-", "unknown-lookup-"))
 
 
 def test_length_depth_and_number_of_parts_are_bounded():
@@ -303,7 +303,7 @@ def test_the_narrowest_scope_at_the_top_bounds_everything():
     ],
 )
 def test_only_what_can_hold_anything_is_looked_at(text: str, standings: tuple[str, ...]):
-    assert standings_of(search_parse(text)) == standings
+    assert states_of(search_parse(text)) == standings
 
 
 def test_every_example_of_a_qualifier_reads():

@@ -14,7 +14,7 @@ from memory.forgetting.judge import Judge
 from memory.forgetting.plan import run_is_due
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target
 from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
-from memory.formulas.strategies import Presence, archive_due, score
+from memory.formulas.strategies import TopicUsage, archive_due, score
 from memory.models import Scope, Topic, Vitality
 from memory.policy.draft import policies_drafted
 from memory.policy.snapshot import Policies
@@ -77,8 +77,8 @@ topics = st.fixed_dictionaries(
 )
 
 
-def presence(topic: dict[str, Any]) -> Presence:
-    return Presence(
+def presence(topic: dict[str, Any]) -> TopicUsage:
+    return TopicUsage(
         salience=topic["salience"],
         reinforced_at=(NOW - topic["reinforced"]).timestamp(),
         created_at=(NOW - topic["created"]).timestamp(),

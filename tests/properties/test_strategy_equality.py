@@ -14,7 +14,7 @@ from memory.core.knobs import STRATEGIES
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.formulas.strategies import (
     KIND_WEIGHTS,
-    Presence,
+    TopicUsage,
     active_boost,
     active_factor,
     archive_due,
@@ -79,9 +79,9 @@ def ask(expression: str, rows: Sequence[Row]) -> list[Any]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def presence(row: Row) -> Presence:
+def presence(row: Row) -> TopicUsage:
     salience, reinforced_at, created_at, last_retrieved_at, count, kind, _pinned, _now = row
-    return Presence(
+    return TopicUsage(
         salience=salience,
         reinforced_at=reinforced_at.timestamp(),
         created_at=created_at.timestamp(),

@@ -13,8 +13,8 @@ from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_release
-from memory.ingest.mentions import mentions_give
-from memory.models import ImportJob, Revision, Topic, TopicMention
+from memory.ingest.mentions import Mentions, mentions_add
+from memory.models import ImportJob, Revision, Topic
 from memory.policy.save import policy_rollback, policy_save
 from memory.transfer.export import store_export
 from memory.transfer.importing import import_start
@@ -186,5 +186,7 @@ def _long_history(made: dict[str, Any]) -> None:
         )
         for seq in range(2, 1202)
     )
-    TopicMention.objects.filter(topic=topic).delete()
-    mentions_give(anew=True)
+    mentions = Mentions()
+    mentions.read(field.revisions.values_list("value", flat=True))
+    with connection.cursor() as cursor:
+        mentions_add(cursor, {topic.pk: mentions})

@@ -38,24 +38,24 @@ def test_the_commands_take_a_store_from_here_to_there(cast: Cast, clock: Clock, 
     assert f"{len(lines(whole)):,} lines" in called("export", path)
     assert path.read_bytes() == whole
     assert not part.exists()
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match=r"\[file-exists\]$"):
         called("export", path)
-    with pytest.raises(CommandError, match="cannot be written"):
+    with pytest.raises(CommandError, match=r"\[file-not-writable\]$"):
         called("export", tmp_path / "nowhere" / "store.jsonl")
     part.write_bytes(b"".join(lines(whole)[:50]))
     # What was made meanwhile is not written over either.
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match=r"\[file-exists\]$"):
         called("export", path)
     part = part.rename(tmp_path / "other.jsonl.part")
     with part.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(CommandError, match="Another export writes"):
+        with pytest.raises(CommandError, match=r"\[file-in-use\]$"):
             called("export", tmp_path / "other.jsonl")
     part.unlink()
     # Somebody else has laid out where it is to go.
     part = tmp_path / "new.jsonl.part"
     part.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CommandError, match="cannot be written"):
+    with pytest.raises(CommandError, match=r"\[file-not-writable\]$"):
         called("export", tmp_path / "new.jsonl")
     assert not (tmp_path / "elsewhere").exists()
     part.unlink()

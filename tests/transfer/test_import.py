@@ -154,7 +154,7 @@ def test_only_operators_export_and_import(agent: Caller, role: str, tmp_path: Pa
         lambda: exported(caller),
         lambda: import_check(path, principal=caller, now=timezone.now()),
         lambda: import_start(path, principal=caller, now=timezone.now()),
-        lambda: import_offer(path, principal=caller, now=timezone.now(), hand_over=_nobody),
+        lambda: import_offer(path, principal=caller, now=timezone.now(), enqueue=_nobody),
     ):
         with pytest.raises(NotAllowed):
             call()
@@ -190,14 +190,15 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     path = tmp_path / "file"
     path.write_bytes(content)
     clock.stop()
-    job = import_offer(path, principal=SYSTEM, now=clock.now, hand_over=_nobody)
-    with pytest.raises(Conflict, match="does not wait"):
-        import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
+    job = import_offer(path, principal=SYSTEM, now=clock.now, enqueue=_nobody)
+    with pytest.raises(Conflict) as refused:
+        import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
+    assert refused.value.code == "wrong-status"
     assert jobs.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert job.report["sorts"] == {"topic": {"brought": 30}}
     assert not Topic.objects.exists()
-    import_confirm(job.pk, principal=SYSTEM, now=clock.now, hand_over=_nobody)
+    import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
     # A few steps, then somebody stops it.
     monkeypatch.setattr(lines_room, "LINES", 10)
     stepped(job, 3, monkeypatch)
@@ -227,7 +228,9 @@ def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_pat
     assert (job.status, job.failure) == ("failed", "The file is not the one that was checked any more.")
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     path.unlink()
-    assert "import it again" in import_work(job.pk, clock=timezone.now, seconds=60).failure
+    job = import_work(job.pk, clock=timezone.now, seconds=60)
+    assert job.status == "failed"
+    assert job.failure
     assert not Topic.objects.exists()
     assert AuditEvent.objects.filter(action="import_failed").count() == 2
 

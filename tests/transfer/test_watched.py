@@ -42,7 +42,7 @@ def test_an_import_stops_when_whoever_began_it_may_not_import_any_more(
     path, content = taken_out(cast, tmp_path, monkeypatch, topics=5)
     account = account_make("operator")
     gone = Principal(f"user:{account.pk}", "person:mara", "operator", "/")
-    told: dict[str, Any] = {"now": timezone.now(), "hand_over": nobody}
+    told: dict[str, Any] = {"now": timezone.now(), "enqueue": nobody}
 
     def checked(principal: Principal) -> ImportJob:
         return import_work(import_offer(path, principal=principal, **told).pk, clock=timezone.now, seconds=60)
@@ -82,8 +82,9 @@ def test_a_file_that_changes_while_it_is_read_ends_its_import(
         path.write_bytes(content.replace(b"Topic 7", b"Topic X"))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    with pytest.raises(RequestRefused, match="file was changed while it was read"):
+    with pytest.raises(RequestRefused) as refused:
         import_check(path, principal=SYSTEM, now=timezone.now(), progress=changed)
+    assert refused.value.code == "file-changed"
     path.write_bytes(content)
     job = import_start(path, principal=SYSTEM, now=timezone.now())
     job = import_work(job.pk, clock=timezone.now, seconds=60, progress=changed)
@@ -122,7 +123,7 @@ def test_a_check_with_problems_is_never_one_that_waits_for_a_yes(
 ) -> None:
     cast.agent.remember("Something")
     path = kept(tmp_path, "file", exported()[:-60])
-    job = import_offer(path, principal=SYSTEM, now=timezone.now(), hand_over=nobody)
+    job = import_offer(path, principal=SYSTEM, now=timezone.now(), enqueue=nobody)
 
     def killed(*_args: Any, **_named: Any) -> None:
         raise KeyboardInterrupt
@@ -140,7 +141,7 @@ def test_a_file_that_another_import_needs_is_not_discarded(cast: Cast, settings:
     settings.MEMSTATE_DATA_DIR = tmp_path
     path = kept(uploads_folder(), "upload-1", b"[]")
     told: dict[str, Any] = {"principal": SYSTEM, "now": timezone.now()}
-    jobs = [import_offer(path, source=source, hand_over=nobody, **told) for source in ("chat", "mem0")]
+    jobs = [import_offer(path, source=source, enqueue=nobody, **told) for source in ("chat", "mem0")]
     for job, left in zip(jobs, (True, False), strict=True):
         import_cancel(job.pk, **told)
         upload_discard(job.file)

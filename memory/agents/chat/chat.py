@@ -29,7 +29,7 @@ from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.agents.tools.write_log import writer_make
 from memory.agents.tools.write_tools import writing_tools
-from memory.core.callbacks import Clock, HandOver
+from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.llm.chat_request import mark_make, model_configured
@@ -117,7 +117,7 @@ def chat_run(
     chat: Chat,
     *,
     clock: Clock,
-    hand_over: HandOver,
+    enqueue: Enqueue,
     tell: Tell = lambda _event, _told: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def chat_run(
     """
     notes = Notes(chat.turn)
     try:
-        return _run(_recalled(chat, now=clock()), notes, clock=clock, hand_over=hand_over, tell=tell, go_on=go_on)
+        return _run(_recalled(chat, now=clock()), notes, clock=clock, enqueue=enqueue, tell=tell, go_on=go_on)
     except Exception as problem:
         # A refusal says why by itself; of anything else the log says more than is for people here.
         told = problem.sentence if isinstance(problem, MemoryProblem) else ""
@@ -165,7 +165,7 @@ def _close(notes: Notes, **how: Any) -> None:
 
 
 def _run(
-    chat: Chat, notes: Notes, *, clock: Clock, hand_over: HandOver, tell: Tell, go_on: Callable[[], bool]
+    chat: Chat, notes: Notes, *, clock: Clock, enqueue: Enqueue, tell: Tell, go_on: Callable[[], bool]
 ) -> dict[str, Any]:
     request, until = chat.request, monotonic() + settings.MEMSTATE_CHAT_TIMEOUT_SECONDS
     intent = _intent(chat)
@@ -192,7 +192,7 @@ def _run(
             model=request.model or "",
             principal=chat.principal,
             now=now,
-            hand_over=hand_over,
+            enqueue=enqueue,
         )
         study_id, body["study"] = job.id, study_told(job)
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"

@@ -15,7 +15,7 @@ from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
 from memory.models import Conversation, ConversationTurn, ConversationWrite
 from memory.models.newest_first import newest_page
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 Channel = Conversation.Channel
 

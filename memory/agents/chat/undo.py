@@ -24,8 +24,8 @@ from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
-from memory.forgetting.runs import run_take_back
-from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.forgetting.runs import run_undo
+from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
 from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
 
@@ -226,7 +226,7 @@ def _merges_undo(
     for step in found.steps:
         assert step.run_id is not None
         try:
-            undone = run_take_back(step.run_id, principal=principal, reason=reason, now=now)
+            undone = run_undo(step.run_id, principal=principal, reason=reason, now=now)
             why = undone.conflicts[0][1] if undone.conflicts else ""
         except Conflict as problem:
             why = problem.sentence
@@ -269,12 +269,14 @@ def _links_remove(
         )
 
 
-def _values_restore(found: Undoable, prepared: Prepared, told: str, *, principal: Principal, now: dt.datetime) -> None:
+def _values_restore(
+    found: Undoable, prepared: PreparedItems, told: str, *, principal: Principal, now: dt.datetime
+) -> None:
     """Write what was there before as new revisions; what ingest refuses is left."""
     steps = [step for step in found.steps if step.former]
     if not steps:
         return
-    now_wanted = Prepared([_item(step, told) for step in steps], prepared.vectors, prepared.policies)
+    now_wanted = PreparedItems([_item(step, told) for step in steps], prepared.vectors, prepared.policies)
     for step, outcome in zip(steps, ingest_apply(now_wanted, principal=principal, now=now), strict=True):
         if isinstance(outcome, MemoryProblem):
             found.steps.remove(step)

@@ -20,10 +20,10 @@ from memory.agents.tools.write_tools import PROVENANCE, NewTopicArguments, item_
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.store import EDGE, SOURCE_FIELD
-from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Reply, ingest_plan
+from memory.ingest.plan import ItemReply, ingest_plan
 from memory.llm.chat_request import framed
 from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import StudyJob, Topic
@@ -63,7 +63,7 @@ class Part:
         self.policies = policies_current()
         # In the order in which they were made.
         self.order = [each for each in ids if each in self.known.topics]
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedItems | None = None
 
     def empty(self) -> bool:
         """Tell whether there is nothing to read."""
@@ -142,7 +142,7 @@ class Part:
         new = {each.topic_id for each in self.staged if each.placement == "new_topic"}
         return {uuid.UUID(each.topic_id) for each in self.staged if each.topic_id and each.topic_id not in new}
 
-    def _write(self, item: IngestItem) -> Reply:
+    def _write(self, item: IngestItem) -> ItemReply:
         if len(self.staged) >= MOST_WRITES:
             raise ValueRefused(
                 f"This part has written {MOST_WRITES} times; that is all it may. Come to an end.",
@@ -222,6 +222,6 @@ def _score(topic: KnownTopic, wanted: list[str]) -> int:
     return sum(2 * (word in title) + (word in said) for word in wanted)
 
 
-def _told(reply: Reply, job: StudyJob) -> list[str]:
+def _told(reply: ItemReply, job: StudyJob) -> list[str]:
     own = {f"edge:{job.source_id}", f"field:{SOURCE_FIELD}"}
     return [each for each in reply.applied if each not in own]

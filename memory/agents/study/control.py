@@ -11,7 +11,7 @@ from memory.access.impersonation import unsigned, writer_still
 from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
 from memory.agents.study.queue import room_check
-from memory.core.callbacks import HandOver
+from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
@@ -19,7 +19,7 @@ from memory.extraction.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
 from memory.llm.client import ModelUnavailable, model_configured
 from memory.models import AuditEvent, Conversation, StudyJob
-from memory.policy.partition import path_q
+from memory.predicates.binding import path_q
 
 Status = StudyJob.Status
 ERASED = "The text was erased before it was read to its end."
@@ -33,7 +33,7 @@ def study_start(
     model: str | None,
     principal: Principal,
     now: dt.datetime,
-    hand_over: HandOver,
+    enqueue: Enqueue,
 ) -> StudyJob:
     """Keep the text as a source, outside every query, and ask the worker to study it. One transaction.
 
@@ -49,13 +49,7 @@ def study_start(
             kind="not_configured",
         )
     return study_keep(
-        text,
-        conversation_id=conversation_id,
-        scope=scope,
-        model=model,
-        principal=principal,
-        now=now,
-        hand_over=hand_over,
+        text, conversation_id=conversation_id, scope=scope, model=model, principal=principal, now=now, enqueue=enqueue
     )
 
 
@@ -67,7 +61,7 @@ def study_keep(
     model: str | None,
     principal: Principal,
     now: dt.datetime,
-    hand_over: HandOver,
+    enqueue: Enqueue,
     job_id: uuid.UUID | None = None,
 ) -> StudyJob:
     """Do what ``study_start`` does, whether there is a model or not: the demo takes its notes by itself. ``job_id`` is
@@ -98,7 +92,7 @@ def study_keep(
             handed_at=now,
         )
         study_journal(job, "study_started", job.actor, now)
-        hand_over(job.id)
+        enqueue(job.id)
     return job
 
 
@@ -144,7 +138,7 @@ def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
         return study_finish(job, Status.CANCELLED, now=now, actor=principal.actor)
 
 
-def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, hand_over: HandOver) -> StudyJob:
+def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, enqueue: Enqueue) -> StudyJob:
     """Let a study that was cancelled, or has failed, go on where it was.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if it is at work or done, if its text was erased, if what
@@ -177,7 +171,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, h
         job.not_before, job.finished_at, job.moved_at, job.handed_at = None, None, now, now
         job.save()
         study_journal(job, "study_resumed", principal.actor, now)
-        hand_over(job.id)
+        enqueue(job.id)
     return job
 
 

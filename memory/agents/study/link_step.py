@@ -27,10 +27,10 @@ from memory.core.problem_codes import ProblemCode
 from memory.duplicates.merge_into import merge_vectors, topic_merge_into
 from memory.duplicates.pair_locks import topics_hold
 from memory.embedding.base import Vectors
-from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.load import KnownTopic, known_load
-from memory.ingest.plan import Reply, ingest_plan
+from memory.ingest.plan import ItemReply, ingest_plan
 from memory.llm.chat_request import framed
 from memory.llm.dialogue import Message, dialogue_begin
 from memory.models import ConversationWrite, ForgetRun, StudyJob
@@ -75,7 +75,7 @@ class Placing:
         # Of which topics the model has seen something.
         self._seen = set(self.own)
         self._erased = False
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedItems | None = None
         self._vectors: dict[str, Vectors] = {}
 
     def empty(self) -> bool:
@@ -217,7 +217,7 @@ class Placing:
             )
         return found
 
-    def _write(self, item: IngestItem) -> Reply:
+    def _write(self, item: IngestItem) -> ItemReply:
         own = self._own(item.topic_id)
         for edge in item.edges:
             if edge.to_topic_id == own:

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.db.models import Count, F, Q, QuerySet
 
-from memory.core.callbacks import HandOver
+from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.models import StudyJob
@@ -78,11 +78,11 @@ def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
     return _given(_due(now) | Q(handed_at__lt=lost, moved_at__lt=lost), most=places(), now=now)
 
 
-def study_next(*, now: dt.datetime, hand_over: HandOver) -> None:
+def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
     """Give the study that has waited longest to the worker, if one waits. At most two queries and a hand-over."""
     with transaction.atomic():
         for job_id in _given(_due(now), most=1, now=now):
-            hand_over(job_id)
+            enqueue(job_id)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from memory.agents.study.queue import alone, place_taken, study_next, turn_over,
 from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
 from memory.agents.tools.loop import LoopEnd, tools_loop
 from memory.agents.tools.tool import Toolbox, ToolCalled
-from memory.core.callbacks import Clock, HandOver
+from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
@@ -67,7 +67,7 @@ def turn_seconds() -> float:
 
 
 def study_work(
-    job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, hand_over: HandOver | None = None
+    job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, enqueue: Enqueue | None = None
 ) -> StudyJob:
     """Study parts of a text, then place what came of it, until it is done or ``seconds`` have passed, and return it.
 
@@ -82,10 +82,10 @@ def study_work(
             placed = _turn(job_id, clock=clock, until=time.monotonic() + seconds)
         except Exception:
             with suppress(DatabaseError):
-                _leave(clock=clock, hand_over=hand_over)
+                _leave(clock=clock, enqueue=enqueue)
             raise
         if placed:
-            _leave(clock=clock, hand_over=hand_over)
+            _leave(clock=clock, enqueue=enqueue)
     return StudyJob.objects.get(pk=job_id)
 
 
@@ -108,11 +108,11 @@ def _turn(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
     return placed
 
 
-def _leave(*, clock: Clock, hand_over: HandOver | None) -> None:
+def _leave(*, clock: Clock, enqueue: Enqueue | None) -> None:
     """Call the next. Once the place and the job are free: whoever takes it up may be there at once, and whoever came
     meanwhile, after a resume, was sent away."""
-    if hand_over is not None:
-        study_next(now=clock(), hand_over=hand_over)
+    if enqueue is not None:
+        study_next(now=clock(), enqueue=enqueue)
 
 
 def study_forward(

@@ -14,10 +14,10 @@ from memory.access.principal import Principal
 from memory.agents.tools.write_tools import Writer
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.ingest.apply import Prepared, ingest_apply, ingest_prepare
+from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
-from memory.ingest.plan import Reply, item_topic_ids
+from memory.ingest.plan import ItemReply, item_topic_ids
 from memory.models import ConversationWrite
 
 What = ConversationWrite.What
@@ -39,7 +39,7 @@ _THERE = "SELECT id FROM memory_topic WHERE id = ANY(%(ids)s) ORDER BY id FOR KE
 Row = tuple[uuid.UUID, str, uuid.UUID | None, uuid.UUID | None, str | None]
 
 
-def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, Reply]], *, now: dt.datetime) -> None:
+def writes_note(conversation_id: uuid.UUID, pairs: Sequence[tuple[IngestItem, ItemReply]], *, now: dt.datetime) -> None:
     """Note what items wrote, as belonging to a conversation: new topics, values, and links that were not there before.
 
     ``pairs`` are accepted items with their replies, written in this same transaction with this same ``now``. One
@@ -82,7 +82,7 @@ def writer_make(
     ``Conflict`` after an erasure, and what ``check`` raises.
     """
 
-    def write(item: IngestItem) -> Reply:
+    def write(item: IngestItem) -> ItemReply:
         now = clock()
         prepared = ingest_prepare([item], principal=principal, now=now, defer=False)
         _kind_check(item, prepared, principal=principal)
@@ -106,7 +106,7 @@ def writer_make(
     return write
 
 
-def _kind_check(item: IngestItem, prepared: Prepared, *, principal: Principal) -> None:
+def _kind_check(item: IngestItem, prepared: PreparedItems, *, principal: Principal) -> None:
     """A kind that is exempt from forgetting is as good as a pin, and whether something is kept for ever is not for a
     model to say."""
     exempt = prepared.policies.effective(principal.scope_chosen(item.scope)).knobs.exempt_kinds
@@ -130,7 +130,7 @@ def topics_vanished(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
         return wanted - {row[0] for row in cursor.fetchall()}
 
 
-def _rows(item: IngestItem, reply: Reply) -> list[Row]:
+def _rows(item: IngestItem, reply: ItemReply) -> list[Row]:
     rows: list[Row] = []
     made = {name for kind, _colon, name in (each.partition(":") for each in reply.applied) if kind == "field"}
     if any(each.startswith("created_topic:") for each in reply.applied):

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from memory.agents.tools.tool import Arguments, Tool, ToolReply
 from memory.extraction.store import SOURCE_KIND
 from memory.ingest.items import Category, IngestEdge, IngestField, IngestItem, LongText, Name, ShortText
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models.study import STUDY_KIND
 
 PROVENANCE = "llm"
@@ -21,7 +21,7 @@ Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Value = Annotated[str, StringConstraints(max_length=20_000)]
 
 # Takes one item into the store, or raises ``MemoryProblem``.
-Writer = Callable[[IngestItem], Reply]
+Writer = Callable[[IngestItem], ItemReply]
 
 
 class FieldArguments(Arguments):
@@ -196,5 +196,5 @@ def _edges(asked: list[LinkArguments]) -> list[IngestEdge]:
     return [IngestEdge(to_topic_id=each.to_topic_id, kind=each.kind) for each in asked]
 
 
-def _replied(reply: Reply, *also: uuid.UUID) -> ToolReply:
+def _replied(reply: ItemReply, *also: uuid.UUID) -> ToolReply:
     return ToolReply({"topic_id": str(reply.topic_id), "applied": reply.applied}, [reply.topic_id, *also])

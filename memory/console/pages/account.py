@@ -18,8 +18,8 @@ class SignInForm(AuthenticationForm):
     """Name and password."""
 
     error_messages = {
-        "invalid_login": "This name and password do not go together. Capitals count in both.",
-        "inactive": "This account is switched off.",
+        "invalid_login": "Wrong name or password. Both are case-sensitive.",
+        "inactive": "This account is disabled.",
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ def account(request: ConsoleRequest) -> HttpResponse:
         assert isinstance(form, PasswordChangeForm)
         form.save()
         update_session_auth_hash(request, form.user)
-        messages.success(request, "The new password counts from now on; you were signed out everywhere else.")
+        messages.success(request, "Password changed. Your other sessions have been signed out.")
         return go(request, "console:account")
     return show(request, "account.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -51,11 +51,11 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
     kind = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "finding"}))
     because = forms.ChoiceField(
         required=False,
-        label="Because of",
-        choices=[("", "anything"), ("threshold", "a threshold"), ("rule", "a rule"), ("hand", "somebody, by hand")],
+        label="Reason",
+        choices=[("", "Any"), ("threshold", "Threshold"), ("rule", "Rule"), ("hand", "By hand")],
     )
     regret = forms.ChoiceField(
-        required=False, choices=[("", "any"), ("missed", "missed by somebody"), ("unseen", "never looked up")]
+        required=False, choices=[("", "Any"), ("missed", "Needed since"), ("unseen", "Never looked up")]
     )
     since = DayField(required=False, label="Archived from")
     until = DayField(required=False, label="Until")

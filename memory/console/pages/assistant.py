@@ -57,7 +57,7 @@ NAME = 90
 # So many of what an undo would take back are listed in full; the numbers are of all.
 SHOWN = 100
 
-_INTENTS = [("", "As the assistant understands it"), ("query", "Only ask"), ("ingest", "Remember")]
+_INTENTS = [("", "Detect automatically"), ("query", "Query only"), ("ingest", "Remember")]
 # For what a conversation sends texts to a model.
 _PURPOSES = ("intent", "chat", "study")
 
@@ -71,9 +71,9 @@ class SayForm(forms.Form):
         max_length=settings.MEMSTATE_STUDY_MAX_CHARS,
         widget=forms.Textarea(attrs={"rows": 3, "data-sends": True}),
     )
-    intent = forms.ChoiceField(label="What it is for", choices=_INTENTS, required=False)
+    intent = forms.ChoiceField(label="Intent", choices=_INTENTS, required=False)
     study = forms.BooleanField(label="Study a long text in the background", required=False, initial=True)
-    scope = ScopeField(required=False, help_text="What it may read and write; what lies below is part of it.")
+    scope = ScopeField(required=False, help_text="The assistant can read and write this scope and everything below it.")
     conversation = forms.UUIDField(required=False, widget=forms.HiddenInput)
 
     def asked(self) -> ChatRequest:
@@ -212,7 +212,7 @@ def _taken_back_tell(request: ConsoleRequest, undone: ConversationUndone) -> Non
         undo_offer(request, sentence, run)
     else:
         # The run brings the topics back, and nothing else.
-        run_named(request, f"{sentence} The undo of its run brings released topics back.", run)
+        run_named(request, f"{sentence} Undoing its run restores the released topics.", run)
 
 
 @page(get=READER)
@@ -233,15 +233,15 @@ def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse
 def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Cancel a study; what it has stored stays."""
     job = study_cancel(study_id, principal=request.principal, now=timezone.now())
-    messages.success(request, f"The study is stopped. What it has stored in {job.done:,} parts stays.")
+    messages.success(request, f"The study is stopped. Results of the {job.done:,} parts read so far are kept.")
     return go(request, "console:conversation", job.conversation_id)
 
 
 @page(post=OPERATOR)
 def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Let a study that was cancelled or has failed go on where it was."""
-    job = study_resume(study_id, principal=request.principal, now=timezone.now(), hand_over=jobs.study_hand_over)
-    messages.success(request, "The study goes on where it was.")
+    job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=jobs.study_enqueue)
+    messages.success(request, "The study continues where it stopped.")
     return go(request, "console:conversation", job.conversation_id)
 
 
@@ -268,7 +268,7 @@ def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
 def _answer(chat: Chat) -> None:
     """Run a turn to its end, whether somebody watches or not: how it ended is written down with it."""
     try:
-        chat_run(chat, clock=timezone.now, hand_over=jobs.study_hand_over)
+        chat_run(chat, clock=timezone.now, enqueue=jobs.study_enqueue)
     except MemoryProblem as problem:
         logger.info("conversation_refused", problem=type(problem).__name__)
     except Exception:
@@ -341,7 +341,7 @@ def _model() -> dict[str, Any]:
 def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:
     rows = conversation_turns(conversation, now=timezone.now(), before=place + 1, limit=1)
     if not rows or rows[0].place != place:
-        raise NotVisible(f"This conversation has no message {place:,}.", code=ProblemCode.MESSAGE_NOT_FOUND)
+        raise NotVisible(f"Message {place:,} of this conversation does not exist.", code=ProblemCode.MESSAGE_NOT_FOUND)
     return turns_shown(rows, principal=request.principal)[0]
 
 

@@ -29,7 +29,14 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
-from memory.forgetting.manual_actions import MOST_AT_ONCE, Sorted, Standing, topics_look, topics_move, topics_sort
+from memory.forgetting.manual_actions import (
+    MOST_AT_ONCE,
+    TopicsPreview,
+    TopicState,
+    topics_move,
+    topics_preview,
+    topics_states,
+)
 from memory.models import Rung
 
 # So many of each group are shown; the numbers are of all.
@@ -53,25 +60,25 @@ WORDS = {
     "restore": Words(
         "Restore",
         "restored",
-        "They become active: queries find them again with all their fields, and their salience starts as that of a new "
-        "topic. For what a run archived, this counts as regret.",
+        "They become active: queries return them again, and their salience is set to that of a new topic. "
+        "For topics that a run archived, this counts as regret.",
     ),
     "archive": Words(
         "Archive",
         "archived",
-        "Queries and lists leave them out from then on. They are found by their id and in the archive, and can be "
-        "restored whole.",
+        "Queries and lists no longer show them. They are still found by their id and in the archive, and can be "
+        "restored.",
         "danger",
     ),
     "release": Words(
         "Release",
         "released",
-        "No query and no list shows them from then on, not even where archived topics are asked for. They stay in the "
-        "store and can be restored.",
+        "Queries and lists no longer show them, even if they include archived topics. They stay in the store and can "
+        "be restored.",
         "danger",
     ),
-    "pin": Words("Pin", "pinned", "No run touches them, whatever their score, until somebody unpins them."),
-    "unpin": Words("Unpin", "unpinned", "From then on the policy decides about them again, by their score."),
+    "pin": Words("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
+    "unpin": Words("Unpin", "unpinned", "The policy applies to them again, based on their score."),
 }
 
 Chosen = Callable[..., list[uuid.UUID]]
@@ -95,11 +102,11 @@ class ConfirmForm(forms.Form):
             return {uuid.UUID(bytes=piece[:-1]): bool(piece[-1]) for piece in pieces}
         except (binascii.Error, ValueError) as problem:
             raise forms.ValidationError(
-                "These topics cannot be read; pick them anew.", code=ProblemCode.INVALID_ID
+                "The selected topics cannot be read. Select them again.", code=ProblemCode.INVALID_ID
             ) from problem
 
 
-def topics_pack(rows: Sequence[Standing]) -> str:
+def topics_pack(rows: Sequence[TopicState]) -> str:
     """Return topics as one short text, each with whether it is pinned: ten thousand fields of a form would be
     refused."""
     return base64.b64encode(b"".join(row.id.bytes + bytes([row.pinned]) for row in rows)).decode()
@@ -120,7 +127,7 @@ def ids_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]:
     try:
         return list(dict.fromkeys(uuid.UUID(text) for text in members.getlist("topic")))
     except ValueError as problem:
-        raise ValueRefused("One of these is no id of a topic.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused("One of the values is not a topic id.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -135,7 +142,7 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
-    found = topics_sort(verb, ids, principal=request.principal)
+    found = topics_preview(verb, ids, principal=request.principal)
     form.initial["topics"] = topics_pack(found.touched)
     return show(
         request,
@@ -165,7 +172,7 @@ def _done(request: ConsoleRequest, verb: str, said: dict[str, Any], now: dt.date
         undo_offer(request, f"{topics_words(moved.run.applied)} {WORDS[verb].done}.", moved.run)
     if moved.left:
         why = " ".join(f"{why[:-1]}: {times:,}." for why, times in Counter(why for *_row, why in moved.left).items())
-        messages.warning(request, f"{topics_words(len(moved.left))} left out. {why}")
+        messages.warning(request, f"{topics_words(len(moved.left))} skipped. {why}")
     return go(request, back_to(request, said["next"]))
 
 
@@ -187,7 +194,7 @@ def bulk_purge(request: ConsoleRequest) -> HttpResponse:
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
         form.initial["next"] = request.GET.get("next", "")
-    rows = topics_look(ids, principal=request.principal)
+    rows = topics_states(ids, principal=request.principal)
     if not form.is_bound:
         form.initial["topics"] = ids_pack(row.id for row in rows)
     return show(
@@ -211,7 +218,7 @@ def topics_words(count: int) -> str:
     return "1 topic is" if count == 1 else f"{count:,} topics are"
 
 
-def _told(found: Sorted) -> dict[str, Any]:
+def _told(found: TopicsPreview) -> dict[str, Any]:
     touched = [_row(row) for row in found.touched[:SHOWN]]
     groups: dict[str, list[dict[str, Any]]] = {}
     counts = Counter(why for *_row, why in found.left)
@@ -230,7 +237,7 @@ def _told(found: Sorted) -> dict[str, Any]:
     }
 
 
-def _row(row: Standing) -> dict[str, Any]:
+def _row(row: TopicState) -> dict[str, Any]:
     return {"id": row.id, "title": row.title, "scope": row.scope, "rung": Rung(row.rung).label}
 
 

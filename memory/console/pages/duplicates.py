@@ -24,14 +24,14 @@ from memory.duplicates.detect import duplicates_find
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo, pairs_merge
 from memory.duplicates.pairs import (
     PairFilter,
+    duplicate_settings,
     pair_detail,
     pair_next,
     pairs_count,
     pairs_list,
-    settings_told,
     waiting_count,
 )
-from memory.duplicates.selection import pairs_sort
+from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
 
 COLUMNS = (
@@ -72,8 +72,10 @@ def duplicates_look(request: ConsoleRequest) -> HttpResponse:
     scope = form.cleaned_data["scope"]
     waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
     if waiting > LOOKED_AT_ONCE:
-        jobs.duplicates_hand_over(scope or ROOT)
-        messages.info(request, f"{waiting:,} topics wait to be compared. The worker does it; load the page again soon.")
+        jobs.duplicates_enqueue(scope or ROOT)
+        messages.info(
+            request, f"{waiting:,} topics are not compared yet. The worker compares them; reload the page soon."
+        )
     else:
         found = duplicates_find(scope or ROOT, now=timezone.now())
         messages.success(request, f"{_pairs_words(found, 'new ') if found else 'No new pair'} found.")
@@ -93,7 +95,7 @@ def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
     else:
         ids = pairs_chosen(request.GET, principal=request.principal)
         form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
-    found = pairs_sort(ids, principal=request.principal)
+    found = pairs_select(ids, principal=request.principal)
     form.initial["pairs"] = pairs_pack([pair["id"] for pair in found.taken])
     return show(
         request,
@@ -108,15 +110,15 @@ def _merged(request: ConsoleRequest, said: dict[str, Any]) -> HttpResponse:
         said["pairs"], principal=request.principal, reason=said["reason"], now=timezone.now(), seen_at=said["seen_at"]
     )
     if len(done.merged) == 1:
-        undo_offer(request, "1 pair is merged.", done.merged[0][1])
+        undo_offer(request, "Merged 1 pair.", done.merged[0][1])
     elif done.merged:
         messages.success(
-            request, f"{len(done.merged):,} pairs are merged. Each can be taken back on its page, under “Merged”."
+            request, f"{len(done.merged):,} pairs were merged. Undo a merge on the page of its pair (status “Merged”)."
         )
     if done.left:
         why = " ".join(f"{why} ({times:,})" for why, times in Counter(why for _pair, why in done.left).items())
-        left = "1 pair is" if len(done.left) == 1 else f"{len(done.left):,} pairs are"
-        messages.warning(request, f"{left} left alone. {why}")
+        left = "1 pair was" if len(done.left) == 1 else f"{len(done.left):,} pairs were"
+        messages.warning(request, f"{left} skipped. {why}")
     return go(request, _back(request, said["next"]))
 
 
@@ -132,7 +134,7 @@ def duplicate_merge(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse
 
     def merge(reason: str) -> None:
         run = pair_merge(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, "Merged: the newer topic holds what both said.", run)
+        undo_offer(request, "Merged: the newer topic has the content of both.", run)
 
     return _decide(request, pair_id, merge)
 
@@ -143,7 +145,7 @@ def duplicate_keep(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
 
     def keep(reason: str) -> None:
         pair_keep_both(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        pair_undo_offer(request, "Both stay. This pair is not offered again unless one of them changes.", pair_id)
+        pair_undo_offer(request, "Both topics are kept. The pair is suggested again if one of them changes.", pair_id)
 
     return _decide(request, pair_id, keep)
 
@@ -154,7 +156,7 @@ def duplicate_supersede(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResp
 
     def supersede(reason: str) -> None:
         run = pair_supersede(pair_id, principal=request.principal, reason=reason, now=timezone.now())
-        undo_offer(request, "Superseded: queries return the newer topic, and the older no more.", run)
+        undo_offer(request, "Superseded: queries return the newer topic only.", run)
 
     return _decide(request, pair_id, supersede)
 
@@ -170,10 +172,10 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
     if undone.restored:
-        messages.success(request, "Taken back: both topics are as they were.")
+        messages.success(request, "Undone: both topics were restored.")
     else:
         whys = " ".join(sorted({why for _topic, why in undone.conflicts}))
-        messages.warning(request, f"Nothing was taken back: one of the topics was changed since. {whys}")
+        messages.warning(request, f"Nothing was undone: one of the topics has changed since. {whys}")
     return go(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
 
 
@@ -276,7 +278,7 @@ def _around(asked: Asked[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[s
         "rows": [_marked(pair) for pair in pairs],
         "scope": scope,
         "filters": [(name, request.GET[name]) for name in PairsForm.base_fields if request.GET.get(name)],
-        "settings": settings_told(scope),
+        "settings": duplicate_settings(scope),
         "waiting": waiting_count(scope, at_most=MOST_COUNTED),
         "pickable": any(pair["state"] == "open" for pair in pairs),
     }

@@ -39,14 +39,14 @@ class ExtractForm(forms.Form):
         label="Text",
         strip=False,
         widget=forms.Textarea(attrs={"rows": 12}),
-        help_text="Prose, a list, or a conversation with a name in front of each line.",
+        help_text="Prose, a list, or a conversation with a speaker name before each line.",
     )
-    scope = ScopeField(required=False, help_text="Where the facts are stored, and compared with what is known.")
+    scope = ScopeField(required=False, help_text="Facts are stored here and compared with existing facts here.")
     kind = forms.CharField(
         required=False,
         max_length=200,
         widget=forms.TextInput(attrs={"placeholder": FACT_KIND}),
-        help_text="Of the topics that the facts become.",
+        help_text="Kind of the new topics.",
     )
 
     def said(self) -> dict[str, Any]:
@@ -90,14 +90,14 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                hand_over=_nobody if now_or_later else jobs.extraction_hand_over,
+                enqueue=_nobody if now_or_later else jobs.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
             form.add_error("content", form_error(problem))
         else:
             if now_or_later:
-                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, hand_over=jobs.extraction_hand_over)
+                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=jobs.extraction_enqueue)
                 jobs.upkeep_nudge()
             return go(request, "console:extraction", job.id)
     return _form_page(request, form, status=422)
@@ -141,7 +141,10 @@ def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRe
     """Stop an extraction; what it has stored stays."""
     job = extraction_cancel(extraction_id, principal=request.principal, now=timezone.now())
     stored = len(job.stored)
-    messages.success(request, f"Stopped. {stored:,} fact{'' if stored == 1 else 's'} stored until then stay.")
+    messages.success(
+        request,
+        f"Stopped. {stored:,} fact{'' if stored == 1 else 's'} stored so far {'is' if stored == 1 else 'are'} kept.",
+    )
     return go(request, "console:extraction", extraction_id)
 
 

@@ -119,7 +119,7 @@ def forget_pick(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpResponse:
     form = PickForm(request.POST)
     if not form.is_valid():
         (wrong, *_more) = form.non_field_errors().as_data()
-        return refusal(request, 422, "No list made", " ".join(wrong.messages), str(wrong.code))
+        return refusal(request, 422, "No list created", " ".join(wrong.messages), str(wrong.code))
     made = listing_narrow(listing, form.ids, principal=request.principal, now=now)
     return go(request, "console:forget_list", made.id)
 
@@ -137,10 +137,10 @@ def _done(request: ConsoleRequest, listing: Listing) -> HttpResponse:
     done = forget_execute(str(listing.id), principal=request.principal, now=timezone.now())
     topics = "1 topic is" if done.count == 1 else f"{done.count:,} topics are"
     if done.receipt is not None:
-        messages.success(request, f"{topics} purged. This is the receipt; there is no undo.")
+        messages.success(request, f"{topics} purged. This is the receipt; a purge cannot be undone.")
         return go(request, "console:forget_receipt", done.receipt.pk)
     if done.run is not None:
-        undo_offer(request, f"{topics} released. No query returns {'it' if done.count == 1 else 'them'}.", done.run)
+        undo_offer(request, f"{topics} released and no longer returned by queries.", done.run)
     return go(request, "console:forget_list", listing.id)
 
 
@@ -180,7 +180,7 @@ def _filter_words(listing: Listing) -> str:
     """Return the filter of a list in words; where it is asked for is told by itself."""
     picked = listing.filter.get("ids")
     said = {name: value for name, value in listing.filter.items() if name not in ("ids", "scope")}
-    words = [f"{_topics(len(picked))} picked" if picked else "", ForgetFilter(**said).describe()]
+    words = [f"{_topics(len(picked))} selected" if picked else "", ForgetFilter(**said).describe()]
     return ", ".join(filter(None, words))
 
 

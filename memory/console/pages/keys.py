@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from memory.access.keys import (
     MAX_NAME_LENGTH,
+    key_as_json,
     key_create,
     key_get,
     key_id_new,
     key_revoke_one,
-    key_told,
     keys_count,
     keys_list,
     secret_generate,
@@ -34,9 +34,9 @@ from memory.core.scopes import ROOT
 MOST_PEOPLE = 100
 
 ROLES = (
-    ("agent", "Agent: asks, remembers, edits and pins"),
-    ("reader", "Reader: asks and looks up"),
-    ("operator", "Operator: also archives, restores, runs, and sets policies"),
+    ("agent", "Agent: query, ingest, edit and pin"),
+    ("reader", "Reader: query and look up"),
+    ("operator", "Operator: also archive, restore, run and set policies"),
 )
 
 
@@ -46,7 +46,7 @@ class KeysForm(FilterForm[dt.datetime | None]):
     state = forms.ChoiceField(
         required=False,
         label="Show",
-        choices=[("", "Valid keys"), ("all", "All, with those revoked or expired")],
+        choices=[("", "Valid keys"), ("all", "All keys, including revoked and expired")],
         widget=forms.Select(attrs={"data-submits": True}),
     )
 
@@ -60,14 +60,14 @@ class KeyForm(forms.Form):
 
     once = forms.UUIDField(widget=forms.HiddenInput)
     name = forms.CharField(
-        max_length=MAX_NAME_LENGTH, label="Name", help_text="Journals show it, so say whose it is and for what."
+        max_length=MAX_NAME_LENGTH, label="Name", help_text="Shown in the audit: name the owner and the purpose."
     )
     role = forms.ChoiceField(label="Role", choices=ROLES)
     scope = ScopeField(
-        required=False, help_text="The key sees and writes nothing outside it. Nothing stands for the whole store."
+        required=False, help_text="The key can read and write only within this scope. Leave empty for the whole store."
     )
     last_day = DayField(
-        required=False, label="Valid until", help_text="The end of that day, UTC. Nothing stands for no end."
+        required=False, label="Valid until", help_text="The end of that day (UTC). Leave empty for no expiry."
     )
     reason = ReasonField(required=False)
 
@@ -75,7 +75,7 @@ class KeyForm(forms.Form):
         """Check that the key would be valid at all."""
         day: dt.date | None = self.cleaned_data["last_day"]
         if day is not None and day < timezone.now().date():
-            raise ValidationError("This day is over.", code=ProblemCode.INVALID_PERIOD)
+            raise ValidationError("Choose a date in the future.", code=ProblemCode.INVALID_PERIOD)
         return day
 
 
@@ -88,7 +88,7 @@ class RevokeForm(forms.Form):
 def _keys(asked: Asked[dt.datetime | None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the keys, the latest first. One query."""
     found, following = keys_list(valid_at=asked.wanted, cursor=cursor, limit=limit)
-    return [key_told(key, now=asked.now) for key in found], following
+    return [key_as_json(key, now=asked.now) for key in found], following
 
 
 def _people(_asked: Asked[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
@@ -131,17 +131,17 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
         actor=request.principal.actor,
         key_id=said["once"],
     )
-    return show(request, "key_created.html", {"key": key_told(key, now=timezone.now()), "secret": secret})
+    return show(request, "key_created.html", {"key": key_as_json(key, now=timezone.now()), "secret": secret})
 
 
 @page(get=ADMINISTRATOR, post=ADMINISTRATOR)
 def key_revoke(request: ConsoleRequest, key_id: uuid.UUID) -> HttpResponse:
     """Ask before a key is revoked, and revoke it. One query, three to revoke."""
-    key = key_told(key_get(key_id), now=timezone.now())
+    key = key_as_json(key_get(key_id), now=timezone.now())
     form = RevokeForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         key_revoke_one(key_id, actor=request.principal.actor, reason=form.cleaned_data["reason"], now=timezone.now())
-        messages.success(request, f"The key {key['name']!r} ({key['prefix']}…) opens nothing any more.")
+        messages.success(request, f"The key {key['name']!r} ({key['prefix']}…) is revoked.")
         return go(request, "console:keys")
     return show(request, "key_revoke.html", {"key": key, "form": form}, status=422 if form.errors else 200)
 

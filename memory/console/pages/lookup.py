@@ -22,7 +22,7 @@ from memory.predicates.search_text import MAX_LENGTH, SearchFlaw
 from memory.recall.exactness import exactness_check
 from memory.recall.query import query_answer
 from memory.recall.request import MAX_DEPTH, MAX_TOP_K, QueryRequest
-from memory.recall.search import Search, search_count, search_export, search_found, search_read
+from memory.recall.search import TopicSearch, search_count, search_export, search_read, search_run
 
 COLUMNS = (
     "topic_id",
@@ -44,25 +44,25 @@ COLUMNS = (
 
 # The language at a glance; every line is a link that runs.
 CHEATS = (
-    ("kitchen tap", "ranks by meaning and by word, as an agent's query does; the words need not occur"),
-    ('"kitchen tap"', "has exactly these words in its title, summary or values"),
-    ("tap -garden", "without a word; a minus works before anything"),
-    ("(tea OR coffee) used:never", "either; side by side, both have to hold"),
-    ("id:0199", "its id begins so; a whole id needs no id:"),
+    ("kitchen tap", "ranked by meaning and words, like an agent's query; the words need not occur"),
+    ('"kitchen tap"', "exactly these words in title, summary or values"),
+    ("tap -garden", "without a word; a minus negates any condition"),
+    ("(tea OR coffee) used:never", "OR combines alternatives; conditions side by side must all match"),
+    ("id:0199", "id prefix; a full id needs no id:"),
     ("scope:/user/mara", "in this scope or below it"),
-    ("kind:note", "of this kind"),
+    ("kind:note", "with this kind"),
     ("category:work", "in this category"),
     ("rung:archived", "on this rung: active, summarized, detached or archived"),
-    ("field:city", "has this field"),
-    ("field:city=Berlin", "has this field with this value"),
-    ("salience:<0.1", "has faded below a tenth; also <= > >= and 0.1..0.3"),
-    ("created:>=2026-05-01", "made on a day or since; also 2026-05-01..2026-05-31"),
-    ("created:<7d", "made less than seven days ago"),
+    ("field:city", "with this field"),
+    ("field:city=Berlin", "this field with this value"),
+    ("salience:<0.1", "salience below 0.1; also <= > >= and 0.1..0.3"),
+    ("created:>=2026-05-01", "created on or after a date; also 2026-05-01..2026-05-31"),
+    ("created:<7d", "created less than seven days ago"),
     ("used:>30d", "not retrieved for 30 days"),
     ("retrievals:>3", "retrieved more than three times"),
     ("pinned:yes", "protected from forgetting"),
-    ("provenance:api", "came in this way"),
-    ("is:released", "taken out of every query; shown only if asked for"),
+    ("provenance:api", "ingested this way"),
+    ("is:released", "released topics; shown only with this condition"),
 )
 
 SORT_WORDS = {
@@ -80,8 +80,8 @@ class AgentForm(forms.Form):
     """A question as ``POST /v1/query`` takes it, and with whose eyes the answer is seen."""
 
     q = forms.CharField(label="Question", max_length=8000, widget=forms.TextInput(attrs={"data-search": ""}))
-    key = forms.ChoiceField(required=False, label="As", help_text="Its role and scope are used, nothing else of it.")
-    scope = ScopeField(required=False, help_text="Nothing stands for all the key sees.")
+    key = forms.ChoiceField(required=False, label="Run as", help_text="The query uses the role and scope of this key.")
+    scope = ScopeField(required=False, help_text="Leave empty for everything the key can read.")
     top_k = forms.IntegerField(required=False, label="Topics at most", min_value=1, max_value=MAX_TOP_K, initial=8)
     token_budget = forms.IntegerField(required=False, label="Token budget", min_value=1, max_value=1_000_000)
     depth = forms.IntegerField(required=False, label="Neighbours, steps", min_value=0, max_value=MAX_DEPTH, initial=1)
@@ -114,7 +114,7 @@ class AgentForm(forms.Form):
             except MemoryProblem as problem:
                 self.add_error("scope", form_error(problem))
         if said.get("as_of") is not None and not EARLIEST <= said["as_of"] <= LATEST:
-            sentence = f"A moment lies between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}."
+            sentence = f"Choose a time between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}."
             self.add_error("as_of", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
         return said
 
@@ -139,7 +139,7 @@ def lookup(request: ConsoleRequest) -> HttpResponse:
             {**context, "flaw": {**wrong, "sentence": flaw.sentence, "code": flaw.code}},
             status=422,
         )
-    found = search_found(
+    found = search_run(
         search, sort=sort, cursor=request.GET.get("cursor"), limit=ROWS if part else None, now=timezone.now()
     )
     return show(request, "lookup.html", {**context, "found": found})
@@ -169,7 +169,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
 
 
-def _search(request: ConsoleRequest) -> Search:
+def _search(request: ConsoleRequest) -> TopicSearch:
     """Return what an address looks for. Raises ``SearchFlaw`` for what cannot be read."""
     return search_read(request.GET.get("q", ""), principal=request.principal, part=request.GET.get("part", ""))
 

@@ -13,12 +13,12 @@ from memory.console.list_page import FilterForm, ListPage
 from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.scopes import ROOT
-from memory.forgetting.run_list import RunFilter, run_told, runs_held, runs_list
+from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_told, worker_check
 from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
 from memory.insight.regret import regret_totals, regretted_count, regretted_list
-from memory.insight.topic_counts import limits_below, root_limit, standing_counts
+from memory.insight.topic_counts import limits_below, root_limit, topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -92,7 +92,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
     """Show what can be counted at a glance, and keep the places of the rest. Seven queries."""
-    standing = standing_counts()
+    standing = topic_counts()
     policies = policies_current()
     held, waiting = runs_held()
     runs, _following = runs_list(RunFilter(ROOT, dry_run=False), cursor=None, limit=LAST_RUNS)
@@ -104,9 +104,9 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "pieces": rung_bar(standing.rungs),
             "gauge": limit_gauge(root_limit(policies, standing)),
             "outside": outside_told(),
-            "held": [run_told(run) for run in held],
+            "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
-            "runs": [run_told(run) for run in runs],
+            "runs": [run_as_json(run) for run in runs],
             "coming": schedules_next(most=NEXT_RUNS),
             "worker": worker_check(timezone.now()),
             "scopes": min(SCOPES, len(policies.nodes(ROOT)) - 1),

@@ -25,7 +25,7 @@ from memory.insight.policy_effect import policy_effect as policy_effect_of
 from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
-from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_told
+from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback
 from memory.policy.tree import policies_emptied, policies_tree
@@ -37,7 +37,7 @@ EMPTIED = 20
 class OpenForm(forms.Form):
     """Which scope to look at."""
 
-    scope = ScopeField(required=False, label="Open the policy of", widget=forms.TextInput(attrs={"size": 32}))
+    scope = ScopeField(required=False, label="Open policy of", widget=forms.TextInput(attrs={"size": 32}))
 
 
 class RollbackForm(ReasonForm):
@@ -62,7 +62,7 @@ def number_of(request: ConsoleRequest, name: str) -> int:
     try:
         return place_read(members.get(name) or "0")
     except ValueRefused as problem:
-        raise ValueRefused(f"{name} has to be the number of a version.", code=ProblemCode.INVALID_ID) from problem
+        raise ValueRefused(f"{name} must be a version number.", code=ProblemCode.INVALID_ID) from problem
 
 
 @page(get=READER)
@@ -133,9 +133,8 @@ def policy_rolled_back(request: ConsoleRequest) -> HttpResponse:
         except MemoryProblem as problem:
             refused = problem
         else:
-            messages.success(
-                request, f"{scope} is back to {f'version {to}' if to else 'nothing set'}, as version {version.number}."
-            )
+            done = f"{scope} is rolled back to version {to}" if to else f"The policy of {scope} is cleared"
+            messages.success(request, f"{done}, as version {version.number}.")
             return go(request, address("policy", scope))
     effect = rollback_effect(scope, to=to, now=now)
     return show(
@@ -219,7 +218,7 @@ def _editor(
         "save": save,
         "tried": tried,
         "effect": effect,
-        "rules": [] if drafted is None else rules_told(drafted, drafted.effective(form.scope)),
+        "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
         "warnings": [] if drafted is None else knobs_warnings(drafted.effective(form.scope).knobs),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),

@@ -22,17 +22,17 @@ from memory.forgetting.previews import Preview, apply_preview, approve_preview, 
 from memory.forgetting.run_list import (
     ActionFilter,
     RunFilter,
+    run_action_counts,
     run_actions_count,
     run_actions_worded,
+    run_as_json,
     run_before,
-    run_tally,
-    run_told,
     runs_count,
     runs_held,
     runs_list,
 )
 from memory.forgetting.run_text import run_sentence, undone_words
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_take_back
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
 from memory.health import worker_check
 from memory.insight.regret import regret_of_run
 from memory.models import ForgetRun
@@ -110,13 +110,13 @@ def runs_start(request: ConsoleRequest) -> HttpResponse:
 def run(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Show one run and its actions. Eight queries, for a plan at most eight more."""
     found = run_get(run_id, principal=request.principal)
-    tally = run_tally(run_id)
+    tally = run_action_counts(run_id)
     actions = ACTIONS.context(request, form=ActionsForm(request.GET, tally=tally), run_id=run_id)
     return show(
         request,
         "run.html",
         {
-            "run": run_told(found) | {"sentence": run_sentence(found, states=tally.by_state)},
+            "run": run_as_json(found) | {"sentence": run_sentence(found, states=tally.by_state)},
             "row": found,
             "tally": tally,
             "most": max(tally.by_action.values(), default=0),
@@ -134,7 +134,7 @@ def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     found = run_get(run_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:run", run_id=run_id)
-    reply = show(request, "parts/run_progress.html", {"run": run_told(found), **_progress(found)})
+    reply = show(request, "parts/run_progress.html", {"run": run_as_json(found), **_progress(found)})
     if found.status != ForgetRun.Status.APPLYING:
         reply.headers["HX-Refresh"] = "true"
     return reply
@@ -144,7 +144,7 @@ def run_progress(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 def run_regret(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     """Say how many archivings of a run were regretted. Two queries."""
     found = run_get(run_id, principal=request.principal)
-    context = {"run": run_told(found), "regret": regret_of_run(run_id, now=timezone.now())}
+    context = {"run": run_as_json(found), "regret": regret_of_run(run_id, now=timezone.now())}
     return show(request, "parts/run_regret.html" if request.htmx else "run_regret.html", context)
 
 
@@ -173,7 +173,7 @@ def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return run_sentence(run)
@@ -185,38 +185,38 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        hand_over=jobs.run_hand_over,
+        enqueue=jobs.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return f"Approved. {run_sentence(run)}"
 
 
 def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
-    undone = run_take_back(run_id, principal=request.principal, reason=reason, now=timezone.now())
+    undone = run_undo(run_id, principal=request.principal, reason=reason, now=timezone.now())
     return undone_words(undone.restored, undone.conflict_count)
 
 
 _APPLY = _Step(
     "Apply this plan",
-    "Apply it",
-    "What the dry run planned is done exactly as it stands. It can be undone.",
+    "Apply",
+    "Applies exactly what the dry run planned. This can be undone.",
     (ForgetRun.Status.PLANNED,),
     apply_preview,
     _applied,
 )
 _APPROVE = _Step(
     "Approve this run",
-    "Approve it",
-    "It was held, and goes ahead once you approve. It can be undone.",
+    "Approve",
+    "The run was held and starts when you approve it. It can be undone.",
     (ForgetRun.Status.HELD,),
     approve_preview,
     _approved,
 )
 _UNDO = _Step(
     "Undo this run",
-    "Undo it",
-    "Every topic that is still as the run left it becomes exactly what it was before. "
-    "An undo itself cannot be undone; under the same policy the next run would find these topics due again.",
+    "Undo",
+    "Restores every topic that has not changed since the run. "
+    "An undo cannot be undone. Under the same policy, these topics are due again in the next run.",
     (ForgetRun.Status.DONE, ForgetRun.Status.FAILED),
     undo_preview,
     _taken_back,
@@ -244,9 +244,15 @@ def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpRes
     found = run_get(run_id, principal=request.principal)
     if found.status not in step.due:
         # Somebody was faster, or it was clicked twice: the run's page says where it stands.
-        messages.warning(request, f"{step.title}: there is nothing left to do, the run is {found.status} already.")
+        messages.warning(request, f"{step.title}: nothing to do, the run is already {found.status}.")
         return go(request, "console:run", run_id=run_id)
-    context = {"run": run_told(found), "step": step, "preview": step.preview(found), "form": form, "refused": refused}
+    context = {
+        "run": run_as_json(found),
+        "step": step,
+        "preview": step.preview(found),
+        "form": form,
+        "refused": refused,
+    }
     if step is _UNDO and found.event not in (BY_HAND, REVISE):
         # What is put back is due again as long as the policy that asked for it is in force.
         context["culprits"] = [version for version in _behind(found) if version["is_present"] and version["is_new"]]
@@ -274,13 +280,13 @@ def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
 def _runs(asked: Asked[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return every run, newest first. One query."""
     found, following = runs_list(asked.wanted, cursor=cursor, limit=limit)
-    return [run_told(run) for run in found], following
+    return [run_as_json(run) for run in found], following
 
 
 def _waiting(asked: Asked[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
     """Return the runs that wait for approval, unless the list shows them. One query."""
     held, waiting = ([], 0) if asked.wanted.status == ForgetRun.Status.HELD else runs_held()
-    return {"held": [run_told(run) for run in held], "held_more": waiting - len(held)}
+    return {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
 
 
 def _file(asked: Asked[ActionFilter]) -> str:

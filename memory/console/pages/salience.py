@@ -19,9 +19,9 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.forgetting.runs import run_start
 from memory.insight.backtest import backtest
-from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_try
+from memory.insight.draft_trial import AFFECTED_COLUMNS, EVENT, affected_list, affected_total, draft_preview
 from memory.policy.effective import policies_current
-from memory.policy.read import diff_told, policy_versions
+from memory.policy.read import diff_rows, policy_versions
 
 # Topics that a draft newly touches, on the page itself; the list has all of them.
 SHOWN = 5
@@ -134,7 +134,7 @@ def _tried(asked: Asked[Draft]) -> dict[str, Any]:
         "present": draft.policies,
         "draft": draft.drafted,
         "now": asked.now,
-        "only": draft.only,
+        "subset": draft.subset,
     }
 
 
@@ -152,7 +152,7 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
         "sentence": problem.sentence,
         "code": problem.code,
         "version": versions[0] if versions else None,
-        "diff": diff_told(versions[0]["diff"], scope=draft.scope) if versions else [],
+        "diff": diff_rows(versions[0]["diff"], scope=draft.scope) if versions else [],
     }
     return _shown(request, again, save=form, conflict=conflict, status=409)
 
@@ -167,14 +167,14 @@ def _shown(
     status: int = 200,
 ) -> HttpResponse:
     now = timezone.now()
-    tried = draft_try(
+    tried = draft_preview(
         draft.scope,
         present=draft.policies,
         draft=draft.drafted,
         other=draft.other,
         now=now,
         scale=draft.scale,
-        only=draft.only,
+        subset=draft.subset,
         limit=SHOWN,
     )
     knobs = draft.drafted.knobs(draft.scope)

@@ -33,7 +33,7 @@ class WhyForm(forms.Form):
 class ChangeForm(WhyForm):
     """How often a job runs."""
 
-    minutes = forms.IntegerField(label="Minutes between two times", min_value=1)
+    minutes = forms.IntegerField(label="Interval in minutes", min_value=1)
     field_order = ["minutes", "reason"]
 
     def __init__(self, data: object = None, *, schedule: ScheduleTold) -> None:
@@ -87,15 +87,15 @@ class _Act:
 
 _RUN = _Act(
     "Run now",
-    "Run it now",
-    "The job is queued, beside its times; the worker takes it up within a moment.",
+    "Run now",
+    "Queues the job in addition to its schedule. The worker starts it shortly.",
     schedule_run,
     "{} is queued.",
 )
 _PAUSE = _Act(
-    "Pause", "Pause it", "It rests until somebody resumes it, through restarts too.", schedule_pause, "{} rests."
+    "Pause", "Pause", "The job does not run until it is resumed, even after a restart.", schedule_pause, "{} is paused."
 )
-_RESUME = _Act("Resume", "Resume it", "It goes on from now.", schedule_resume, "{} goes on.")
+_RESUME = _Act("Resume", "Resume", "The schedule continues from now.", schedule_resume, "{} is resumed.")
 
 
 def _confirm(request: ConsoleRequest, schedule_id: int, act: _Act) -> HttpResponse:
@@ -140,7 +140,7 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
     """Ask how often a job is to run, and set it."""
     now = timezone.now()
     schedule = schedule_get(schedule_id, now=now)
-    act = _Act("Change", "Change it", "It next runs that many minutes from now.", schedule_change, "")
+    act = _Act("Change", "Change interval", "The job next runs after this interval.", schedule_change, "")
     form = ChangeForm(request.POST if request.method == "POST" else None, schedule=schedule)
     refused: MemoryProblem | None = None
     status = 422 if form.is_bound else 200

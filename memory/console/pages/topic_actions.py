@@ -58,12 +58,12 @@ class TopicForm(forms.Form):
     title = LineField(max_length=1000)
     summary = LinesField(rows=6)
     kind = LineField(max_length=MOST_NAME, required=False)
-    categories = LinesField(rows=3, help_text="One on each line.")
+    categories = LinesField(rows=3, help_text="One per line.")
     salience = forms.FloatField(
         min_value=0,
         max_value=10,
         required=False,
-        help_text="Empty leaves it as it is.",
+        help_text="Leave empty to keep the current value.",
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
     reason = ReasonField(max_length=MOST_REASON, required=False)
@@ -86,7 +86,9 @@ class TopicForm(forms.Form):
         if len(names) > MOST_CATEGORIES:
             raise forms.ValidationError(f"At most {MOST_CATEGORIES} categories.", code=ProblemCode.TOO_MANY_CATEGORIES)
         if any(len(name) > MOST_NAME for name in names):
-            raise forms.ValidationError(f"A category has at most {MOST_NAME} letters.", code=ProblemCode.TEXT_TOO_LONG)
+            raise forms.ValidationError(
+                f"Use at most {MOST_NAME} characters per category.", code=ProblemCode.TEXT_TOO_LONG
+            )
         return names
 
     def change(self) -> TopicChange:
@@ -121,27 +123,27 @@ class Act:
 ACTS = {
     "pin": Act(
         "Pin",
-        ("No run will summarize, detach, archive or release it, whatever its score, until somebody unpins it.",),
-        "Pin it",
-        "is pinned. No run touches it.",
+        ("No run summarizes, detaches, archives or releases it, whatever its score, until it is unpinned.",),
+        "Pin topic",
+        "is pinned. Runs skip it.",
         partial(topics_pin, pinned=True),
     ),
     "unpin": Act(
         "Unpin",
-        ("From then on the policy decides about it again, by its score as it stands.",),
-        "Unpin it",
+        ("The policy applies to it again, based on its current score.",),
+        "Unpin topic",
         "is no longer pinned.",
         partial(topics_pin, pinned=False),
     ),
     "archive": Act(
         "Archive",
         (
-            "Queries and lists leave it out from then on.",
-            "It is found by its id, in the archive, and by queries that ask for archived topics.",
-            "Its salience is lowered as the policy says.",
-            "Nothing is removed: it can be restored whole.",
+            "Queries and lists no longer show it.",
+            "It is still found by its id, in the archive, and by queries that include archived topics.",
+            "Its salience is lowered according to the policy.",
+            "Nothing is deleted: it can be restored completely.",
         ),
-        "Archive it",
+        "Archive topic",
         "is archived.",
         topics_archive,
         tone="danger",
@@ -149,22 +151,22 @@ ACTS = {
     "restore": Act(
         "Restore",
         (
-            "It becomes active: queries find it again, with all its fields and links.",
-            "Its salience starts as that of a new topic, or with what it had if that was more.",
+            "It becomes active: queries return it again, with all its fields and links.",
+            "Its salience is set to that of a new topic, unless its own is higher.",
             "If a run archived it, this counts as regret.",
         ),
-        "Restore it",
+        "Restore topic",
         "is active again.",
         topics_restore,
     ),
     "release": Act(
         "Release",
         (
-            "No query and no list shows it from then on, not even where archived topics are asked for.",
+            "Queries and lists no longer show it, even if they include archived topics.",
             "Other topics no longer show it as a neighbour.",
-            "It stays in the store, is found by its id, and can be restored.",
+            "It stays in the store, can be found by its id, and can be restored.",
         ),
-        "Release it",
+        "Release topic",
         "is released. No query returns it.",
         topics_release,
         tone="danger",
@@ -196,7 +198,7 @@ def topic_edited(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
                 form.add_error(None, form_error(problem))
             else:
                 if form.change() == TopicChange():
-                    messages.info(request, "It says what it said before: nothing was changed.")
+                    messages.info(request, "Nothing was changed.")
                 else:
                     messages.success(request, f"“{form.cleaned_data['title']}” is saved.")
                 return go(request, "console:topic", topic_id)

@@ -34,7 +34,7 @@ class PurgeForm(ConfirmForm):
     def __init__(self, data: Any, *, title: str, topic_id: str) -> None:
         short = topic_id[:SHORT]
         super().__init__(
-            data, phrases=(title, short, topic_id), asks=f"Type its title, or the beginning of its id: {short}"
+            data, phrases=(title, short, topic_id), asks=f"Type the topic title, or the start of its id: {short}"
         )
         self.fields["reason"].widget.attrs["autofocus"] = True
 
@@ -54,7 +54,7 @@ def topic_purged(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpResponse:
         except Conflict as problem:
             refused, status = problem, 409
         else:
-            messages.success(request, "1 topic is purged. This is its receipt; there is no undo.")
+            messages.success(request, "Purged 1 topic. This is the receipt; a purge cannot be undone.")
             return go(request, "console:forget_receipt", receipt.pk)
     elif form.is_bound:
         status = 422
@@ -80,15 +80,15 @@ class SupersedeForm(forms.Form):
         widget=forms.RadioSelect,
         label="What is no longer true",
         error_messages={
-            "required": "Choose one.",
-            "invalid_choice": "The topic does not say this any more. Choose anew.",
+            "required": "Choose a fact.",
+            "invalid_choice": "The topic no longer contains this fact. Choose again.",
         },
     )
     new_text = forms.CharField(
         max_length=MAX_TEXT,
         label="What is true now",
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="One sentence that can be understood by itself.",
+        help_text="One self-contained sentence.",
     )
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
@@ -108,10 +108,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
     now = timezone.now()
     told = topic_get(topic_id, principal=request.principal, now=now)
     if told["merged_into"] or told["released_at"]:
-        raise Conflict(
-            "No query returns this topic, so there is nothing to replace. Restore it first.",
-            code=ProblemCode.WRONG_STANDING,
-        )
+        raise Conflict("Queries do not return this topic. Restore it first.", code=ProblemCode.WRONG_STANDING)
     facts = _facts(topic_id)
     form = SupersedeForm(request.POST if request.method == "POST" else None, facts=facts[:MOST_FACTS])
     status = 422 if form.is_bound else 200
@@ -147,13 +144,13 @@ def _facts(topic_id: uuid.UUID) -> list[str]:
 
 def _superseded_words(done: list[Superseded]) -> str:
     if not done:
-        return "Nothing said this any more; what is true now is remembered."
+        return "No topic contained the old fact any more; the new fact was stored."
     lines = [
-        f"“{_short(each.before)}” says now “{_short(each.after)}”" if each.after else f"“{_short(each.before)}” is gone"
+        f"“{_short(each.before)}” now says “{_short(each.after)}”" if each.after else f"“{_short(each.before)}” removed"
         for each in done[:MOST_TOLD]
     ]
     topics = "1 topic" if len(done) == 1 else f"{len(done):,} topics"
-    return f"Replaced in {topics}: {'; '.join(lines)}. What it said before stays in its history."
+    return f"Replaced in {topics}: {'; '.join(lines)}. The history keeps the previous text."
 
 
 def _short(text: str) -> str:

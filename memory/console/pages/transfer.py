@@ -55,8 +55,8 @@ AT_WORK = (Status.CHECKING, Status.WORKING)
 
 def _sources() -> list[tuple[str, str]]:
     return [
-        ("", "Find out from the file"),
-        (FORMAT, "An export of MemState"),
+        ("", "Detect from the file"),
+        (FORMAT, "MemState export"),
         *((name, source.title[:1].upper() + source.title[1:]) for name, source in SOURCES.items()),
     ]
 
@@ -64,7 +64,7 @@ def _sources() -> list[tuple[str, str]]:
 class ExportForm(forms.Form):
     """What of the store goes into the file."""
 
-    scope = ScopeField(required=False, help_text="Nothing for the whole store.")
+    scope = ScopeField(required=False, help_text="Leave empty for the whole store.")
     vectors = forms.BooleanField(required=False, label="With vectors")
 
     def __init__(self, data: Any = None) -> None:
@@ -75,11 +75,11 @@ class ExportForm(forms.Form):
 class ReadingForm(forms.Form):
     """What is to be known about a file."""
 
-    source = forms.ChoiceField(choices=_sources, required=False, label="What it is")
+    source = forms.ChoiceField(choices=_sources, required=False, label="Format")
     scope = ScopeField(
         required=False,
         label="Into scope",
-        help_text="For files of other systems. An export of MemState knows where its topics belong.",
+        help_text="For files from other systems. A MemState export contains the scopes of its topics.",
     )
 
 
@@ -151,8 +151,8 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
     source = form.cleaned_data["source"] or source_guess(upload.path)
     if source is None:
         sentence = (
-            "This looks neither like an export of MemState nor like JSON of mem0 or of a chat. If it is one of "
-            "them all the same, say which."
+            "This file is neither a MemState export nor JSON from mem0 or a chat. If it is one of these, "
+            "choose its format."
         )
         form.add_error("file", forms.ValidationError(sentence, code=ProblemCode.FILE_NOT_AN_EXPORT))
         return _page(request, form, status=422)
@@ -186,7 +186,7 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
     job = import_get(import_id, principal=request.principal)
     form = ReadingForm(request.POST)
     if not _again(job):
-        raise Conflict("Its file is at work, or not there any more. Upload it again.", code=ProblemCode.UPLOAD_GONE)
+        raise Conflict("The file is being processed or was removed. Upload it again.", code=ProblemCode.UPLOAD_GONE)
     if not form.is_valid():
         return _import_page(request, job, form=form, status=422)
     try:
@@ -220,18 +220,19 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
 @page(post=OPERATOR)
 def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Bring what a check has found."""
-    import_confirm(import_id, principal=request.principal, now=timezone.now(), hand_over=jobs.import_hand_over)
+    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=jobs.import_enqueue)
     return go(request, "console:transfer_import", import_id)
 
 
 @page(post=OPERATOR)
 def transfer_cancel(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Stop an import, or put a checked file aside. What was brought until then stays."""
+    """Cancel an import; topics imported so far are kept."""
     job = import_cancel(import_id, principal=request.principal, now=timezone.now())
     upload_discard(job.file)
     brought = job.counts.get("topic", {}).get(BROUGHT, 0)
-    stays = f" {brought:,} topic{'' if brought == 1 else 's'} brought until then stay." if brought else ""
-    messages.success(request, f"Stopped.{stays}" if job.done else "The file was put aside; nothing was brought.")
+    kept = "1 imported topic is" if brought == 1 else f"{brought:,} imported topics are"
+    stays = f" {kept} kept." if brought else ""
+    messages.success(request, f"Stopped.{stays}" if job.done else "The import was cancelled; nothing was imported.")
     return go(request, "console:transfer")
 
 
@@ -266,7 +267,7 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        hand_over=_nobody if here else jobs.import_hand_over,
+        enqueue=_nobody if here else jobs.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 

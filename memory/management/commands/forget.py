@@ -16,7 +16,7 @@ from memory.core.scopes import ROOT, scope_normalize
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
 from memory.forgetting.run_list import RunFilter, run_actions, runs_list
-from memory.forgetting.runs import run_apply, run_approve, run_get, run_take_back
+from memory.forgetting.runs import run_apply, run_approve, run_get, run_undo
 from memory.management.refused import command_refused
 from memory.models import ForgetRun
 from memory.policy.effective import policies_current
@@ -116,7 +116,7 @@ class Command(BaseCommand):
             self.stdout.write(f"To take it back: manage.py forget --undo {run.id}")
 
     def _undo(self, run_id: uuid.UUID, reason: str) -> None:
-        undone = run_take_back(run_id, principal=TERMINAL, reason=reason, now=timezone.now())
+        undone = run_undo(run_id, principal=TERMINAL, reason=reason, now=timezone.now())
         self.stdout.write(f"{undone.restored:,} topics are as they were before run {run_id}.")
         for topic_id, why in undone.conflicts[:20]:
             self.stdout.write(f"  {topic_id} was left as it is. {why}")

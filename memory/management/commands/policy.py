@@ -17,7 +17,7 @@ from memory.policy.cron import cron_next
 from memory.policy.diff import value_words
 from memory.policy.draft import knob_name
 from memory.policy.effective import policies_current
-from memory.policy.read import policy_show, policy_versions, version_told
+from memory.policy.read import policy_show, policy_versions, version_as_json
 from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback, policy_save, version_present
 
@@ -128,7 +128,7 @@ class Command(BaseCommand):
             self.stdout.write(f"This is what is set at {version.scope} already; nothing has changed.")
             return
         self.stdout.write(f"{version.scope} is at version {version.number}.")
-        for line in version_told(version)["diff"]:
+        for line in version_as_json(version)["diff"]:
             self.stdout.write(f"  {line['in_words']}")
         if policies_current().rekeying_touches(version.scope):
             self.stdout.write("The worker gives the topics their new half-life in the background.")

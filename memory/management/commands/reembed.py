@@ -8,7 +8,7 @@ from tqdm import tqdm
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
-from memory.ingest.embed_pending import foreign_count, vectors_give, vectors_resize
+from memory.ingest.embed_pending import foreign_count, vectors_fill, vectors_resize
 from memory.management.refused import CommandRefused
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
                     f"Vectors had {old} numbers and get {embedder.dimension}: all topics are embedded anew."
                 )
             with tqdm(total=foreign_count(), unit="topic", desc=f"Embedding with {embedder.model_name}") as bar:
-                for given in vectors_give(foreign=True):
+                for given in vectors_fill(foreign=True):
                     bar.update(given)
         except MemoryProblem as problem:
             raise CommandRefused(f"{problem.sentence} Run it again to go on.", problem.code) from problem

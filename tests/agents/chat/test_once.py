@@ -107,7 +107,7 @@ def test_while_a_message_is_at_work_its_twin_is_told_so(agent: Caller, model: Mo
     assert ConversationTurn.objects.get(pk=chat.turn.pk).ended == "lost"
     # Whatever is left of the process writes nothing, and does not take the key away.
     model.answers(TEA, "Noted.")
-    late = chat_run(chat, clock=lambda: clock.now, hand_over=lambda _job: None)
+    late = chat_run(chat, clock=lambda: clock.now, enqueue=lambda _job: None)
     assert late["tool_log"][0]["result"]["code"] == "message-given-up"
     assert send(agent, "Remember tea.", "k1").ok()["tool_log"][0]["ok"]
     assert Topic.objects.count() == 1
@@ -124,7 +124,7 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
     chat = begun("Remember tea.", "k1", now=clock.now)
     monkeypatch.setattr(turns.Notes, "call", _killed)
     with pytest.raises(KeyboardInterrupt):
-        chat_run(chat, clock=lambda: clock.now, hand_over=lambda _job: None)
+        chat_run(chat, clock=lambda: clock.now, enqueue=lambda _job: None)
     clock.forward(seconds=settings.MEMSTATE_CHAT_TIMEOUT_SECONDS + 90)
     for _time in range(2):
         answer = send(agent, "Remember tea.", "k1")
@@ -142,7 +142,7 @@ def test_what_was_broken_off_after_it_wrote_is_not_done_again(
 def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, model: Model):
     model.answers(TEA, "Noted.")
     stopped = begun("Remember tea.", "k1")
-    chat_run(stopped, clock=timezone.now, hand_over=lambda _job: None, go_on=lambda: False)
+    chat_run(stopped, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: False)
     assert ConversationTurn.objects.get().ended == "stopped"
     reply = send(agent, "Remember tea.", "k1").ok()
     assert (reply["ended"], Topic.objects.count()) == ("done", 1)
@@ -150,7 +150,7 @@ def test_a_stream_that_was_stopped_frees_its_key_unless_it_wrote(agent: Caller, 
     model.answers(TEA, "Noted.")
     listens = iter([True, True, False, False])
     again = begun("Remember it.", "k2")
-    told = chat_run(again, clock=timezone.now, hand_over=lambda _job: None, go_on=lambda: next(listens))
+    told = chat_run(again, clock=timezone.now, enqueue=lambda _job: None, go_on=lambda: next(listens))
     assert send(agent, "Remember it.", "k2").ok() == told
     assert "what it wrote stays" in told["reply"]
 

@@ -14,7 +14,7 @@ from memory.agents.chat.undo import conversation_undo, conversation_undo_look
 from memory.agents.tools import read_tools as reading
 from memory.agents.tools.write_log import writer_make
 from memory.core.errors import Conflict, NotAllowed, NotVisible
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.ingest.items import IngestField, IngestItem
 from memory.models import AuditEvent, Conversation, ConversationTurn, Link, Revision, Topic
 from tests.agents.chat.shop import LEADER, OPERATOR, Talk
@@ -62,7 +62,7 @@ def test_everything_a_conversation_wrote_is_taken_back(agent: Caller, operator: 
     assert (age["field_type"], age["current"]["value"]) == ("int", "30")
     # The release is a run by itself: taking that back brings the topic and its links to sight again.
     assert done.run_id
-    assert run_take_back(done.run_id, principal=OPERATOR, reason="", now=timezone.now()).restored == 1
+    assert run_undo(done.run_id, principal=OPERATOR, reason="", now=timezone.now()).restored == 1
     assert operator.topic(job)["released_at"] is None
     assert {each["topic_id"] for each in operator.topic(job)["neighbors"]} == {anna}
 
@@ -91,7 +91,7 @@ def test_it_is_journaled_and_again_there_is_nothing_left(agent: Caller) -> None:
     assert (again.counts, again.left, again.run_id) == (NOTHING, [], None)
     assert store_rows() == rows
     # What is brought back by hand, and what the conversation writes afterwards, can be taken back anew.
-    run_take_back(done.run_id or uuid.UUID(int=0), principal=OPERATOR, reason="", now=timezone.now())
+    run_undo(done.run_id or uuid.UUID(int=0), principal=OPERATOR, reason="", now=timezone.now())
     talk.version(anna, "city", "Lima")
     assert talk.undo().counts == {**NOTHING, "topic": 1, "value": 1}
     assert told(agent, anna)["fields"] == {"city": "Oslo"}

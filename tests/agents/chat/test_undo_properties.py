@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.core.errors import MemoryProblem
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from tests.agents.chat.shop import OPERATOR, Talk
 from tests.cast import Caller, Cast
 from tests.forgetting.shop import NOON
@@ -180,7 +180,7 @@ def test_undo_restores_what_was_there_before(cast: Cast, monkeypatch: Any, steps
         assert everything_of(alone) == rows
         assert talk.undo().taken_back == []
         if done.run_id:
-            assert run_take_back(done.run_id, principal=OPERATOR, reason="", now=moment[0]).conflicts == []
+            assert run_undo(done.run_id, principal=OPERATOR, reason="", now=moment[0]).conflicts == []
         transaction.set_rollback(True)
 
 

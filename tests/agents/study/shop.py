@@ -21,7 +21,7 @@ def started(text: str, *, scope: str = "/", principal: Principal | None = None) 
         id=uuid.uuid4(), scope=scope, actor=who.actor, identity=who.identity, created_at=now, moved_at=now
     )
     return study_start(
-        text, conversation_id=talk.id, scope=scope, model=None, principal=who, now=now, hand_over=lambda _job: None
+        text, conversation_id=talk.id, scope=scope, model=None, principal=who, now=now, enqueue=lambda _job: None
     )
 
 

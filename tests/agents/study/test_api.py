@@ -197,7 +197,7 @@ def test_a_study_without_a_place_gives_its_worker_back_and_is_called_by_the_one_
     clock.stop()
     first, second = (started(text_about(4, chars=1_500), scope=f"/{each}") for each in ("a", "b"))
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_hand_over", handed.append)
+    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
     place = Place()
     monkeypatch.setattr("memory.agents.study.work.place_taken", place)
     place.free = False

@@ -15,7 +15,7 @@ from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_told
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.llm.client import model_forget
 from memory.models import ConversationWrite, Link, StudyJob, Topic
 from tests.agents.study.reader import noting, part_of, reader, rounds_of, text_about
@@ -145,10 +145,10 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
     before = learned(job)
     assert learned(worked(job)) == before
     handed: list[uuid.UUID] = []
-    study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=handed.append)
+    study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=handed.append)
     assert handed == [job.pk]
     with pytest.raises(Conflict):
-        study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=handed.append)
+        study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=handed.append)
     job = worked(job)
     assert job.status == "done"
     assert learned(job) == expected
@@ -178,7 +178,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
             met.append(self.at)
             study_cancel(job.pk, principal=AGENT, now=timezone.now())
             if at_once:
-                study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+                study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         return real(self)
 
     monkeypatch.setattr(step, moment, stepped_in)
@@ -186,7 +186,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     assert len(met) == 1
     if not at_once:
         assert (job.status, job.done if step is work.Part else job.linked) == ("cancelled", met[0])
-        study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+        study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         job = worked(job)
     assert (job.status, learned(job)) == ("done", expected)
     steps = [(each["phase"], each["at"]) for each in job.told]
@@ -258,7 +258,7 @@ def test_a_model_that_stays_away_fails_the_study_after_a_while_and_it_can_be_res
     model_forget()
     settings.MEMSTATE_LLM_TIMEOUT_SECONDS = 2.0
     model.answers(reader)
-    study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+    study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     job = worked(job)
     assert (job.status, job.failure) == ("done", "")
     assert learned(job) == expected
@@ -295,7 +295,7 @@ def test_a_part_that_never_fits_into_a_turn_comes_to_its_end_all_the_same(
     # A round in each turn, and then the model's last word, which is none.
     for turn in range(9):
         assert job.done == 0, turn
-        job = worked(job, seconds=0.0, hand_over=handed.append)
+        job = worked(job, seconds=0.0, enqueue=handed.append)
     assert (job.done, len(handed)) == (1, 9)
     assert [topic.title for topic in Topic.objects.filter(kind=job.kind).order_by("created_at", "title")] == [
         f"Topic {number}" for number in range(8)
@@ -332,7 +332,7 @@ def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(mode
     assert (job.status, job.done, job.told) == ("failed", 0, [])
     assert job.failure
     model.answers(reader)
-    study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+    study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     assert worked(job).status == "done"
     # One part alone that it does not take is passed over.
     model.answers(lambda asked: rejecting("content policy") if part_of(asked) == 2 else reader(asked))
@@ -393,7 +393,7 @@ def test_a_text_that_is_erased_is_not_read_to_its_end_and_does_not_come_back(
     assert "erased" in job.failure
     assert set(Topic.objects.values_list("pk", flat=True)) <= left
     with raises_code(Conflict, "erased-meanwhile"):
-        study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+        study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
 
 
 def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Model, settings: Any) -> None:
@@ -475,7 +475,7 @@ def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_
     job = worked(job)
     assert (job.status, job.done, "knows no model 'a-typing-error'" in job.failure) == ("failed", 0, True)
     model.answers(reader)
-    study_resume(job.pk, principal=AGENT, now=timezone.now(), hand_over=lambda _job: None)
+    study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     assert worked(job).status == "done"
 
 
@@ -518,7 +518,7 @@ def test_two_merges_into_one_topic_are_undone_the_last_one_first(agent: Caller, 
     assert len(writes) == job.to_link == study_told(job)["merged"]
     for write in writes:
         assert write.run_id is not None
-        undone = run_take_back(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
+        undone = run_undo(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
         assert undone.conflicts == []
     assert not Topic.objects.exclude(merged_into=None).exists()
     assert [each["current"]["value"] for each in agent.topic(target)["fields"]] == [

@@ -13,7 +13,7 @@ from memory.agents.study.progress import study_told
 from memory.agents.study.queue import studies_stalled
 from memory.erasure.purge import topics_purge
 from memory.extraction.store import source_text
-from memory.forgetting.runs import run_take_back
+from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from tests.agents.study.reader import CITIES, part_of, reader, rounds_of, text_about
 from tests.agents.study.shop import started, worked
@@ -95,7 +95,7 @@ def test_merges_are_taken_back_by_their_runs(agent: Caller, model: Model) -> Non
     model.answers(reader)
     job = worked(started(TEXT))
     (write,) = ConversationWrite.objects.filter(conversation=job.conversation_id, what="merged")
-    undone = run_take_back(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
+    undone = run_undo(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())
     assert undone.conflicts == []
     assert not Topic.objects.exclude(merged_into=None).exists()
     again = agent.topic(before["Person 3"])
@@ -205,7 +205,7 @@ def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
     clock.stop()
     job = started(TEXT)
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_hand_over", handed.append)
+    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
     jobs.upkeep()
     assert handed == []
     clock.forward(minutes=4)

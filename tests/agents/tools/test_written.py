@@ -15,7 +15,7 @@ from memory.agents.tools.write_log import writer_make, writes_note
 from memory.core.errors import MemoryProblem
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
-from memory.ingest.plan import Reply
+from memory.ingest.plan import ItemReply
 from memory.models import Conversation, ConversationWrite, Link, Revision
 from tests.cast import Caller, principal_like, raises_code
 
@@ -108,7 +108,7 @@ def test_any_number_of_items_is_noted_in_one_statement(talk: Conversation):
     assert len(queries) == 0
 
 
-def _ingested(items: list[IngestItem], now: dt.datetime) -> list[tuple[IngestItem, Reply]]:
+def _ingested(items: list[IngestItem], now: dt.datetime) -> list[tuple[IngestItem, ItemReply]]:
     prepared = ingest_prepare(items, principal=AGENT, now=now, defer=False)
     outcomes = ingest_apply(prepared, principal=AGENT, now=now)
-    return [(item, outcome) for item, outcome in zip(items, outcomes, strict=True) if isinstance(outcome, Reply)]
+    return [(item, outcome) for item, outcome in zip(items, outcomes, strict=True) if isinstance(outcome, ItemReply)]
