@@ -16,7 +16,7 @@ from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
-from memory.erasure.forget_lists import Listing, Match
+from memory.erasure.forget_lists import ListedTopic, Listing
 from memory.erasure.supersede import Ambiguous, supersede
 
 router = Router(tags=["command"])
@@ -43,7 +43,7 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None
         )
         return json_reply(_reply(done.listing, done.listing.matches))
-    wanted = None if payload.filter is None else ForgetFilter.of(payload.filter.model_dump())
+    wanted = None if payload.filter is None else ForgetFilter.from_json(payload.filter.model_dump())
     listing = forget_list(
         payload.verb,
         query=payload.query,
@@ -93,7 +93,7 @@ def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpRespo
     )
 
 
-def _reply(listing: Listing, matches: list[Match]) -> dict[str, Any]:
+def _reply(listing: Listing, matches: list[ListedTopic]) -> dict[str, Any]:
     return {
         "token": listing.token,
         "expires_at": listing.expires_at,

@@ -18,7 +18,7 @@ from memory.api.responses import problems
 from memory.api.run_schemas import ScopeText
 from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
-from memory.extraction.lists import extraction_told
+from memory.extraction.lists import extraction_as_json
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
 from memory.ingest.items import ShortText
@@ -154,7 +154,7 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
     job = extraction_get(job_id, principal=principal)
-    return json_reply(extraction_told(job))
+    return json_reply(extraction_as_json(job))
 
 
 @router.post(
@@ -166,4 +166,4 @@ def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
     job = extraction_cancel(job_id, principal=principal, now=timezone.now())
-    return json_reply(extraction_told(job))
+    return json_reply(extraction_as_json(job))

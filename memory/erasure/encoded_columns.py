@@ -1,4 +1,4 @@
-"""Columns whose text is not what it says: pickles of the queue, and sessions. Read and written as their owners do."""
+"""Columns with encoded text: pickles of the queue, and sessions. Decoded and encoded as their libraries do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from picklefield.fields import dbsafe_decode, dbsafe_encode
 
 
 @dataclass(frozen=True, slots=True)
-class Coded:
-    """How a column is read into plain values and written back. A row that is ``void_when_changed`` is taken away
-    rather than changed: a job whose arguments name what is gone has nothing left to do."""
+class Encoding:
+    """How a column is decoded into plain values and encoded again. With ``delete_when_changed`` a row that would change
+    is deleted instead: a queued job whose arguments name erased content has nothing to do."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
-    void_when_changed: bool = False
+    delete_when_changed: bool = False
 
 
 def _unpickled(text: str) -> Any:
@@ -35,10 +35,10 @@ def _session(text: str) -> Any:
     return SessionStore().decode(text)
 
 
-CODED = {
-    "django_q_task.args": Coded(_unpickled, _pickled),
-    "django_q_task.kwargs": Coded(_unpickled, _pickled),
-    "django_q_task.result": Coded(_unpickled, _pickled),
-    "django_q_ormq.payload": Coded(_queued, SignedPackage.dumps, void_when_changed=True),
-    "django_session.session_data": Coded(_session, lambda value: SessionStore().encode(value)),
+ENCODINGS = {
+    "django_q_task.args": Encoding(_unpickled, _pickled),
+    "django_q_task.kwargs": Encoding(_unpickled, _pickled),
+    "django_q_task.result": Encoding(_unpickled, _pickled),
+    "django_q_ormq.payload": Encoding(_queued, SignedPackage.dumps, delete_when_changed=True),
+    "django_session.session_data": Encoding(_session, lambda value: SessionStore().encode(value)),
 }

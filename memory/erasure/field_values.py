@@ -1,4 +1,4 @@
-"""The value that a sentence gives for a field: "Olga is 42 years old." gives 42 for her age."""
+"""Read the value of a field from a sentence: "Olga is 42 years old." gives 42 for her age."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ from memory.text.identifiers import identifiers_find
 from memory.text.negation import negated
 from memory.text.stems import stems
 
-# A longer old value is a sentence itself, and a longer new one is more than a value.
+# A longer old value is a sentence, and a longer new one is more than a value.
 MOST_WORDS: Final = 8
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w.]*\d)")
 _YES: Final = re.compile(r"\b(?:true|yes|on|enabled|active)\b", re.IGNORECASE)
@@ -21,10 +21,10 @@ _JOINING: Final = frozenset({"VVN", "VBN", "VHN", "VDN", "VVG", "PRP", "TO0", "A
 
 
 def value_given(text: str, *, title: str, name: str, old: str, field_type: str) -> str | None:
-    """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None if it gives none.
+    """Return the value that ``text`` gives for the field ``name`` of the topic ``title``; None without one.
 
-    For a typed field a value of that type, if there is just one. For a field of text what follows the verb, if the
-    sentence is about the topic and the old value is no sentence.
+    For a typed field this is a value of that type, if the text has exactly one. For a text field it is what follows the
+    verb, if the sentence is about the topic and the old value is not a sentence.
     """
     if field_type != "string":
         return _typed(text, field_type)

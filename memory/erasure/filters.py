@@ -1,4 +1,4 @@
-"""Which topics a command is about when it is said by a filter: scope, age, kinds, categories, ids."""
+"""Filters that choose the topics of a command: scope, age, kinds, categories, ids."""
 
 import datetime as dt
 import uuid
@@ -18,8 +18,8 @@ from memory.predicates.sql import predicate_sql
 
 @dataclass(frozen=True, slots=True)
 class ForgetFilter:
-    """What all topics of a command have in common; None says nothing. ``older_than`` is an age since creation such as
-    ``30d``, ``categories`` asks for any of them."""
+    """Conditions on the topics of a command; None means no condition. ``older_than`` is an age since creation such as
+    ``30d``; a topic matches ``categories`` if it has any of them."""
 
     scope: str | None = None
     older_than: str | None = None
@@ -28,30 +28,32 @@ class ForgetFilter:
     ids: tuple[uuid.UUID, ...] | None = None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any]) -> "ForgetFilter":
-        """Return the filter that JSON tells; ids may be text."""
-        lists = {name: None if said.get(name) is None else tuple(said[name]) for name in ("categories", "kinds", "ids")}
+    def from_json(cls, members: Mapping[str, Any]) -> "ForgetFilter":
+        """Return the filter for members of JSON; ids may be strings."""
+        lists = {
+            name: None if members.get(name) is None else tuple(members[name]) for name in ("categories", "kinds", "ids")
+        }
         ids = lists.pop("ids")
         return cls(
-            scope=said.get("scope"),
-            older_than=said.get("older_than"),
+            scope=members.get("scope"),
+            older_than=members.get("older_than"),
             **lists,
             ids=None if ids is None else tuple(uuid.UUID(str(topic_id)) for topic_id in ids),
         )
 
-    def told(self) -> dict[str, Any]:
-        """Return the filter as JSON, without what it leaves open."""
-        said = {
+    def as_json(self) -> dict[str, Any]:
+        """Return the filter as JSON, without conditions that are not set."""
+        members = {
             "scope": self.scope,
             "older_than": self.older_than,
             "categories": list(self.categories) if self.categories is not None else None,
             "kinds": list(self.kinds) if self.kinds is not None else None,
             "ids": [str(topic_id) for topic_id in self.ids] if self.ids is not None else None,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in members.items() if value is not None}
 
-    def words(self) -> str:
-        """Return the filter in words, as the reason why a topic matched."""
+    def describe(self) -> str:
+        """Return the conditions in words, as the reason why a topic matched."""
         parts = []
         if self.ids is not None:
             parts.append("named by its id")
@@ -66,21 +68,21 @@ class ForgetFilter:
         return ", ".join(parts)
 
 
-def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.datetime, gone: bool = False) -> str:
-    """Return the conditions on a topic ``t`` as SQL: within ``scope`` and as wanted; with ``gone`` also topics that
-    were released or merged, which a purge must not leave behind.
+def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.datetime, inactive: bool = False) -> str:
+    """Return the conditions on a topic ``t`` as SQL: within ``scope`` and as wanted. ``inactive`` includes topics
+    that were released or merged, which a purge must not leave behind.
 
-    Raises ``ValueRefused`` for an age that is none, and for lists that are empty or too long.
+    Raises ``ValueRefused`` for an invalid age, and for lists that are empty or too long.
     """
-    conditions = [] if gone else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
+    conditions = [] if inactive else ["t.released_at IS NULL", "t.merged_into_id IS NULL"]
     for name, values in (("ids", wanted.ids), ("kinds", wanted.kinds), ("categories", wanted.categories)):
         if values is not None and not values:
             raise ValueRefused(
-                f"The list of {name} is empty. Leave it out to ask for all.", code=ProblemCode.NOTHING_NAMED
+                f"The list of {name} is empty. Leave it out to match all.", code=ProblemCode.NOTHING_NAMED
             )
     if wanted.ids is not None and len(wanted.ids) > MOST_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE:,} ids can be named at once; these are {len(wanted.ids):,}.",
+            f"A request can name at most {MOST_AT_ONCE:,} ids; this one has {len(wanted.ids):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
     predicate = predicate_from_fields(
@@ -90,15 +92,15 @@ def conditions_sql(wanted: ForgetFilter, scope: str, bound: Bound, *, now: dt.da
         categories=wanted.categories,
         older_than=None if wanted.older_than is None else float(duration_parse(wanted.older_than)),
     )
-    moment = f"{bound.bind(now)}::timestamptz"
-    conditions.append(predicate_sql(predicate, now=moment, bind=bound.bind, narrow=False).sql)
+    now_sql = f"{bound.bind(now)}::timestamptz"
+    conditions.append(predicate_sql(predicate, now=now_sql, bind=bound.bind, narrow=False).sql)
     return " AND ".join(conditions)
 
 
 def scope_of(wanted: ForgetFilter, scope: str | None, principal: Principal) -> str:
-    """Return the scope a command works in: the filter's, else the given one, else the caller's own.
+    """Return the scope of a command: the filter's, else the given one, else the caller's own.
 
-    Raises ``NotVisible`` for one outside the caller's, ``ValueRefused`` for one that is no path, or two that differ.
+    Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an invalid path or two that differ.
     """
     chosen = principal.scope_chosen(wanted.scope if wanted.scope is not None else scope)
     if wanted.scope is not None and scope is not None and principal.scope_chosen(scope) != chosen:

@@ -1,4 +1,4 @@
-"""What somebody wants to know of a list before saying yes: what is pinned, and what else its topics name."""
+"""Details of a list for the confirmation page: how many topics are pinned, and what else the topics name."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from django.db import connection
 from memory.models import TopicMention
 from memory.text.identifiers import STRONG, identifiers_find
 
-# So many of what else a topic names are told.
-OTHERS_TOLD = 3
+# The most identifiers shown per topic.
+MOST_OTHERS = 3
 
 _TALLY = """
 SELECT count(*) FILTER (WHERE v.pinned), count(*) FILTER (WHERE coalesce(e.entry->'keeps', 'null') <> 'null')
@@ -21,26 +21,25 @@ WHERE l.id = %s
 """
 
 
-class Tally(NamedTuple):
-    """Of the topics of a list: how many are pinned by now, and of how many a part stays."""
+class ListTally(NamedTuple):
+    """Among the topics of a list: how many are pinned now, and of how many a part stays."""
 
     pinned: int
     kept: int
 
 
-def listing_tally(listing_id: uuid.UUID) -> Tally:
-    """Return what the topics of a list amount to, as they are now. One query; nothing is counted for a list that is
-    not there."""
+def listing_tally(listing_id: uuid.UUID) -> ListTally:
+    """Return the tally of a list as of now. One query; zeros for a list that does not exist."""
     with connection.cursor() as cursor:
         cursor.execute(_TALLY, [listing_id])
-        return Tally(*cursor.fetchone())
+        return ListTally(*cursor.fetchone())
 
 
 def listing_others(ids: Sequence[uuid.UUID], *, query: str) -> dict[uuid.UUID, list[str]]:
-    """Return what topics name beside the identifiers that ``query`` names, at most ``OTHERS_TOLD`` of each: addresses,
-    numbers and codes of one person or thing. Who forgets such a topic forgets that with it.
+    """Return identifiers in topics beside those that ``query`` names, at most ``MOST_OTHERS`` per topic: addresses,
+    numbers and codes of one person or thing, which are forgotten together with the topic.
 
-    One query, none where ``query`` names no identifier: what a person goes by is not somebody else's.
+    One query; none where ``query`` names no identifier, since a person's own identifiers need no warning.
     """
     asked = {key for each in identifiers_find(query) for key in each.sought | each.stored}
     if not asked:
@@ -51,5 +50,5 @@ def listing_others(ids: Sequence[uuid.UUID], *, query: str) -> dict[uuid.UUID, l
         parts = [each.partition(":") for each in identifiers if each not in asked]
         others = [canonical for kind, _colon, canonical in parts if kind in STRONG]
         if others:
-            found[topic_id] = others[:OTHERS_TOLD]
+            found[topic_id] = others[:MOST_OTHERS]
     return found

@@ -1,4 +1,4 @@
-"""From one list to the next: some of its topics, or the same request once more."""
+"""New lists from a list: some of its topics, or the same request again."""
 
 import datetime as dt
 import uuid
@@ -11,10 +11,10 @@ from memory.erasure.forget_lists import Listing
 
 
 def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime) -> Listing:
-    """Return a new list of those topics of ``listing`` that somebody has picked.
+    """Return a new list of those topics of ``listing`` that a user has picked.
 
-    The request is asked of these alone, so that a topic that says more than what is meant keeps the rest. If that still
-    does not decide, whole topics are listed. Costs and raises what ``forget_list`` does, twice at most.
+    The request runs on these topics alone, so that a topic keeps what the request does not mean. If the result is still
+    ambiguous, whole topics are listed. Costs and raises what ``forget_list`` does, at most twice.
     """
     wanted = ForgetFilter(ids=tuple(ids))
     if listing.query:
@@ -35,8 +35,8 @@ def listing_narrow(listing: Listing, ids: Sequence[uuid.UUID], *, principal: Pri
 
 
 def listing_repeat(listing: Listing, *, principal: Principal, now: dt.datetime) -> Listing:
-    """Return a new list for the same request, of the store as it is at ``now``. As ``forget_list``."""
-    wanted = ForgetFilter.of(listing.filter)
+    """Return a new list for the same request, as of ``now``. Costs and raises what ``forget_list`` does."""
+    wanted = ForgetFilter.from_json(listing.filter)
     return forget_list(
         listing.verb,
         query=listing.query or None,

@@ -1,4 +1,4 @@
-"""What a list that was stored tells, and where it stands: for whoever looks before saying yes, and afterwards."""
+"""Stored lists: their contents and state, before and after execution."""
 
 import datetime as dt
 import uuid
@@ -12,12 +12,12 @@ from memory.access.principal import Principal
 from memory.core.cursors import place_read
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.erasure.remainder import rest_words
+from memory.erasure.remainder import remainder_summary
 from memory.models import ForgetListing, Rung
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 
-# So long after it expired a list still tells what was asked for.
+# For this long after it expired, a list keeps its request.
 KEPT_FOR = dt.timedelta(days=7)
 
 _SHOWN = """
@@ -28,9 +28,8 @@ WHERE t.id = ANY(%s)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """One topic of a list: why it is on it, how sure that is (0 to 1), by what it was found, and the words that
-    matched."""
+class ListedTopic:
+    """One topic of a list: the reason, the confidence (0 to 1), by what it was found, and the words that matched."""
 
     topic_id: uuid.UUID
     title: str
@@ -48,7 +47,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list as it is shown. ``token`` is None where there is nothing to execute; ``question`` then says why.
+    """A list as shown to users. ``token`` is None if the list cannot be executed; ``question`` then says why.
 
     ``state`` is ``open``, ``executed``, ``expired``, ``ambiguous`` or ``empty``.
     """
@@ -69,28 +68,28 @@ class Listing:
     executed_at: dt.datetime | None = None
     run_id: uuid.UUID | None = None
     receipt_id: uuid.UUID | None = None
-    matches: list[Match] = field(default_factory=list)
+    matches: list[ListedTopic] = field(default_factory=list)
 
     @property
     def token(self) -> str | None:
-        """What executes the list."""
+        """The token that executes the list."""
         return str(self.id) if self.state == "open" else None
 
 
 def listing_get(listing_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> Listing:
     """Return a list without its topics. One query. Raises ``NotVisible`` for one outside the caller's scope."""
-    return listing_told(_row(listing_id, principal), now=now)
+    return listing_of(_row(listing_id, principal), now=now)
 
 
 def listing_matches(
     listing_id: uuid.UUID, *, principal: Principal, cursor: str | None, limit: int
-) -> tuple[list[Match], str | None]:
-    """Return a page of the topics of a list, and the cursor of the next. Two queries. What was purged since is told by
-    its id alone. Raises ``NotVisible`` and ``ValueRefused``."""
+) -> tuple[list[ListedTopic], str | None]:
+    """Return a page of the topics of a list, and the cursor of the next. Two queries. A topic that was
+    purged since has only its id. Raises ``NotVisible`` and ``ValueRefused``."""
     row = _row(listing_id, principal)
     at = place_read(cursor) if cursor else 0
     page = row.entries[at : at + limit]
-    return matches_told(page), str(at + limit) if at + limit < len(row.entries) else None
+    return listed_topics(page), str(at + limit) if at + limit < len(row.entries) else None
 
 
 def listings_list(
@@ -99,7 +98,7 @@ def listings_list(
     """Return lists, newest first, and the cursor of the next page. One query. Raises ``ValueRefused``."""
     rows = ForgetListing.objects.filter(path_q(principal.scope)).defer("entries")
     found, following = newest_page(rows, cursor=cursor or None, limit=limit)
-    return [listing_told(row, now=now) for row in found], following
+    return [listing_of(row, now=now) for row in found], following
 
 
 def listings_count(*, principal: Principal, at_most: int) -> int:
@@ -108,9 +107,9 @@ def listings_count(*, principal: Principal, at_most: int) -> int:
 
 
 def listings_tidy(*, now: dt.datetime) -> int:
-    """Empty what lists that expired ``KEPT_FOR`` ago say of what was asked for; return how many. One query.
+    """Remove the requests of lists that expired ``KEPT_FOR`` ago; return how many lists were changed. One query.
 
-    Who asked to forget something does not want it kept in a list of requests. That there was a list stays on record.
+    A request to forget something must not itself be kept. The row stays as a record that there was a list.
     """
     return (
         ForgetListing.objects.filter(expires_at__lt=now - KEPT_FOR)
@@ -120,7 +119,7 @@ def listings_tidy(*, now: dt.datetime) -> int:
 
 
 def listing_state(row: ForgetListing, now: dt.datetime) -> str:
-    """Return where a list stands: ``executed``, ``ambiguous``, ``empty``, ``expired`` or ``open``. No query."""
+    """Return the state of a list: ``executed``, ``ambiguous``, ``empty``, ``expired`` or ``open``. No query."""
     if row.executed_at is not None:
         return "executed"
     if row.ambiguous:
@@ -130,8 +129,8 @@ def listing_state(row: ForgetListing, now: dt.datetime) -> str:
     return "expired" if row.expires_at <= now else "open"
 
 
-def listing_told(row: ForgetListing, *, now: dt.datetime, matches: list[Match] | None = None) -> Listing:
-    """Return a stored list as it is shown. No query."""
+def listing_of(row: ForgetListing, *, now: dt.datetime, matches: list[ListedTopic] | None = None) -> Listing:
+    """Return a stored list as shown to users. No query."""
     return Listing(
         id=row.id,
         verb=row.verb,
@@ -153,8 +152,8 @@ def listing_told(row: ForgetListing, *, now: dt.datetime, matches: list[Match] |
     )
 
 
-def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
-    """Return entries of a list with what their topics are now; what was purged is told by its id. One query."""
+def listed_topics(entries: Sequence[dict[str, Any]]) -> list[ListedTopic]:
+    """Return the entries of a list with the present state of their topics; of a purged one only the id. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_SHOWN, [[entry["id"] for entry in entries]])
         known = {row[0]: row for row in cursor.fetchall()}
@@ -173,7 +172,7 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
         )
         standing = "purged" if topic_id not in known else "released" if released else Rung(rung).label
         found.append(
-            Match(
+            ListedTopic(
                 topic_id,
                 title,
                 summary,
@@ -184,7 +183,7 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
                 entry["why"],
                 entry["confidence"],
                 entry.get("excerpt", ""),
-                rest_words(entry["keeps"]) if entry.get("keeps") else "",
+                remainder_summary(entry["keeps"]) if entry.get("keeps") else "",
                 entry.get("by", "filter"),
             )
         )
@@ -194,5 +193,5 @@ def matches_told(entries: Sequence[dict[str, Any]]) -> list[Match]:
 def _row(listing_id: uuid.UUID, principal: Principal) -> ForgetListing:
     row = ForgetListing.objects.filter(pk=listing_id).first()
     if row is None or not principal.sees(row.scope):
-        raise NotVisible(f"There is no list {listing_id}.", code=ProblemCode.LIST_NOT_FOUND)
+        raise NotVisible(f"List {listing_id} does not exist.", code=ProblemCode.LIST_NOT_FOUND)
     return row

@@ -1,7 +1,7 @@
-"""Purge: topics go for good, and with them whatever else in the database tells what they said.
+"""Purge: erase topics for good, with every copy of their content in the database.
 
-Rows that belong to a topic are removed, references to it are cut, and journals are kept with the erased text replaced.
-One transaction: there is either everything or nothing of it, and a receipt (``receipts``) if it is nothing.
+Rows that belong to a topic are deleted, references to it are cut, and journals are kept with the erased text masked.
+All of this and the receipt (``receipts``) are one transaction.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.erasure.erased_text import erased_make, found_read
+from memory.erasure.erased_text import erased_content, removed_rows_read
 from memory.erasure.receipts import PURGED, anchor_of, purges_wait, reasons_mask, receipt_write
 from memory.erasure.redact_tables import logs_redact, statistics_renew, turns_unnoted
 from memory.erasure.related_rows import belongings, columns_of, cuts
@@ -26,7 +26,7 @@ from memory.models import AuditEvent, ErasureReceipt
 from memory.recall.access_fold import fold_wait
 from memory.recall.corpus import documents_erase
 
-# What was merged into a topic, and into that, goes with it.
+# Topics that were merged into a purged topic, directly or not, are purged with it.
 _FAMILY = """
 WITH RECURSIVE family AS (
     SELECT id FROM memory_topic WHERE id = ANY(%(ids)s::uuid[])
@@ -35,8 +35,8 @@ WITH RECURSIVE family AS (
 )
 SELECT id FROM family ORDER BY id
 """
-# In the order of ids, as all writers, and each table by its key, whatever the planner believes of them. Against these
-# locks nothing can begin to refer to a topic.
+# Locked in the order of ids, as every writer does, and each table by its key, whatever the planner estimates. While the
+# locks are held, no row can begin to refer to a topic.
 _TOPICS = """
 SELECT t.id, s.path, t.merged_into_id FROM memory_topic t JOIN memory_scope s ON s.id = t.scope_id
 JOIN memory_vitality v ON v.topic_id = t.id
@@ -61,23 +61,23 @@ GROUP BY f.topic_id, s.path ORDER BY f.topic_id
 
 
 def topics_purge(
-    ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, said: Sequence[str] = ()
+    ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, request_texts: Sequence[str] = ()
 ) -> ErasureReceipt:
     """Erase topics for good, with those that were merged into them and the texts they were extracted from.
 
-    Returns the receipt. ``said`` are texts, such as the request's query, that go from reasons and logs as well. A key
-    that is bound to a scope changes no journal outside it, except by the ids. One transaction of about a
-    hundred statements, a few for each table of the database, however many topics; it reads every journal once, so it
-    takes as long as these are. Meanwhile the topics are locked, no other purge begins, and the worker neither folds nor
-    counts. Raises ``NotAllowed`` below operator, ``NotVisible`` if one is unknown to the caller, ``Conflict`` for
-    one that was merged into a topic that is to stay, ``ValueRefused`` for none or too many; then nothing is changed.
+    Returns the receipt. ``request_texts``, such as the query of the request, are masked in reasons and logs as well. In
+    journals outside the scope of the caller only ids are removed. One transaction of about a hundred statements, a few
+    for each table of the database, however many topics. It reads every journal once, so its time depends on their size.
+    Meanwhile the topics are locked, no other purge starts, and the worker neither folds nor counts. Raises
+    ``NotAllowed`` below operator, ``NotVisible`` for a topic that the caller cannot see, ``Conflict`` for one that was
+    merged into a topic that stays, ``ValueRefused`` for no topic or too many; then nothing is changed.
     """
     principal.require("operator")
     if not ids:
-        raise ValueRefused("No topic was named.", code=ProblemCode.NOTHING_NAMED)
+        raise ValueRefused("Name at least one topic.", code=ProblemCode.NOTHING_NAMED)
     if len(set(ids)) > MOST_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE:,} topics can be purged at once; these are {len(set(ids)):,}.",
+            f"At most {MOST_AT_ONCE:,} topics can be purged at once; the request names {len(set(ids)):,}.",
             code=ProblemCode.TOO_MANY_TOPICS,
         )
     with transaction.atomic(), connection.cursor() as cursor:
@@ -86,10 +86,10 @@ def topics_purge(
         scopes, sources = _lock_all(cursor, ids, principal=principal)
         wanted, owned = list(scopes), belongings()
         columns = columns_of(cursor)
-        found = found_read(cursor, wanted, owned, columns)
+        found = removed_rows_read(cursor, wanted, owned, columns)
         turns = turns_unnoted(cursor, wanted)
         counts = _remove(cursor, wanted)
-        erased = erased_make(cursor, found, said=said)
+        erased = erased_content(cursor, found, request_texts=request_texts)
         masked = erased.strict.masked(reason)
         cut = _cut(cursor, wanted, number=number, actor=principal.actor, reason=masked, now=now)
         counts |= cut
@@ -117,7 +117,7 @@ def topics_purge(
 
 
 def scope_common(paths: Sequence[str]) -> str:
-    """Return the nearest scope that holds all of these."""
+    """Return the nearest scope that contains all of these."""
     parts = [[part for part in path.split("/") if part] for path in paths]
     shared = []
     for each in zip(*parts, strict=False):
@@ -130,9 +130,10 @@ def scope_common(paths: Sequence[str]) -> str:
 def _lock_all(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal
 ) -> tuple[dict[uuid.UUID, str], int]:
-    """Lock the topics and the texts they were extracted from; return the scopes by topic, and how many are such texts.
+    """Lock the topics and their sources, the texts they were extracted from. Return the scopes by topic, and the number
+    of sources.
 
-    These are looked for before, so that all are locked in one order, and again once nobody can add to them.
+    Sources are searched before locking, so that all rows are locked in one order, and again once the locks are held.
     """
     sources = set(sources_of(cursor, ids))
     while True:
@@ -144,7 +145,7 @@ def _lock_all(
 
 
 def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Principal) -> dict[uuid.UUID, str]:
-    """Lock the topics and whatever was merged into them, until that is all; return the scopes by topic."""
+    """Lock the topics and all that were merged into them; return the scopes by topic."""
     wanted = list(dict.fromkeys(ids))
     scopes: dict[uuid.UUID, str] = {}
     merged: dict[uuid.UUID, uuid.UUID] = {}
@@ -159,19 +160,19 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
         merged = {topic_id: into for topic_id, _path, into in found if into is not None}
     missing = [topic_id for topic_id in wanted if topic_id not in scopes or not principal.sees(scopes[topic_id])]
     if missing:
-        raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
-    # A merge stays within a scope; if ever one did not, what lies outside is not the caller's to erase.
+        raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
+    # Merges stay within a scope. If one did not, the caller may not erase what lies outside.
     outside = [topic_id for topic_id, scope in scopes.items() if not principal.sees(scope)]
     if outside:
         raise NotVisible(
-            "A topic that was merged into one of these lies outside the scope of the key.",
+            "A topic that was merged into one of these is outside the scope of the key.",
             code=ProblemCode.TOPIC_NOT_FOUND,
         )
     for topic_id, into in merged.items():
         if into not in scopes:
             raise Conflict(
-                f"Topic {topic_id} was merged into {into}, which holds what it said. Purge that one, and this goes "
-                "with it; or undo the merge first.",
+                f"Topic {topic_id} was merged into {into}, which holds its content. Purge {into}, which includes "
+                "this topic, or undo the merge first.",
                 code=ProblemCode.TOPIC_MERGED,
             )
     cursor.execute(_FIELDS, {"ids": family})
@@ -179,12 +180,12 @@ def _lock(cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, principal: Princip
 
 
 def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
-    """Remove all rows that belong to the topics and return how many, by table. A statement for each table."""
+    """Delete all rows that belong to the topics and return their number by table. One statement per table."""
     counts: dict[str, int] = {}
     counts["memory_topicdocument"], counts["memory_lexeme"] = documents_erase(ids)
     for each in belongings():
         if each.table == "memory_topic":
-            # They refer to one another, and others refer to them; the database checks that at the end.
+            # Deleted last, by one statement: topics refer to one another.
             continue
         cursor.execute(f"DELETE FROM {each.table} WHERE {each.where}", {"ids": list(ids)})
         counts[each.table] = counts.get(each.table, 0) + cursor.rowcount
@@ -196,22 +197,22 @@ def _remove(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, int]:
 def _cut(
     cursor: CursorWrapper, ids: Sequence[uuid.UUID], *, number: int, actor: str, reason: str, now: dt.datetime
 ) -> dict[str, int]:
-    """Cut the references of other topics' fields, and say so in the trail of each of these topics."""
-    told: dict[str, Any] = {"ids": list(ids), "number": number, "actor": actor, "reason": reason, "now": now}
+    """Set references from fields of other topics to null, and write an audit event for each of these topics."""
+    parameters: dict[str, Any] = {"ids": list(ids), "number": number, "actor": actor, "reason": reason, "now": now}
     counts: dict[str, int] = {}
     for model, column in cuts():
         table = model._meta.db_table
-        cursor.execute(f'SELECT count(*) FROM {table} WHERE "{column}" = ANY(%(ids)s)', told)
+        cursor.execute(f'SELECT count(*) FROM {table} WHERE "{column}" = ANY(%(ids)s)', parameters)
         counts[f"{table}.{column}"] = int(cursor.fetchone()[0])
         if table == "memory_revision":
-            cursor.execute(_CUT, told)
+            cursor.execute(_CUT, parameters)
         else:
-            cursor.execute(f'UPDATE {table} SET "{column}" = NULL WHERE "{column}" = ANY(%(ids)s)', told)
+            cursor.execute(f'UPDATE {table} SET "{column}" = NULL WHERE "{column}" = ANY(%(ids)s)', parameters)
     return {table: times for table, times in counts.items() if times}
 
 
 def _journal(receipt: ErasureReceipt, scopes: dict[uuid.UUID, str]) -> None:
-    told = anchor_of(receipt)
+    anchor = anchor_of(receipt)
     AuditEvent.objects.bulk_create(
         AuditEvent(
             at=receipt.at,
@@ -220,7 +221,7 @@ def _journal(receipt: ErasureReceipt, scopes: dict[uuid.UUID, str]) -> None:
             topic_id=topic_id,
             scope=scope,
             reason=receipt.reason,
-            after=told,
+            after=anchor,
         )
         for topic_id, scope in scopes.items()
     )

@@ -1,7 +1,7 @@
-"""What receipts tell of, looked for in texts: the same for whoever verifies, and for whoever brings in old journals.
+"""Searches texts for what receipts say was erased; used by verification and by the import of old journals.
 
-Receipts hold no text, only keyed hashes; so every text, each sentence and each identifier in it is hashed and looked
-up. What is found is known as it stands there, and can be masked as the purge itself would have.
+Receipts hold no text, only keyed hashes, so every text, each of its sentences and each of its identifiers is hashed and
+looked up. A match is known by the words it has in the text, so it can be masked as the purge itself would have.
 """
 
 import datetime as dt
@@ -18,8 +18,8 @@ _BATCH = 1_000
 
 
 @dataclass(slots=True)
-class Wanted:
-    """What receipts tell of, with number and moment of the latest that does."""
+class ErasedHashes:
+    """The ids and hashes in receipts, each with number and time of the latest receipt that holds it."""
 
     ids: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
     texts: dict[str, tuple[int, dt.datetime]] = field(default_factory=dict)
@@ -28,82 +28,85 @@ class Wanted:
     def __bool__(self) -> bool:
         return bool(self.ids)
 
-    def of(self, sort: str) -> dict[str, tuple[int, dt.datetime]]:
-        """Return those of a sort: id, text or identifier."""
-        return {"id": self.ids, "text": self.texts}.get(sort, self.identifiers)
+    def of_type(self, match_type: str) -> dict[str, tuple[int, dt.datetime]]:
+        """Return the entries of one type: id, text or identifier."""
+        return {"id": self.ids, "text": self.texts}.get(match_type, self.identifiers)
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """Something of what was erased, in a text: its hash, and what it says there."""
+class ErasedMatch:
+    """Erased content found in a text: its type, its hash, and its words in that text."""
 
-    sort: str
+    type: str
     digest: str
     passage: Passage = ()
     identifier: str = ""
 
 
-Finder = Callable[[str, bool], tuple[Hit, ...]]
+MatchFinder = Callable[[str, bool], tuple[ErasedMatch, ...]]
 
 
-def receipts_wanted() -> Wanted:
-    """Return what all receipts tell of. One query."""
-    wanted = Wanted()
+def erased_hashes() -> ErasedHashes:
+    """Return the ids and hashes of all receipts. One query."""
+    hashes = ErasedHashes()
     for receipt in ErasureReceipt.objects.order_by("number").iterator(chunk_size=_BATCH):
-        told = (receipt.number, receipt.at)
-        wanted.ids.update(dict.fromkeys(receipt.topic_ids, told))
-        wanted.texts.update(dict.fromkeys(receipt.content_hashes, told))
-        wanted.identifiers.update(dict.fromkeys(receipt.identifier_hashes, told))
-    return wanted
+        source = (receipt.number, receipt.at)
+        hashes.ids.update(dict.fromkeys(receipt.topic_ids, source))
+        hashes.texts.update(dict.fromkeys(receipt.content_hashes, source))
+        hashes.identifiers.update(dict.fromkeys(receipt.identifier_hashes, source))
+    return hashes
 
 
-def hits_finder(wanted: Wanted) -> Finder:
-    """Return the function that finds, in a text, passages and identifiers that are ``wanted``; it is told whether short
-    passages count there."""
-    text, identifier = text_hasher(), identifier_hasher()
+def match_finder(erased: ErasedHashes) -> MatchFinder:
+    """Return a function that finds erased passages and identifiers in a text. Its second argument says whether short
+    passages count."""
+    hash_text, hash_identifier = text_hasher(), identifier_hasher()
 
     @lru_cache(maxsize=200_000)
-    def hits(said: str, short: bool) -> tuple[Hit, ...]:
-        passage = passage_of(said)
+    def matches(text: str, short: bool) -> tuple[ErasedMatch, ...]:
+        passage = passage_of(text)
         weight = passage_weight(passage)
         passages = set()
         if weight is Weight.LONG or (short and weight is Weight.SHORT):
             passages.add(passage)
-        if weight is Weight.LONG and wanted.texts:
-            passages |= parts_of(said)
-        found = {Hit("text", digest, each) for each in passages if (digest := text(each)) in wanted.texts}
-        if wanted.identifiers:
+        if weight is Weight.LONG and erased.texts:
+            passages |= parts_of(text)
+        found = {ErasedMatch("text", digest, each) for each in passages if (digest := hash_text(each)) in erased.texts}
+        if erased.identifiers:
             found |= {
-                Hit("identifier", digest, identifier=key)
-                for each in identifiers_strong(said)
+                ErasedMatch("identifier", digest, identifier=key)
+                for each in identifiers_strong(text)
                 for key in each.sought
-                if (digest := identifier(key)) in wanted.identifiers
+                if (digest := hash_identifier(key)) in erased.identifiers
             }
-        return tuple(sorted(found, key=lambda hit: (hit.sort != "text", hit.passage != passage, hit.digest)))
+        return tuple(sorted(found, key=lambda match: (match.type != "text", match.passage != passage, match.digest)))
 
-    return hits
+    return matches
 
 
-class SoughtEraser(Eraser):
-    """Takes out of texts what receipts tell of, as the purge would have, but for what was written after it."""
+class ReceiptEraser(Eraser):
+    """Masks in texts what receipts say was erased, as the purge would have; texts written after the purge stay."""
 
-    def __init__(self, wanted: Wanted, *, finder: Finder | None = None, written: dt.datetime | None = None) -> None:
-        super().__init__(ids=set(wanted.ids))
-        self._wanted = wanted
-        self._finder = finder or hits_finder(wanted)
+    def __init__(
+        self, erased: ErasedHashes, *, finder: MatchFinder | None = None, written: dt.datetime | None = None
+    ) -> None:
+        super().__init__(ids=set(erased.ids))
+        self._erased = erased
+        self._finder = finder or match_finder(erased)
         self._written = written
 
-    def at(self, written: dt.datetime | None) -> "SoughtEraser":
-        """Return the eraser for what was written at a moment; None if nobody knows when."""
-        return SoughtEraser(self._wanted, finder=self._finder, written=written)
+    def at(self, written: dt.datetime | None) -> "ReceiptEraser":
+        """Return the eraser for a text written at ``written``; None if the time is unknown."""
+        return ReceiptEraser(self._erased, finder=self._finder, written=written)
 
     def masked(self, text: str, *, short: bool = True) -> str:
         """Return ``text`` with what was erased replaced, and the same object if nothing was."""
-        hits = [hit for hit in self._finder(text, short) if text and self._erased_since(hit)]
-        if not hits:
+        matches = [match for match in self._finder(text, short) if text and self._is_older(match)]
+        if not matches:
             return super().masked(text, short=short)
-        passages = {hit.passage for hit in hits if hit.passage}
-        return Eraser(passages, {hit.identifier for hit in hits} - {""}, self.ids).masked(text, short=short)
+        passages = {match.passage for match in matches if match.passage}
+        return Eraser(passages, {match.identifier for match in matches} - {""}, self.ids).masked(text, short=short)
 
-    def _erased_since(self, hit: Hit) -> bool:
-        return self._written is None or self._written <= self._wanted.of(hit.sort)[hit.digest][1]
+    def _is_older(self, match: ErasedMatch) -> bool:
+        """Tell whether the text was written before the purge."""
+        return self._written is None or self._written <= self._erased.of_type(match.type)[match.digest][1]

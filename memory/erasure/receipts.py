@@ -1,8 +1,8 @@
-"""Receipts of purges, in a chain: each holds the hash of the one before, and the audit holds the hash of each.
+"""Receipts of purges, in a chain: each holds the hash of the one before, and the audit log holds the hash of each.
 
-So a receipt that was changed, taken out or put elsewhere is found, and so is the last one when it is gone: the audit
-still tells of it. ``content_hashes`` and ``identifier_hashes`` are keyed with the installation's secret key. Whoever
-has the text and the key can tell that it was erased; nobody can guess it from the hash.
+This reveals a receipt that was changed, removed or moved, even the last one. ``content_hashes`` and
+``identifier_hashes`` are keyed with the secret key of the installation: with text and key one can check that the text
+was erased; the hash alone reveals nothing.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ from memory.models import ErasureReceipt
 from memory.models.locks import Lock, lock_wait
 from memory.predicates.binding import path_q
 
-# What the keys are made for; a hash of one sort is never that of another.
+# Salts of the hash keys, so that hashes of different types never match.
 _TEXT, _IDENTIFIER, _SEAL = "memory.erasure.text", "memory.erasure.identifier", "memory.erasure.seal"
 _REASON = "memory.erasure.reason"
 PURGED = "purged"
@@ -42,8 +42,8 @@ FROM memory_auditevent WHERE action = 'purged' AND after ? 'hash' ORDER BY 1, 2,
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What verifying the chain has found. ``broken_at`` is the number of the first receipt that is not as it was
-    written, and ``sentence`` says what is wrong with it; ``sentences`` say everything that is."""
+    """The result of verifying the chain. ``broken_at`` is the number of the first receipt with a problem, ``sentence``
+    describes it, and ``sentences`` describe all problems."""
 
     ok: bool
     count: int
@@ -53,8 +53,8 @@ class Chain:
 
 
 def purges_wait() -> int:
-    """Wait until no other purge is at work, keep it so until the transaction ends, and return the number of the next
-    receipt. Two queries."""
+    """Take the lock for purges until the transaction ends, waiting for a running purge, and return the number of the
+    next receipt. Two queries."""
     with connection.cursor() as cursor:
         lock_wait(Lock.PURGE)
         cursor.execute("SELECT coalesce(max(number), 0) + 1 FROM memory_erasurereceipt")
@@ -96,10 +96,10 @@ def receipt_write(
 
 
 def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
-    """Mask the reasons of the receipts in the scope ``within``, and return how many were changed. Two queries.
+    """Mask the reasons of the receipts in the scope ``within``, and return how many changed. Two queries.
 
-    A reason may name what is purged only later. The chain holds a keyed hash of each as it was given, and
-    stays whole; what it became is sealed beside it.
+    A reason may name content that is purged later. The chain stays valid, since it covers only a keyed hash of the
+    original reason; a seal covers the masked one.
     """
     changed = []
     for receipt in ErasureReceipt.objects.filter(path_q(within)).only("hash", "reason").iterator(chunk_size=_BATCH):
@@ -113,19 +113,19 @@ def reasons_mask(mask: Callable[[str], str], *, within: str) -> int:
 
 
 def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
-    """Return what the audit keeps of a receipt."""
+    """Return what the audit log stores of a receipt."""
     return {"receipt": str(receipt.pk), "number": receipt.number, "hash": receipt.hash, "seal": _seal(receipt.hash)}
 
 
 def is_anchor(value: Any) -> bool:
-    """Tell whether a state in the audit is what it keeps of a receipt: a number and hashes, and no text."""
+    """Tell whether a state in the audit log is the anchor of a receipt: a number and hashes, and no text."""
     return isinstance(value, dict) and value.keys() == _ANCHOR
 
 
 def receipt_hash(receipt: ErasureReceipt) -> str:
-    """Return the SHA-256 over the other columns, as canonical JSON: sorted members, no spaces, moments in UTC. Of the
-    reason it takes the keyed hash, as the reason itself may have to be masked."""
-    told = {
+    """Return the SHA-256 over the other columns, as canonical JSON: sorted members, no spaces, times in UTC. It
+    covers the keyed hash of the reason, since the reason itself may be masked later."""
+    members = {
         "id": str(receipt.pk),
         "number": receipt.number,
         "at": receipt.at.astimezone(dt.UTC).isoformat(),
@@ -138,29 +138,29 @@ def receipt_hash(receipt: ErasureReceipt) -> str:
         "counts": receipt.counts,
         "previous_hash": receipt.previous_hash,
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(members, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def text_hasher() -> Callable[[Passage], str]:
-    """Return the function from the words of a text to its keyed hash."""
+    """Return the function that hashes the words of a text."""
     key = _key(_TEXT)
     return lambda passage: hmac.digest(key, "\n".join(passage).encode(), "sha256").hex()
 
 
 def identifier_hasher() -> Callable[[str], str]:
-    """Return the function from a key of an identifier, such as ``email:a@x.io``, to its keyed hash."""
+    """Return the function that hashes the key of an identifier, such as ``email:a@x.io``."""
     key = _key(_IDENTIFIER)
     return lambda identifier: hmac.digest(key, identifier.encode(), "sha256").hex()
 
 
 def text_hash(text: str) -> str:
-    """Return the keyed hash of a text, as it stands in the receipt of a purge that erased it."""
+    """Return the keyed hash of a text, as in the receipt of a purge that erased it."""
     return text_hasher()(passage_of(text))
 
 
 def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tuple[list[ErasureReceipt], str | None]:
-    """Return receipts, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for a foreign
-    cursor."""
+    """Return receipts, newest first, and the cursor of the next page. One query. Raises ``ValueRefused`` for an
+    invalid cursor."""
     rows = ErasureReceipt.objects.filter(path_q(principal.scope)).order_by("-number")
     if cursor:
         (before,) = cursor_parse(cursor, number_read)
@@ -178,14 +178,14 @@ def receipt_get(receipt_id: uuid.UUID, *, principal: Principal) -> ErasureReceip
     """Return one receipt. One query. Raises ``NotVisible`` for one outside the caller's scope."""
     receipt = ErasureReceipt.objects.filter(pk=receipt_id).first()
     if receipt is None or not principal.sees(receipt.scope):
-        raise NotVisible(f"There is no receipt {receipt_id}.", code=ProblemCode.RECEIPT_NOT_FOUND)
+        raise NotVisible(f"Receipt {receipt_id} does not exist.", code=ProblemCode.RECEIPT_NOT_FOUND)
     return receipt
 
 
 def receipts_verify() -> Chain:
-    """Check the whole chain: numbers without a gap, each hash, each hash of the one before, and what the audit says.
+    """Check the whole chain: gaps in the numbers, each hash and previous hash, and the anchors in the audit log.
 
-    Two queries, the receipts in batches. Changes nothing.
+    Two queries; receipts are read in batches. Changes nothing.
     """
     wrong: list[tuple[int, str]] = []
     reworded: list[tuple[int, str]] = []
@@ -199,30 +199,28 @@ def receipts_verify() -> Chain:
         elif receipt.previous_hash != previous:
             wrong.append((number, f"Receipt {number} does not hold the hash of the one before it."))
         if receipt_hash(receipt) != receipt.hash:
-            wrong.append((number, f"Receipt {number} is not as it was written: its hash is another."))
-        if not _is_reason_ours(receipt):
-            reworded.append((number, f"Receipt {number} is not as it was written: its reason is another."))
+            wrong.append((number, f"Receipt {number} was changed: its hash does not match."))
+        if not _is_reason_unchanged(receipt):
+            reworded.append((number, f"Receipt {number} was changed: its reason does not match."))
         known[number] = (str(receipt.pk), receipt.hash)
         previous, expected = receipt.hash, number + 1
     with connection.cursor() as cursor:
         cursor.execute(_ANCHORS)
         anchors: list[tuple[int, str, str, str]] = cursor.fetchall()
-    told = [number for number, *_rest in wrong]
+    reported = [number for number, *_others in wrong]
     for number, receipt_id, digest, _made in anchors:
         if number not in known:
-            if number not in told:
-                wrong.append((number, f"Receipt {number} is missing: the audit tells of it."))
+            if number not in reported:
+                wrong.append((number, f"Receipt {number} is missing, but the audit log mentions it."))
         elif known[number] != (receipt_id, digest):
-            wrong.append((number, f"Receipt {number} is not the one that the audit tells of."))
-    anchored = {number for number, *_rest in anchors}
+            wrong.append((number, f"Receipt {number} does not match the audit log."))
+    anchored = {number for number, *_others in anchors}
     wrong += [
-        (number, f"The audit does not tell of receipt {number}, as it does of every purge.")
-        for number in known
-        if number not in anchored
+        (number, f"Receipt {number} is missing from the audit log.") for number in known if number not in anchored
     ]
     wrong += _seals_check(anchors)
     if not anchors or any(_is_sealed(digest, made) for _number, _id, digest, made in anchors):
-        # With another secret key nothing can be said of reasons.
+        # With another secret key no reason can be checked.
         wrong += reworded
     wrong.sort(key=lambda each: each[0])
     sentences = tuple(dict.fromkeys(sentence for _number, sentence in wrong))
@@ -232,7 +230,7 @@ def receipts_verify() -> Chain:
 
 
 def seals_are_ours() -> bool:
-    """Tell whether the present secret key is the one that receipts were made with; so it is if there are none."""
+    """Tell whether receipts were made with the present secret key; True if there are none."""
     with connection.cursor() as cursor:
         cursor.execute(_ANCHORS + " LIMIT 100")
         anchors = cursor.fetchall()
@@ -242,8 +240,13 @@ def seals_are_ours() -> bool:
 def _seals_check(anchors: Sequence[tuple[int, str, str, str]]) -> list[tuple[int, str]]:
     broken = [number for number, _id, digest, made in anchors if not _is_sealed(digest, made)]
     if broken and len(broken) == len(anchors):
-        return [(broken[0], "Every seal was made with another secret key than the present one; was it changed since?")]
-    return [(number, f"What the audit tells of receipt {number} is not as it was written.") for number in broken]
+        return [
+            (
+                broken[0],
+                "Every seal was made with a secret key other than the present one. Check whether it was changed.",
+            )
+        ]
+    return [(number, f"The entry of receipt {number} in the audit log was changed.") for number in broken]
 
 
 def _is_sealed(digest: str, made: str | None) -> bool:
@@ -262,13 +265,13 @@ def _reason_seal(receipt: ErasureReceipt) -> str:
     return hmac.digest(_key(_SEAL), f"{receipt.hash}\n{receipt.reason}".encode(), "sha256").hex()
 
 
-def _is_reason_ours(receipt: ErasureReceipt) -> bool:
-    """Tell whether the reason is the one that was given, or what a later purge made of it."""
+def _is_reason_unchanged(receipt: ErasureReceipt) -> bool:
+    """Tell whether the reason is the original one, or as a later purge masked it."""
     return hmac.compare_digest(_reason_hash(receipt), receipt.reason_hash) or hmac.compare_digest(
         _reason_seal(receipt), receipt.reason_seal
     )
 
 
 def _key(salt: str) -> bytes:
-    # As Django's salted_hmac derives one, made once for many texts.
+    # Derived as in Django's salted_hmac, but once for many texts.
     return hashlib.sha256(f"{salt}{settings.SECRET_KEY}".encode()).digest()

@@ -1,8 +1,8 @@
-"""Takes what was erased out of everything that is not memory: journals, logs, lists, jobs, sessions.
+"""Masks erased content in all tables that hold no memories: journals, logs, lists, jobs, sessions.
 
-Which tables these are is asked of the database; those that are not of this project's models, nor of its libraries', are
-left alone. Of each, the rows that may hold something are picked by the database and read here, since only the program
-knows two spellings of one identifier. What topics say is left alone.
+The list of tables comes from the database; tables of other applications are not changed, nor are the texts of other
+topics. The database selects the rows that may match, and the program reads them, since only the program recognizes two
+spellings of one identifier.
 """
 
 import json
@@ -18,7 +18,7 @@ from psycopg import sql
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_within
-from memory.erasure.encoded_columns import CODED, Coded
+from memory.erasure.encoded_columns import ENCODINGS, Encoding
 from memory.erasure.erased_text import MOST_ANCHORS
 from memory.erasure.receipts import is_anchor
 from memory.erasure.redact_text import Eraser, anchors_of, anchors_pattern
@@ -26,10 +26,10 @@ from memory.erasure.related_rows import DOCUMENTS, IDS_KEPT, TEXT_ARRAYS, TEXTS,
 
 ROWS = 2_000
 TRIES = 5
-# The first version of PostgreSQL that can forget the statistics of one column.
+# The first version of PostgreSQL that can clear the statistics of one column.
 _CLEARS_STATISTICS = 180000
 
-# What nobody else remembers either: the hash of a query is its fingerprint, and gets another one with it.
+# The hash of a query is a fingerprint of it, so it is emptied too.
 _ACCESSES = """
 UPDATE memory_accesslog a
 SET topic_ids = x.topics, field_ids = ARRAY(SELECT f FROM unnest(a.field_ids) WITH ORDINALITY u (f, n)
@@ -46,8 +46,8 @@ UPDATE memory_auditevent SET reason = '', before = '{}', after = '{}'
 WHERE topic_id = ANY(%(ids)s::uuid[]) AND action <> 'purged'
 RETURNING id::text
 """
-# A request that is sent again must not bring back what it once stored: its key stays taken, and answers that. So does
-# that of a message whose turn was emptied. What looks like an id may stand in any text, so ids are compared as texts.
+# A request that is sent again must not store the erased content once more: its key stays in use, and the reply is 410.
+# The same holds for a message whose turn was emptied. A text may hold anything like an id, so ids are compared as text.
 _REPLIES = """
 UPDATE memory_idempotencyrecord r SET reply = 'null', request_hash = '', status = 410
 WHERE status <> 410 AND (EXISTS (
@@ -55,7 +55,7 @@ WHERE status <> 410 AND (EXISTS (
     WHERE m[1] = ANY(%(ids)s::uuid[]::text[])
 ) OR EXISTS (SELECT 1 FROM memory_conversationturn t WHERE t.id = r.turn_id AND t.erased)) RETURNING id::text
 """
-# Whatever a list was made for, its question and its reason speak of all that it lists, and so does why each is there.
+# The query, reason and question of a list, and the reason of each entry, describe all topics of the list.
 _ENTRIES = """
 UPDATE memory_forgetlisting l
 SET query = '', reason = '', question = '', entries = (
@@ -66,7 +66,7 @@ SET query = '', reason = '', question = '', entries = (
 WHERE EXISTS (SELECT 1 FROM jsonb_array_elements(entries) e WHERE (e->>'id')::uuid = ANY(%(ids)s::uuid[]))
 RETURNING id::text
 """
-# A process that is killed between a write and the note of its call leaves the write on record, and nothing in the turn.
+# A process that is killed after a write and before it logs the call leaves a write without an entry in the turn.
 _UNNOTED = """
 SELECT DISTINCT t.id FROM memory_conversationwrite w
 JOIN memory_conversationturn t ON t.conversation_id = w.conversation_id AND t.at <= w.at
@@ -76,8 +76,8 @@ WHERE w.topic_id = ANY(%(ids)s::uuid[]) AND NOT EXISTS (
     WHERE n.conversation_id = t.conversation_id AND n.place = t.place + 1 AND n.at <= w.at
 )
 """
-# Whoever has read of it may have paraphrased it, then and ever after in that conversation. A turn that is at work finds
-# itself marked before it writes anything more.
+# A model that has read the content may have paraphrased it in this and all later turns of the conversation. A running
+# turn finds itself marked before it writes anything more.
 _TURNS = """
 WITH touched AS (
     SELECT conversation_id, min(place) AS place FROM memory_conversationturn t
@@ -99,23 +99,23 @@ SET erased = true, message = '', reply = '', tool_log = (
 FROM touched d WHERE t.conversation_id = d.conversation_id AND t.place >= d.place
 RETURNING t.id::text
 """
-# By table; each is about the rows themselves, before the texts are looked at.
+# Statements by table that change rows by the ids of topics, before texts are searched.
 _BY_ID = {
     "memory_accesslog": _ACCESSES,
     "memory_auditevent": _AUDITS,
     "memory_forgetlisting": _ENTRIES,
     "memory_conversationturn": _TURNS,
-    # After the turns, as whoever closes one locks them.
+    # After the turns: closing a turn takes locks in this order.
     "memory_idempotencyrecord": _REPLIES,
 }
-# Beside a text that was masked, what is made from it.
+# Columns derived from a text, emptied when the text is masked.
 _MADE_FROM = {"memory_accesslog": ("query_hash",)}
 
 
 def turns_unnoted(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[int]:
-    """Return the turns that wrote to these topics and may not say so, as their process was killed. One statement.
+    """Return the turns that wrote to these topics without a log entry, since their process was killed. One statement.
 
-    Belongs before the topics are removed, and with them what is on record of the writes.
+    Call it before the topics are deleted, as the records of the writes are deleted with them.
     """
     cursor.execute(_UNNOTED, {"ids": list(ids)})
     return [row[0] for row in cursor.fetchall()]
@@ -130,19 +130,19 @@ def logs_redact(
     within: str = ROOT,
     turns: Sequence[int] = (),
 ) -> dict[str, int]:
-    """Take what was erased out of every table but those that say what topics say; return the rows changed by table.
+    """Mask erased content in every table but those of topics; return the number of rows changed by table.
 
-    ``turns`` of conversations are emptied beside those that say what they had to do with. Rows outside the scope
-    ``within``, and those that have no scope if it is not the root, lose the ids alone: whoever may write in one scope
-    must not rewrite the journals of another by storing and purging what these say. About two statements for each table
-    of the database, however many topics. Reads each log once.
+    ``turns`` are conversation turns to empty beside those whose log names a topic. In rows outside the scope
+    ``within``, and in rows without a scope unless it is the root, only ids are masked: a caller who may write in one
+    scope must not change journals of another by storing and purging the same text. About two statements for each
+    table of the database, however many topics. Reads each log once.
     """
     touched: dict[str, set[str]] = {}
-    # Fields and revisions are masked where a row comes up anyhow; that it does, the topic's own id sees to.
+    # Ids of fields and revisions need no search of their own: their rows also hold the id of the topic.
     fields = [uuid.UUID(each) for each in eraser.ids]
-    wanted: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns)}
+    parameters: dict[str, Any] = {"ids": list(ids), "fields": fields, "turns": list(turns)}
     for table, statement in _BY_ID.items():
-        cursor.execute(statement, wanted)
+        cursor.execute(statement, parameters)
         touched.setdefault(table, set()).update(row[0] for row in cursor.fetchall())
     anchors = anchors_of(eraser.passages, eraser.identifiers, most=MOST_ANCHORS)
     if anchors is not None:
@@ -153,23 +153,23 @@ def logs_redact(
     for own in _logs(columns).values():
         table = own[0].table
         for column in own:
-            if column.sort in ("uuid", "uuid[]") and column.place not in IDS_KEPT:
+            if column.data_type in ("uuid", "uuid[]") and column.label not in IDS_KEPT:
                 touched.setdefault(table, set()).update(_ids_remove(cursor, column, own, eraser))
         touched.setdefault(table, set()).update(_table_redact(cursor, own, masks, anchors_pattern(anchors)))
     return {table: len(rows) for table, rows in touched.items() if rows}
 
 
 def statistics_renew(cursor: CursorWrapper, eraser: Eraser) -> list[str]:
-    """Have the planner's statistics made anew where they hold something erased, and return the tables.
+    """Renew the planner's statistics of tables where they hold erased content, and return these tables.
 
-    The most common values of a column, and a hundred between, stand in the catalogue as they are. One statement, and
+    The catalog stores the most common values of a column, and about a hundred others, as they are. One statement, and
     one for each such table.
     """
     held = sorted({table for table, _column, text in statistics_read(cursor) if eraser.masked(text) != text})
     for table in held:
         cursor.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(table)))
     if held and connection.connection.info.server_version >= _CLEARS_STATISTICS:
-        # Of a table that is empty by now, nothing is made anew and the old ones stay.
+        # ANALYZE keeps the old statistics of a table that is now empty.
         left = {(table, column) for table, column, text in statistics_read(cursor) if eraser.masked(text) != text}
         for table, column in sorted(left):
             cursor.execute("SELECT pg_clear_attribute_stats(current_schema(), %s, %s, false)", [table, column])
@@ -185,11 +185,11 @@ def _logs(columns: Iterable[Column]) -> dict[str, list[Column]]:
 
 
 def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column], eraser: Eraser) -> set[str]:
-    """Take ids out of a column that is no foreign key; a row that cannot be without is about them alone, and goes."""
+    """Remove ids from a column that is not a foreign key. A row whose column cannot be empty is deleted."""
     if column.key or column.foreign or column.kept or not eraser.ids:
         return set()
     name, ids = f'"{column.name}"', [uuid.UUID(each) for each in eraser.ids]
-    if column.sort == "uuid[]":
+    if column.data_type == "uuid[]":
         statement = (
             f"UPDATE {column.quoted_table} SET {name} = ARRAY(SELECT e FROM unnest({name}) WITH ORDINALITY u (e, n) "
             f"WHERE e <> ALL(%(ids)s::uuid[]) ORDER BY n) "
@@ -205,14 +205,14 @@ def _ids_remove(cursor: CursorWrapper, column: Column, columns: Sequence[Column]
 
 @dataclass(frozen=True, slots=True)
 class _Masks:
-    """What is taken out of rows within a scope, and what out of all others."""
+    """The eraser for rows within a scope, and the one for all other rows."""
 
     inside: Eraser
     outside: Eraser
     within: str
 
     def of(self, scope: str | None) -> Eraser:
-        """Return the one for a row of this scope; None is a row that has none."""
+        """Return the eraser for a row of this scope; None for a row without a scope."""
         if self.within == ROOT or (scope and scope_within(scope, self.within)):
             return self.inside
         return self.outside
@@ -231,16 +231,16 @@ def _table_redact(cursor: CursorWrapper, columns: Sequence[Column], masks: _Mask
         touched |= {change.key for change in changes}
         if written == len(changes):
             return touched
-        # Somebody wrote to one of these rows in between; what stands there now is read again.
+        # Another process changed one of these rows in between, so they are read again.
     raise Conflict(
-        f"Others keep writing to {columns[0].table}; nothing was purged. Try again in a moment.",
+        f"Other processes keep writing to {columns[0].table}, so nothing was purged. Try again in a moment.",
         code=ProblemCode.STORE_BUSY,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A row by its place and its key, and what its texts become; None for a row that goes."""
+    """A row by its ``ctid`` (``place``) and key, and the new values of its texts; None for a row to delete."""
 
     place: str
     key: str
@@ -255,7 +255,7 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
         if values == row:
             continue
         void = any(
-            value != old and column.place in CODED and CODED[column.place].void_when_changed
+            value != old and column.label in ENCODINGS and ENCODINGS[column.label].delete_when_changed
             for column, value, old in zip(texts, values, row, strict=True)
         )
         found.append(_Change(str(place), str(key), None if void else values))
@@ -263,21 +263,21 @@ def _changes(columns: Sequence[Column], texts: Sequence[Column], masks: _Masks, 
 
 
 def _is_text(column: Column) -> bool:
-    return column.sort in TEXTS | DOCUMENTS | TEXT_ARRAYS
+    return column.data_type in TEXTS | DOCUMENTS | TEXT_ARRAYS
 
 
 def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str | None) -> Iterator[list[str | None]]:
-    """Yield place, key, scope and texts of the rows that may hold something: those with other letters than English ones
-    are all read, as the database folds them otherwise than ``fold`` does."""
-    wanted = ", ".join(f'"{column.name}"::text' for column in texts)
-    scope = '"scope"' if any(column.name == "scope" and column.sort in TEXTS for column in columns) else "NULL"
-    statement = f"SELECT ctid::text, {key_sql(columns)}, {scope}, {wanted} FROM {columns[0].quoted_table}"
+    """Yield ``ctid``, key, scope and texts of the rows that may match. Rows with letters outside ASCII are all read,
+    since the database folds these unlike ``fold``."""
+    selected = ", ".join(f'"{column.name}"::text' for column in texts)
+    scope = '"scope"' if any(column.name == "scope" and column.data_type in TEXTS for column in columns) else "NULL"
+    statement = f"SELECT ctid::text, {key_sql(columns)}, {scope}, {selected} FROM {columns[0].quoted_table}"
     parameters: list[str] = []
-    if anchors is not None and not any(column.place in CODED for column in texts):
+    if anchors is not None and not any(column.label in ENCODINGS for column in texts):
         conditions = []
         for column in texts:
             text = f'"{column.name}"::text'
-            # Within JSON, other letters may be written by their numbers.
+            # JSON may write other letters as escapes.
             conditions.append(
                 f"octet_length({text}) <> length({text}) OR lower({text}) ~ %s OR strpos({text}, '\\u') > 0"
             )
@@ -292,34 +292,34 @@ def _rows_read(columns: Sequence[Column], texts: Sequence[Column], anchors: str 
 def _masked(column: Column, value: str | None, eraser: Eraser) -> str | None:
     if not value:
         return value
-    coded: Coded | None = CODED.get(column.place)
-    if coded is not None:
-        held = coded.read(value)
-        told = eraser.masked_value(held, "result")
-        return value if told is held else coded.write(told)
-    if column.sort in DOCUMENTS:
-        if column.place in IDS_KEPT:
+    encoding: Encoding | None = ENCODINGS.get(column.label)
+    if encoding is not None:
+        decoded = encoding.read(value)
+        masked = eraser.masked_value(decoded, "result")
+        return value if masked is decoded else encoding.write(masked)
+    if column.data_type in DOCUMENTS:
+        if column.label in IDS_KEPT:
             eraser = Eraser(eraser.passages, eraser.identifiers)
         document = json.loads(value)
-        if column.place == "memory_auditevent.after" and is_anchor(document):
+        if column.label == "memory_auditevent.after" and is_anchor(document):
             return value
-        told = eraser.masked_value(document)
-        return value if told is document else json.dumps(told, ensure_ascii=False)
+        masked = eraser.masked_value(document)
+        return value if masked is document else json.dumps(masked, ensure_ascii=False)
     return eraser.masked(value)
 
 
 def _rows_write(cursor: CursorWrapper, texts: Sequence[Column], changes: Sequence[_Change]) -> int:
     table = texts[0].quoted_table
-    gone = [change.place for change in changes if change.values is None]
+    deleted = [change.place for change in changes if change.values is None]
     kept = [(change.place, change.values) for change in changes if change.values is not None]
     written = 0
-    if gone:
-        cursor.execute(f"DELETE FROM {table} WHERE ctid = ANY(%s::tid[])", [gone])
+    if deleted:
+        cursor.execute(f"DELETE FROM {table} WHERE ctid = ANY(%s::tid[])", [deleted])
         written += cursor.rowcount
     if kept:
         made = "".join(f", \"{name}\" = ''" for name in _MADE_FROM.get(texts[0].table, ()))
-        # A column of limited length cuts the mark off rather than refusing it.
-        sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_sort}' for n, column in enumerate(texts))
+        # The cast cuts text off at the length of the column; without it the update would fail.
+        sets = ", ".join(f'"{column.name}" = d.v{n}::{column.full_type}' for n, column in enumerate(texts))
         names = ", ".join(f"v{n}" for n in range(len(texts)))
         arrays = ", ".join("%s::text[]" for _column in texts)
         cursor.execute(

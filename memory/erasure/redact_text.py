@@ -1,8 +1,8 @@
-"""Finds what was erased in other texts, and writes "[erased]" in its place.
+"""Finds erased content in other texts, and writes "[erased]" in its place.
 
-A *passage* is a text as the row of its folded words: "Anna's  E-Mail" and "anna s e mail" are one. It is found where
-all of its words follow one another, whole words only, whatever stands between them. Identifiers are compared by their
-canonical form, so that another spelling of the same number is found and a longer one is not.
+A *passage* is the sequence of the folded words of a text: "Anna's  E-Mail" and "anna s e mail" are the same. It matches
+where all of its words follow one another as whole words, with any separators. Identifiers are compared in canonical
+form, so that another spelling of a number matches and a longer number does not.
 """
 
 import enum
@@ -20,41 +20,41 @@ Passage = tuple[str, ...]
 
 _ASCII = re.compile("[a-z0-9]+")
 _NO_CORE = re.compile("[^a-z1-9]+")
-# Scripts that put no space between words: there each sign is a word.
+# Scripts without spaces between words: each character counts as a word.
 _SIGN = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0003ffff]"
 )
 _UUID = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}(?![0-9a-fA-F])")
 
-# These make one word of two.
+# These characters join two words into one.
 _JOINERS = "-_.@+~"
 
-# What is this long says something by itself, whoever else says a part of it.
+# A passage of this length means something by itself, even where other texts hold a part of it.
 LONG_WORDS, LONG_SIGNS = 4, 16
 LONG_UNSPACED = 8
-# What is shorter than this says nothing.
+# A passage shorter than this means nothing.
 SHORT_WORDS, SHORT_SIGNS, SHORT_WORD = 2, 6, 5
 SHORT_UNSPACED = 2
-# Of an identifier, so many signs at its end are looked for before it is read.
+# Texts are searched for this many characters at the end of an identifier before they are parsed.
 CORE_SIGNS = 7
-# A name in a title, or a word of a request, is looked for by itself from this length.
+# The least length of a name in a title, or of a word of a request, that is searched by itself.
 NAME_SIGNS = 4
 
-# Members of JSON that are read by programs: undo puts them back, lists filter by them. Nobody writes sentences there.
+# Members of JSON that programs read: undo restores them, lists filter by them. They never hold sentences.
 _STRUCTURE = """
 action actor after_id applied_by by categories confidence event field_type fields graph kind kinds method mode name
 names policy preset provenance role run run_id rung scope scopes standing state status strategy token topic_kind
 value_type verb version
 """
 STRUCTURE = frozenset(_STRUCTURE.split())
-# Members that hold sentences. Short passages are looked for here alone: "active" may be what somebody has stored.
+# Members that hold sentences. Only these are searched for short passages: a user may have stored "active".
 _SENTENCES = """
 detail error excerpt failure impact_expected note pin_reason q query question reason result said summary text title
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
 
-# Words of requests and titles that tell of nobody.
+# Words of requests and titles that identify nobody.
 _COMMON = """
 about above account address after again also anything because been before being below between birthday both city
 company contact could date delete details does doing done down during each email erase erased everything fact facts
@@ -69,7 +69,7 @@ COMMON = frozenset(_COMMON.split())
 
 
 class Weight(enum.Enum):
-    """How much a passage says: nothing, something if nobody else says it, or enough by itself."""
+    """How much a passage means: nothing, something if no other topic states it, or enough by itself."""
 
     NONE = 0
     SHORT = 1
@@ -77,7 +77,7 @@ class Weight(enum.Enum):
 
 
 def words_of(text: str) -> list[tuple[str, int, int]]:
-    """Return the words of ``text``, folded, with where each begins and ends. Linear."""
+    """Return the folded words of ``text``, each with its start and end. Linear."""
     if text.isascii():
         return [(found.group(), found.start(), found.end()) for found in _ASCII.finditer(text.lower())]
     found = []
@@ -99,12 +99,12 @@ def words_of(text: str) -> list[tuple[str, int, int]]:
 
 
 def passage_of(text: str) -> Passage:
-    """Return the folded words of ``text``. Two texts with the same passage are taken for the same."""
+    """Return the folded words of ``text``. Two texts with the same passage count as equal."""
     return tuple(word for word, _start, _end in words_of(text))
 
 
 def passage_weight(passage: Passage) -> Weight:
-    """Return how much a passage says. A number by itself says nothing here: those that do are identifiers."""
+    """Return how much a passage means. A number alone means nothing here: significant ones are identifiers."""
     signs = sum(map(len, passage))
     if not any(sign.isalpha() for word in passage for sign in word):
         return Weight.NONE
@@ -118,7 +118,7 @@ def passage_weight(passage: Passage) -> Weight:
 
 
 def names_of(title: str) -> set[Passage]:
-    """Return the words of a title that may be names: written with a capital, or in a script that has none."""
+    """Return the words of a title that may be names: capitalized, or in a script without capitals."""
     return {
         (word,)
         for word, start, end in words_of(title)
@@ -129,20 +129,20 @@ def names_of(title: str) -> set[Passage]:
     }
 
 
-def words_telling(said: str) -> set[Passage]:
-    """Return the words of a request that may tell of whom it was about."""
-    return {(word,) for word, *_place in words_of(said) if len(word) >= NAME_SIGNS and word not in COMMON}
+def distinctive_words(request: str) -> set[Passage]:
+    """Return the words of a request that may reveal whom it was about."""
+    return {(word,) for word, *_place in words_of(request) if len(word) >= NAME_SIGNS and word not in COMMON}
 
 
 def identifiers_strong(text: str) -> list[Identifier]:
-    """Return the identifiers in ``text`` that name one person or thing."""
+    """Return the identifiers in ``text`` that identify one person or thing."""
     return [found for found in identifiers_find(text) if found.kind in STRONG]
 
 
 @dataclass(slots=True)
 class Eraser:
-    """What was erased, and the one way to take it out of a text. ``identifiers`` are keys as they are stored with a
-    topic, marks too; ``ids`` are of rows, in lower case with hyphens."""
+    """Erased content, and how it is masked in texts. ``identifiers`` are keys as stored with a topic, including marks;
+    ``ids`` are ids of rows, in lower case with hyphens."""
 
     passages: set[Passage] = field(default_factory=set)
     identifiers: set[str] = field(default_factory=set)
@@ -152,7 +152,7 @@ class Eraser:
     _certain: bool = True
 
     def __post_init__(self) -> None:
-        # The longest first, so that a whole sentence goes rather than the name in it.
+        # The longest first, so that a whole sentence is masked rather than a name in it.
         for passage in sorted(self.passages, key=len, reverse=True):
             if passage:
                 self._by_first.setdefault(passage[0], []).append(passage)
@@ -164,8 +164,8 @@ class Eraser:
                 self._certain = False
 
     def masked(self, text: str, *, short: bool = True) -> str:
-        """Return ``text`` with what was erased replaced, and the same object if nothing was. Without ``short``, only
-        what says enough by itself is looked for."""
+        """Return ``text`` with erased content replaced, and the same object if nothing was. Without ``short``, only
+        long passages are searched."""
         if not text:
             return text
         spans = [*self._ids_in(text), *self._identifiers_in(text), *self._passages_in(text, short=short)]
@@ -177,15 +177,15 @@ class Eraser:
             at = end
         return "".join([*parts, text[at:]])
 
-    def masked_value(self, value: Any, told: str | None = None) -> Any:
-        """Return a value of JSON, or the like of it, with every string in it masked; the same object if none was.
-        ``told`` is the member that the value itself is, if it is one."""
-        return _mapped(value, self._masked_member, told)
+    def masked_value(self, value: Any, member: str | None = None) -> Any:
+        """Return a value of JSON with every string in it masked; the same object if nothing was. ``member`` is the name
+        of the member that holds the value."""
+        return _mapped(value, self._masked_member, member)
 
-    def _masked_member(self, text: str, told: str | None) -> str:
-        if told in STRUCTURE:
+    def _masked_member(self, text: str, member: str | None) -> str:
+        if member in STRUCTURE:
             return self._masked_ids(text)
-        return self.masked(text, short=told in SENTENCES)
+        return self.masked(text, short=member in SENTENCES)
 
     def _masked_ids(self, text: str) -> str:
         return _UUID.sub(lambda found: ERASED if _hyphened(found.group()) in self.ids else found.group(), text)
@@ -203,7 +203,7 @@ class Eraser:
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:
-        """Tell whether it is worth reading the identifiers of ``text``, which takes a hundred times as long as this."""
+        """Tell whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
         if not self._certain or not text.isascii():
             return True
         words = _NO_CORE.split(text.lower())
@@ -212,7 +212,7 @@ class Eraser:
             if length >= NAME_SIGNS:
                 if any(signs[at : at + length] in cores for at in range(len(signs) - length + 1)):
                     return True
-            # What is that short is a part of almost anything; there it has to be whole words, two or three at most.
+            # A short core is part of almost any text, so it must be one to three whole words.
             elif any(not cores.isdisjoint((one, one + two, one + two + three)) for one, two, three in _threes(words)):
                 return True
         return False
@@ -236,21 +236,21 @@ class Eraser:
 
 
 def strings_of(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the strings in a value of JSON that may say something, and whether short ones count there."""
+    """Yield the strings in a value of JSON that may hold content, and whether short passages count there."""
     found: list[tuple[str, bool]] = []
 
-    def look(text: str, told: str | None) -> str:
-        if told not in STRUCTURE:
-            found.append((text, told in SENTENCES))
+    def collect(text: str, member: str | None) -> str:
+        if member not in STRUCTURE:
+            found.append((text, member in SENTENCES))
         return text
 
-    _mapped(value, look, None)
+    _mapped(value, collect, None)
     yield from found
 
 
 def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, most: int) -> list[str] | None:
-    """Return patterns of which one occurs, in small letters, in every ASCII text that holds one of these; None if that
-    takes more than ``most``. Each is a pattern that Python and PostgreSQL read alike."""
+    """Return patterns of which at least one matches every lower-case ASCII text that holds one of these; None if that
+    takes more than ``most``. Python and PostgreSQL read the patterns alike."""
     words: set[str] = set()
     for passage in sorted(passages, key=len):
         if all(word.isascii() for word in passage) and words.isdisjoint(passage):
@@ -260,30 +260,30 @@ def anchors_of(passages: Iterable[Passage], identifiers: Collection[str], *, mos
         core = identifier_core(identifier)
         if core is None:
             return None
-        # However its signs are grouped, and filled up with zeros.
+        # In any grouping of its characters, with zeros in between.
         pattern = "[^a-z1-9]*".join(core)
         patterns.add(pattern if len(core) >= NAME_SIGNS else f"(^|[^a-z1-9]){pattern}([^a-z1-9]|$)")
     return sorted(patterns) if len(patterns) <= most else None
 
 
 def identifier_core(key: str) -> str | None:
-    """Return signs that every ASCII text holds, in this order, that names the identifier: whatever stands between them,
-    and zeros left out of both. None if nothing is that certain. Cheap to look for, and seldom there by chance."""
+    """Return the characters that every ASCII text with the identifier holds in this order, ignoring zeros and anything
+    in between; None if there are none for certain. Cheap to search, and seldom found by chance."""
     kind, colon, canonical = key.lstrip("*~").partition(":")
     plain = fold(canonical if colon else kind)
     if not plain.isascii():
         return None
     if plain.endswith("@gmail.com"):
-        # Which is also googlemail.com.
+        # The address may also be written with googlemail.com.
         return "mailcom"
-    # Before the @ there may be a tag, and dots that do not count.
+    # Before the @ there may be a tag, and dots are ignored.
     words = [word.replace("0", "") for word in _ASCII.findall(plain.rpartition("@")[2])]
     longest = max(words, key=len, default="")
     return (longest if len(longest) >= NAME_SIGNS else "".join(words))[-CORE_SIGNS:]
 
 
 def anchors_pattern(anchors: list[str] | None) -> str | None:
-    """Return one pattern for any of these; None stands for every text, and no anchors for none."""
+    """Return one pattern for all anchors. None matches every text, and an empty list matches none."""
     return None if anchors is None else "|".join(anchors) or "a^"
 
 
@@ -292,7 +292,7 @@ def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_bounded(text: str, start: int, end: int) -> bool:
-    """Tell whether a short passage stands by itself: "ann" is not in "ann-marie" or "ann@x.io"."""
+    """Tell whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
     return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))
@@ -313,20 +313,20 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return joined
 
 
-def _mapped(value: Any, change: Callable[[str, str | None], str], told: str | None) -> Any:
+def _mapped(value: Any, change: Callable[[str, str | None], str], member: str | None) -> Any:
     if isinstance(value, str):
-        return change(value, told)
+        return change(value, member)
     if isinstance(value, dict):
         mapped = {
             change(key, None) if isinstance(key, str) else key: _mapped(each, change, key)
             for key, each in value.items()
         }
-        same = all(one is other for one, other in zip(mapped.values(), value.values(), strict=False))
+        same = all(new is old for new, old in zip(mapped.values(), value.values(), strict=False))
         return value if same and mapped.keys() == value.keys() else mapped
     if isinstance(value, (list, tuple)):
-        # A list says what its member says. What named a row and nothing else has no place in a list of rows.
-        items = [(each, _mapped(each, change, told)) for each in value]
-        if all(one is other for one, other in items):
+        # Items belong to the member of the list. An erased id is removed rather than masked.
+        items = [(each, _mapped(each, change, member)) for each in value]
+        if all(old is new for old, new in items):
             return value
-        return type(value)(other for one, other in items if not (other == ERASED and _UUID.fullmatch(one)))
+        return type(value)(new for old, new in items if not (new == ERASED and _UUID.fullmatch(old)))
     return value

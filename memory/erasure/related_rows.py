@@ -1,8 +1,8 @@
-"""What belongs to a topic, found from the models: rows that go with it, references that are cut, and everything else.
+"""What belongs to a topic, derived from the models: rows deleted with it, references that are cut, and other tables.
 
-Nothing here names the tables that a purge empties. Whatever has a foreign key to a topic, or to something that has one,
-belongs to it, so that a table that is added later cannot be forgotten. What does not follow that rule stands in
-``REFERENCES``; what is neither, and is not to be searched for what was erased, stands in ``KEPT`` with the reason.
+The tables that a purge empties are not listed. A row with a foreign key to a topic, directly or through other rows,
+belongs to the topic, so a table that is added later is included. Exceptions are in ``REFERENCES``. Tables and columns
+that are not searched for erased content are in ``KEPT``, with the reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,16 +16,16 @@ from django.db.backends.utils import CursorWrapper
 
 Model = type[models.Model]
 
-# A reference that is cut, and the row stays; or one that is followed: the row that refers goes too.
+# Cut: the reference becomes null and the row stays. Followed: the referring row is deleted too.
 CUT, FOLLOWED = "cut", "followed"
 REFERENCES = {
-    # Another topic's field may point here; its own value stays.
+    # A field of another topic may refer to the topic; its own value stays.
     ("memory.Revision", "ref_topic"): CUT,
-    # What was merged into a topic says the same, so it goes with it. ``topics_lock`` collects these.
+    # A topic merged into another states the same, so both are purged.
     ("memory.Topic", "merged_into"): FOLLOWED,
 }
 
-# Tables that say what topics say: those of other topics are their own text, and never touched.
+# Tables with the content of topics. Rows of other topics are never changed.
 TEXT_OF_TOPICS = frozenset(
     {
         "memory_topic",
@@ -42,8 +42,7 @@ TEXT_OF_TOPICS = frozenset(
     }
 )
 
-# Tables, and columns of tables, in which nothing is replaced. Names and addresses of things are not what anybody
-# remembered; a program reads them, and would no longer find what they name.
+# Tables, and columns of tables, in which nothing is masked. They hold names that programs look up, not memories.
 KEPT: dict[str, str] = {
     "django_migrations": "which migrations ran",
     "django_content_type": "names of models",
@@ -59,35 +58,34 @@ KEPT: dict[str, str] = {
     "memory_wakeup": "a scope and an event",
     "memory_policyversion.values": "what is in force; a purge changes no policy",
     "memory_policyversion.rules": "what is in force; a purge changes no policy",
-    "memory_policyversion.diff": "what changed of the above",
+    "memory_policyversion.diff": "the changes of the above",
     "memory_duplicatepair.differences": "words of the two topics of the pair, which stay",
-    "memory_studyjob.phase": "a word of ours, by which a study goes on",
-    "memory_studyjob.told": "words of ours and numbers, by which a study goes on",
-    "memory_studyjob.model": "the name of a model, which is asked for by it",
+    "memory_studyjob.phase": "a constant that a study resumes by",
+    "memory_studyjob.told": "constants and numbers that a study resumes by",
+    "memory_studyjob.model": "the name of a model",
     "memory_vitality.kind": "a kind",
     "memory_duplicatepair.kind": "a kind",
     "memory_idempotencyrecord.request_hash": "emptied with the reply",
     "memory_accesslog.query_hash": "emptied with the query",
-    "memory_conversation.channel": "a word of ours",
-    "memory_conversationturn.intent": "a word of ours",
-    "memory_conversationturn.intent_source": "a word of ours",
-    "memory_conversationturn.ended": "a word of ours",
+    "memory_conversation.channel": "a constant",
+    "memory_conversationturn.intent": "a constant",
+    "memory_conversationturn.intent_source": "a constant",
+    "memory_conversationturn.ended": "a constant",
     "memory_conversationturn.model": "the name of a model",
-    "memory_conversationwrite.what": "a word of ours",
+    "memory_conversationwrite.what": "a constant",
     "django_q_schedule": "when which job runs, for which scope",
     "django_q_task.id": "the queue finds its tasks by it",
-    "django_session.session_key": "the browser's",
+    "django_session.session_key": "a random key",
     "axes_accessattemptexpiration": "a time",
 }
-# Columns of these names hold who, where and what kind, in every table.
+# In every table, columns of these names hold identities, scopes and kinds.
 _KEPT_COLUMNS = """
 action actor approved_by author cluster decided_by event field_type func group hash hook identity key kind method name
 path_info policy prefix preset previous_hash principal_scope provenance role scope secret_hash session_hash state status
 undone_by verb verdict
 """
 KEPT_COLUMNS = frozenset(_KEPT_COLUMNS.split())
-# Where the id of what was purged stands on purpose: the journal and the receipt tell that it is gone, and a list what
-# it was executed on.
+# Columns that keep the ids of purged topics: the journal and the receipt record the purge, and a list its topics.
 IDS_KEPT = frozenset(
     {
         "memory_auditevent.topic_id",
@@ -130,7 +128,7 @@ TEXT_ARRAYS = frozenset(f"{each}[]" for each in TEXTS)
 
 @dataclass(frozen=True, slots=True)
 class Belonging:
-    """Rows of ``model`` that belong to the topics ``%(ids)s``, as a condition on its table."""
+    """The rows of ``model`` that belong to the topics ``%(ids)s``, as a condition on its table."""
 
     model: Model
     where: str
@@ -143,61 +141,61 @@ class Belonging:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of any table of the database, as the database tells it."""
+    """A column of a table of the database, read from the catalog."""
 
     schema: str
     table: str
     name: str
-    sort: str
-    full_sort: str
+    data_type: str
+    full_type: str
     nullable: bool
     key: bool
     foreign: bool
-    here: bool
+    in_schema: bool
     readable: bool
 
     @property
     def ours(self) -> bool:
-        """Whether it is of a table of the project, or of a library that it is made with. Whoever else keeps tables in
-        the same database answers for them: a purge changes nothing there."""
-        return self.here and self.table in _our_tables()
+        """Whether its table belongs to the project or one of its libraries. A purge does not change tables of other
+        applications."""
+        return self.in_schema and self.table in _our_tables()
 
     @property
-    def told_table(self) -> str:
-        """The table, as people are told: with its schema if it is not ours."""
+    def table_label(self) -> str:
+        """The table, with its schema if it belongs to another application."""
         return self.table if self.ours else f"{self.schema}.{self.table}"
 
     @property
-    def place(self) -> str:
-        """Table and column, as people are told."""
-        return f"{self.told_table}.{self.name}"
+    def label(self) -> str:
+        """Table and column, for messages."""
+        return f"{self.table_label}.{self.name}"
 
     @property
     def quoted_table(self) -> str:
-        """The table as SQL names it."""
+        """The table as quoted SQL."""
         return f'"{self.schema}"."{self.table}"'
 
     @property
     def kept(self) -> bool:
-        """Whether it names things rather than telling of them."""
+        """Whether it holds names rather than content."""
         return self.ours and column_kept(self.table, self.name)
 
     @property
     def own_text(self) -> bool:
-        """Whether it holds what topics say."""
+        """Whether it holds the content of topics."""
         return self.ours and self.table in TEXT_OF_TOPICS
 
 
 def column_kept(table: str, name: str) -> bool:
-    """Tell whether a column of a table of ours names things rather than telling of them."""
+    """Tell whether a column of the project holds names rather than content."""
     return table in KEPT or f"{table}.{name}" in KEPT or name in KEPT_COLUMNS
 
 
 @cache
 def belongings() -> tuple[Belonging, ...]:
-    """Return whatever belongs to topics, in an order in which it can be deleted: the topics themselves come last.
+    """Return what belongs to topics, in an order in which it can be deleted: the topics come last.
 
-    A row of several owners belongs to each of them: a pair of duplicates goes with either topic.
+    A row with several owners belongs to each of them: a pair of duplicates is deleted with either topic.
     """
     topic: Model = apps.get_model("memory", "Topic")
     owned: dict[Model, dict[Model, list[str]]] = {topic: {}}
@@ -210,7 +208,7 @@ def belongings() -> tuple[Belonging, ...]:
                 ahead.append(model)
             owned[model].setdefault(owner, []).append(column)
     where: dict[Model, str] = {topic: _TOPICS}
-    # Owners first, since what belongs to them is told by theirs.
+    # Owners first: the conditions of their rows build on theirs.
     for model in TopologicalSorter({model: set(owners) for model, owners in owned.items()}).static_order():
         if model is not topic:
             where[model] = " OR ".join(
@@ -238,19 +236,19 @@ def cuts() -> tuple[tuple[Model, str], ...]:
 
 
 def columns_of(cursor: CursorWrapper) -> list[Column]:
-    """Return every column of every table, those of the system left out. One statement."""
+    """Return every column of every table, without system tables. One statement."""
     cursor.execute(_COLUMNS)
     return [Column(*row) for row in cursor.fetchall()]
 
 
 def key_sql(columns: Sequence[Column]) -> str:
-    """Return what tells a row of a table apart from the others, as SQL for a text."""
+    """Return the primary key of a row as SQL for a text."""
     keys = [f'"{column.name}"::text' for column in columns if column.key]
     return f"concat_ws(' ', {', '.join(keys)})" if keys else "''"
 
 
 def statistics_read(cursor: CursorWrapper) -> list[tuple[str, str, str]]:
-    """Return what the planner's statistics have kept of columns with texts and ids: table, column, value. One
+    """Return the values in the planner's statistics of columns with texts and ids: table, column, value. One
     statement."""
     cursor.execute(_STATISTICS)
     return list(cursor.fetchall())
@@ -261,15 +259,15 @@ def _keys_to(owner: Model) -> Iterator[tuple[Model, str]]:
         if model is owner or not model._meta.managed or model._meta.proxy:
             continue
         for key in model._meta.local_fields:
-            apart = (model._meta.label, key.name) in REFERENCES
-            if isinstance(key, models.ForeignKey) and key.related_model is owner and not apart:
+            is_exception = (model._meta.label, key.name) in REFERENCES
+            if isinstance(key, models.ForeignKey) and key.related_model is owner and not is_exception:
                 yield model, str(key.column)
 
 
 def _ids_sql(owner: Model, where: str) -> str:
     if where == _TOPICS:
         return "%(ids)s"
-    # As an array: read once and before anything else, whatever the planner believes of either table.
+    # As an array, which is read once and first, whatever the planner estimates.
     return f'ARRAY(SELECT "{_pk(owner)}" FROM "{owner._meta.db_table}" WHERE {where})'
 
 

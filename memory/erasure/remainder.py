@@ -1,4 +1,4 @@
-"""What stays of a topic when one of its facts goes: the same topic without that fact."""
+"""Remainders: what stays of a topic when one of its facts is removed."""
 
 import datetime as dt
 import re
@@ -16,18 +16,18 @@ from memory.finding.facts import (
     SUMMARY,
     TITLE,
     Fact,
-    TopicSaid,
+    TopicContent,
     is_label,
     text_key,
     title_cut,
-    topics_said,
+    topic_contents,
     without,
 )
 from memory.ingest.apply import PreparedItems, ingest_apply
 from memory.ingest.items import IngestEdge, IngestField, IngestItem
 from memory.text.folding import fold
 
-# The link from what stays to the topic it was part of.
+# The link from a remainder to the topic it was part of.
 REST_OF = "rest_of"
 
 _AGES = """
@@ -44,19 +44,19 @@ ON CONFLICT DO NOTHING
 _LINKS = "SELECT source_id, target_id, kind FROM memory_link WHERE source_id = ANY(%s) ORDER BY id"
 
 
-def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
-    """Return what ``topic`` says without ``facts``: title, summary and fields; None if nothing is left to say.
+def remainder_of(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
+    """Return the title, summary and fields of ``topic`` without ``facts``; None if nothing is left.
 
-    A fact that is said twice, as title and as field, goes from both. A title that only names something is not left by
-    itself.
+    A fact that is stated twice, as title and as field, is removed from both. A title that only names something is not
+    kept alone.
     """
-    gone = {text_key(fact.text) for fact in facts}
+    removed = {text_key(fact.text) for fact in facts}
     title, summary = topic.title, topic.summary
     fields: dict[str, str] = {}
     for element in topic.elements():
         mine = [fact for fact in facts if fact.element == element]
         text = without(element.text, mine) if mine else element.text
-        if not mine and text_key(text) in gone:
+        if not mine and text_key(text) in removed:
             text = ""
         if element.where == TITLE:
             title = text
@@ -73,28 +73,28 @@ def rest_of(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
     return {"title": title, "summary": summary, "fields": fields}
 
 
-def rest_left(topic: TopicSaid, facts: Sequence[Fact]) -> dict[str, Any] | None:
-    """Return what stays of ``topic`` when ``facts`` are forgotten, as ``rest_of``; None if all of it goes.
+def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[str, Any] | None:
+    """Return what stays of ``topic`` when ``facts`` are forgotten, as ``remainder_of``; None if all of it goes.
 
-    Nothing stays of a topic that no query returns: it would come back with that. Nor of one that says a fact once more
-    in other surroundings; and no title keeps the words of one.
+    A topic that no query returns leaves no remainder, since the remainder would be returned. Nor does a topic that
+    repeats a forgotten fact inside another sentence. A title that holds a forgotten fact is replaced.
     """
     if not topic.live or any(fact.element.where == HISTORY for fact in facts):
         return None
-    rest = rest_of(topic, facts)
-    if rest is None:
+    remainder = remainder_of(topic, facts)
+    if remainder is None:
         return None
-    gone = {key for fact in facts if _tells(key := text_key(fact.text))}
-    left = [*rest["fields"].values(), rest["summary"]]
-    if any(_within(fact, text) for fact in gone for text in left):
+    forgotten = {key for fact in facts if _is_distinctive(key := text_key(fact.text))}
+    left = [*remainder["fields"].values(), remainder["summary"]]
+    if any(_within(fact, text) for fact in forgotten for text in left):
         return None
-    if any(_within(fact, rest["title"]) for fact in gone):
-        return rest | {"title": next((text for text in left if text), "")[:200]}
-    return rest
+    if any(_within(fact, remainder["title"]) for fact in forgotten):
+        return remainder | {"title": next((text for text in left if text), "")[:200]}
+    return remainder
 
 
-def _tells(text: str) -> bool:
-    """Tell whether a text, found again elsewhere, says the same there. A short number or word does not: "2", "ok"."""
+def _is_distinctive(text: str) -> bool:
+    """Tell whether a text means the same wherever it is found. A short number or word does not: "2", "ok"."""
     return len(text) > (3 if text.isdigit() else 2)
 
 
@@ -102,30 +102,30 @@ def _within(part: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", fold(text)) is not None
 
 
-def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
-    """Return the topics that keep ``rests``, given by the topic each is part of.
+def remainder_items(remainders: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str) -> list[IngestItem]:
+    """Return the topics to store for ``remainders``, which are keyed by the id of the original topic.
 
-    They have its scope, kind, categories, age, salience and links, and for a release one that leads to it. Four
-    queries, none without rests.
+    Each has the scope, kind, categories, age, salience and links of the original, and for a release a link to it. Four
+    queries, none without remainders.
     """
-    if not rests:
+    if not remainders:
         return []
     linked: dict[uuid.UUID, list[IngestEdge]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_LINKS, [list(rests)])
+        cursor.execute(_LINKS, [list(remainders)])
         for source, target, kind in cursor.fetchall():
             linked.setdefault(source, []).append(IngestEdge(to_topic_id=target, kind=kind))
-        cursor.execute(_AGES, [list(rests)])
+        cursor.execute(_AGES, [list(remainders)])
         ages = {topic_id: (created_at, salience) for topic_id, created_at, salience in cursor.fetchall()}
     items = []
-    for topic_id, topic in topics_said(list(rests)).items():
-        rest = rests[topic_id]
+    for topic_id, topic in topic_contents(list(remainders)).items():
+        remainder = remainders[topic_id]
         edges = linked.get(topic_id, []) + (
             [IngestEdge(to_topic_id=topic_id, kind=REST_OF)] if verb == "release" else []
         )
         fields = [
             IngestField(name=name, value=value, why_changed=why or None, provenance="forget")
-            for name, value in rest["fields"].items()
+            for name, value in remainder["fields"].items()
         ]
         created_at, salience = ages[topic_id]
         items.append(
@@ -133,35 +133,37 @@ def rest_items(rests: Mapping[uuid.UUID, dict[str, Any]], *, why: str, verb: str
                 created_at=created_at,
                 salience=min(10.0, salience),
                 placement="new_topic",
-                title=rest["title"][:1000],
-                summary=rest["summary"] or None,
+                title=remainder["title"][:1000],
+                summary=remainder["summary"] or None,
                 topic_kind=topic.kind or None,
                 scope=topic.scope,
                 categories=topic.categories,
                 pinned=topic.pinned,
-                edges=[edge for edge in edges if edge.to_topic_id not in rests or verb == "release"],
+                edges=[edge for edge in edges if edge.to_topic_id not in remainders or verb == "release"],
                 fields=fields,
             )
         )
     return items
 
 
-def rests_keep(
-    prepared: PreparedItems, parts_of: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
+def remainders_store(
+    prepared: PreparedItems, origins: Sequence[uuid.UUID], *, principal: Principal, now: dt.datetime
 ) -> None:
-    """Remember what stays of the topics ``parts_of``, in the caller's transaction, and let what led to these lead there
-    too. As many statements as an ingest, and one."""
+    """Store the remainders of the topics ``origins``, in the caller's transaction, and copy the links that point to
+    these topics. The statements of one ingest, and one more."""
     kept = []
     for outcome in ingest_apply(prepared, principal=principal, now=now):
         if isinstance(outcome, MemoryProblem):
             raise outcome
         kept.append(outcome.topic_id)
     with connection.cursor() as cursor:
-        cursor.execute(_LED, [list(parts_of), kept, list(parts_of)])
+        cursor.execute(_LED, [list(origins), kept, list(origins)])
 
 
-def rest_words(rest: dict[str, Any]) -> str:
-    """Return what stays in one line."""
+def remainder_summary(remainder: dict[str, Any]) -> str:
+    """Return a remainder in one line."""
     return " · ".join(
-        dict.fromkeys(part for part in (rest["title"], rest["summary"], *rest["fields"].values()) if part)
+        dict.fromkeys(
+            part for part in (remainder["title"], remainder["summary"], *remainder["fields"].values()) if part
+        )
     )

@@ -1,7 +1,7 @@
-"""Texts that facts were extracted from, found by the facts: who purges a fact means the sentence it came from too.
+"""Sources: the texts that facts were extracted from. A purge of a fact erases its source too.
 
-A source goes whole. What a fact says seldom stands there word for word ("She has it since May"), so that cutting the
-fact's words out of the text would leave what they were read from. Facts of its other sentences stay.
+The whole source is erased. It seldom holds a fact word for word ("She has it since May"), so cutting out the words of
+the fact would leave the sentence it was read from. Facts from other sentences of the source stay.
 """
 
 import json
@@ -16,15 +16,15 @@ from memory.erasure.redact_text import Eraser, Passage, Weight, passage_of, pass
 from memory.extraction.store import EDGE, SOURCE_FIELD, SOURCE_KIND, TEXT_FIELD, source_id_of
 from memory.text.names import words_index
 
-# Of more topics than these that hold all words of a text, the others are not looked at.
+# The most topics with all words of a text that are checked.
 MOST_SAYING = 10_000
 
-_SAID = """
+_FACT_TEXTS = """
 SELECT t.title FROM memory_topic t WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 UNION SELECT r.value FROM memory_topic t JOIN memory_field f ON f.topic_id = t.id JOIN memory_revision r
     ON r.field_id = f.id WHERE t.id = ANY(%(ids)s) AND t.kind <> %(kind)s
 """
-# Linked by the edge, or by the field that holds nothing but the reference; or all words of a text stand in it.
+# Linked by the edge, or by the field that holds only the reference; or the source has all words of a text.
 _SOURCES = """
 WITH facts AS (
     SELECT id, scope_id FROM memory_topic WHERE id = ANY(%(ids)s)
@@ -34,7 +34,7 @@ WITH facts AS (
     SELECT r.ref_topic_id FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
     WHERE f.topic_id = ANY(%(ids)s) AND f.name = %(reference)s
 ), saying AS (
-    -- Apart for each text, so that it is asked of the index.
+    -- One lookup for each text, so that the index is used.
     SELECT m.topic_id AS id FROM jsonb_array_elements(%(words)s::jsonb) AS d (words)
     CROSS JOIN LATERAL (
         SELECT topic_id FROM memory_topicmention
@@ -53,12 +53,12 @@ GROUP BY t.id, s.path
 
 
 def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUID]:
-    """Return the texts that topics were extracted from, and those of the same scope that say one of theirs whole.
+    """Return the sources of topics, and other sources of the same scope that contain one of their texts.
 
-    Only what extraction itself has stored: the id of a source is made of its text, so nobody can have a topic purged by
-    an edge to it. Two statements.
+    Only sources stored by extraction count: the id of a source is derived from its text, so an edge alone cannot get a
+    topic purged. Two statements.
     """
-    told: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "ids": list(ids),
         "kind": SOURCE_KIND,
         "edge": EDGE,
@@ -66,11 +66,11 @@ def sources_of(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> list[uuid.UUI
         "text": TEXT_FIELD,
         "most": MOST_SAYING,
     }
-    cursor.execute(_SAID, told)
-    said = _long(row[0] for row in cursor.fetchall())
-    words = [sorted(words_index(" ".join(passage))) for passage in said]
-    cursor.execute(_SOURCES, {**told, "words": json.dumps([each for each in words if each])})
-    eraser = Eraser(passages=said)
+    cursor.execute(_FACT_TEXTS, parameters)
+    passages = _long(row[0] for row in cursor.fetchall())
+    words = [sorted(words_index(" ".join(passage))) for passage in passages]
+    cursor.execute(_SOURCES, {**parameters, "words": json.dumps([each for each in words if each])})
+    eraser = Eraser(passages=passages)
     return sorted(
         {
             topic_id

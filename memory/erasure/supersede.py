@@ -1,7 +1,7 @@
-"""Supersede: a fact is replaced by what is true now. The old value stays in history and is not returned by default.
+"""Supersede: replace a fact by a new text. The old value stays in the history and is not returned by default.
 
-Of a sentence that holds two facts, only the one that is meant goes. Where facts about different subjects are equally
-near, nothing is done, and the refusal has a token for each.
+In a sentence with two facts, only the one that is meant is replaced. If facts about different subjects match equally
+well, nothing is changed, and the error holds a token for each.
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ from memory.core.text import UNTITLED, TopicText
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.erasure.field_values import value_given
-from memory.erasure.remainder import rest_of
+from memory.erasure.remainder import remainder_of
 from memory.finding.choose import Choice
 from memory.finding.facts import (
     FIELD,
@@ -28,13 +28,13 @@ from memory.finding.facts import (
     TITLE,
     Element,
     Fact,
-    TopicSaid,
+    TopicContent,
     facts_of,
     facts_repeated,
     ids_read,
     text_key,
     title_cut,
-    topics_said,
+    topic_contents,
     without,
 )
 from memory.finding.find import facts_replaced
@@ -50,11 +50,11 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.text.stems import same_text
 
 MAX_TEXT = 20_000
-# So long the token of a candidate can be sent.
+# How long the token of a candidate is valid.
 TOKEN_SECONDS = 3_600
 _SALT = "memory.supersede.candidate"
 
-# A live topic that says the new text already, as its title or as the whole of a field.
+# Live topics that may state the new text already, as title or as a whole field.
 _STORED = """
 SELECT t.id FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id AND v.live
 WHERE t.released_at IS NULL AND t.merged_into_id IS NULL AND {within}
@@ -65,8 +65,8 @@ ORDER BY t.created_at, t.id LIMIT 20
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """What became of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the element that held the fact, and
-    ``after`` what that element says now. ``confidence`` and ``by`` tell how surely and by what it was found."""
+    """The change of one topic: ``mode`` is ``whole`` or ``part``; ``before`` is the element that held the fact, and
+    ``after`` its new text. ``confidence`` and ``by`` describe the match."""
 
     topic_id: uuid.UUID
     mode: str
@@ -78,15 +78,15 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Supersession:
-    """Where the new text stands, and what it replaced: nothing, if nothing said the old."""
+    """The topic that states the new text, and what it replaced, which may be nothing."""
 
     topic_id: uuid.UUID
     superseded: list[Superseded] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBack:
-    """A fact that may be meant, and the token that says it is."""
+class FactCandidate:
+    """A fact that may be meant, and the token that chooses it."""
 
     topic_id: uuid.UUID
     text: str
@@ -96,11 +96,11 @@ class AskedBack:
 
 
 class Ambiguous(Conflict):
-    """Facts about different subjects are equally near (409)."""
+    """Facts about different subjects match equally well (409)."""
 
     code = ProblemCode.AMBIGUOUS_REQUEST
 
-    def __init__(self, sentence: str, candidates: Sequence[AskedBack]) -> None:
+    def __init__(self, sentence: str, candidates: Sequence[FactCandidate]) -> None:
         super().__init__(sentence)
         self.candidates = list(candidates)
 
@@ -117,46 +117,45 @@ def supersede(
 ) -> Supersession:
     """Replace the fact that ``old_query`` means by ``new_text``, in one transaction.
 
-    A topic that says nothing else keeps its id, and the field that held the fact gets a new revision; of one that says
-    more, only the fact goes, and the new text becomes a topic that links to it. A new text that is stored already is
-    not stored again: then what said the old alone is released. Where nothing matches, the new text is remembered all
-    the same. ``token``, from an ``Ambiguous`` refusal, says which fact is meant. About fifty statements, however many
-    topics there are. Raises ``Ambiguous``, ``ValueRefused`` for an empty or too long text or a bad token,
+    A topic that states only the old fact keeps its id, and the field with the fact gets a new revision. From a topic
+    that states more, only the fact is removed, and the new text becomes a topic that links to it. A new text that is
+    already stored is not stored again; topics that state only the old fact are then released. If nothing matches, the
+    new text is stored as a topic. ``token``, from an ``Ambiguous`` error, chooses the fact. About fifty statements,
+    however many topics. Raises ``Ambiguous``, ``ValueRefused`` for an empty or too long text or a bad token,
     ``NotAllowed``, ``NotVisible`` and ``EmbeddingFailed``.
     """
     principal.require("agent")
     old_query, new_text = old_query.strip(), new_text.strip()
     for name, text in (("old_query", old_query), ("new_text", new_text)):
         if not text:
-            raise ValueRefused(f"{name} is empty.", code=ProblemCode.EMPTY_TEXT)
+            raise ValueRefused(f"`{name}` is empty.", code=ProblemCode.EMPTY_TEXT)
         if len(text) > MAX_TEXT:
             raise ValueRefused(
-                f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are possible.",
-                code=ProblemCode.TEXT_TOO_LONG,
+                f"`{name}` has {len(text):,} characters; the limit is {MAX_TEXT:,}.", code=ProblemCode.TEXT_TOO_LONG
             )
     place = principal.scope_chosen(scope)
-    # As a topic of its own says it: where that is written in the end, it is not embedded again.
-    said = TopicText(new_text[:200], "", [new_text]).embedded()
-    vector = embedder_get().embed_passages([said])[0]
+    # The text of a topic made of it, so that such a topic is not embedded again.
+    embedded_text = TopicText(new_text[:200], "", [new_text]).embedded()
+    vector = embedder_get().embed_passages([embedded_text])[0]
     choice = _of_token(token, place) if token else facts_replaced(old_query, new_text, new_vector=vector, scope=place)
     if choice.ambiguous:
         raise _asked_back(choice)
     with transaction.atomic():
         topics = list(dict.fromkeys(one.fact.topic.id for one in choice.candidates))
-        # Locked and read again: what somebody changed in between is not overwritten.
-        locked = topics_said(topics, lock=True)
+        # Locked and read again, so that a change in between is not overwritten.
+        locked = topic_contents(topics, lock=True)
         if any(_state(locked.get(one.fact.topic.id)) != _state(one.fact.topic) for one in choice.candidates):
             raise Conflict(
-                "What was to be superseded changed a moment ago. Nothing was done; send the request again.",
+                "The fact to supersede has just changed. Nothing was done; send the request again.",
                 code=ProblemCode.CHANGED_MEANWHILE,
             )
-        writer = _Writer(new_text, place, reason, principal, now, {text_hash(said): vector})
+        writer = _Writer(new_text, place, reason, principal, now, {text_hash(embedded_text): vector})
         return writer.replace(choice.candidates)
 
 
 def _asked_back(choice: Choice) -> Ambiguous:
     asked = [
-        AskedBack(
+        FactCandidate(
             one.fact.topic.id,
             one.fact.text,
             round(one.confidence, 3),
@@ -166,7 +165,7 @@ def _asked_back(choice: Choice) -> Ambiguous:
         for one in choice.candidates
     ]
     named = "; ".join(repr(one.text[:200]) for one in asked)
-    return Ambiguous(f"{len(asked)} facts are equally near: {named}. Send the token of the one that is meant.", asked)
+    return Ambiguous(f"{len(asked)} facts match equally well: {named}. Send the token of the one you mean.", asked)
 
 
 def _of_token(token: str, scope: str) -> Choice:
@@ -177,77 +176,77 @@ def _of_token(token: str, scope: str) -> Choice:
             "This token has expired. Send the request again without it.", code=ProblemCode.TOKEN_EXPIRED
         ) from None
     except signing.BadSignature:
-        raise ValueRefused("This is no token of a candidate.", code=ProblemCode.UNKNOWN_TOKEN) from None
+        raise ValueRefused("This is not a token of a candidate.", code=ProblemCode.UNKNOWN_TOKEN) from None
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
-    there = f"t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND t.merged_into_id IS NULL"
-    sql = f"SELECT t.id FROM memory_topic t WHERE {there} AND {within}"
+    is_active = f"t.id = {bound.bind(uuid.UUID(topic_id))} AND t.released_at IS NULL AND t.merged_into_id IS NULL"
+    sql = f"SELECT t.id FROM memory_topic t WHERE {is_active} AND {within}"
     facts = [
         fact
-        for topic in topics_said(ids_read(sql, bound)).values()
+        for topic in topic_contents(ids_read(sql, bound)).values()
         for fact in facts_of(topic)
         if topic.live and _digest(fact) == digest
     ]
     if not facts:
         raise Conflict(
-            "The fact that this token names is not there any more. Send the request again without it.",
+            "The fact of this token no longer exists. Send the request again without the token.",
             code=ProblemCode.CHANGED_MEANWHILE,
         )
-    return Choice([Candidate(facts[0], facts[0].said(), frozenset(), {"exact": 1.0}, 1.0)])
+    return Choice([Candidate(facts[0], facts[0].with_context(), frozenset(), {"exact": 1.0}, 1.0)])
 
 
 def _digest(fact: Fact) -> str:
-    return hashlib.sha256(fact.said().encode()).hexdigest()[:32]
+    return hashlib.sha256(fact.with_context().encode()).hexdigest()[:32]
 
 
-def _state(topic: TopicSaid | None) -> tuple[bool, list[str]]:
+def _state(topic: TopicContent | None) -> tuple[bool, list[str]]:
     return (False, []) if topic is None else (topic.live, topic.texts())
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Writes one supersession, in the transaction of the caller, who holds the topics."""
+    """Writes one supersession, in the transaction of the caller, who has locked the topics."""
 
     new_text: str
     scope: str
     reason: str
     principal: Principal
     now: dt.datetime
-    # What is embedded already, by the hash of the text.
+    # Vectors by the hash of the embedded text.
     vectors: dict[str, Vectors]
 
     def replace(self, chosen: Sequence[Candidate]) -> Supersession:
         by_topic: dict[uuid.UUID, list[Candidate]] = {}
         for one in chosen:
             by_topic.setdefault(one.fact.topic.id, []).append(one)
-        stands = self._stored(set(by_topic))
+        stated_by = self._stored(set(by_topic))
         done: list[Superseded] = []
         released: list[uuid.UUID] = []
         for topic_id, group in by_topic.items():
             facts = [fact for one in group for fact in facts_repeated(one.fact)]
             topic, element = facts[0].topic, facts[0].element
             sure = (round(group[0].confidence, 3), group[0].by)
-            whole = rest_of(topic, facts) is None
+            whole = remainder_of(topic, facts) is None
             value = _field_value(topic, facts, self.new_text)
-            # A field of a type cannot hold a sentence: it is emptied, and the sentence becomes a topic.
+            # A typed field cannot hold a sentence: it is emptied, and the sentence becomes a topic.
             fits = value is not None or element.kind == "string"
-            if stands is None and fits and (whole or value is not None):
+            if stated_by is None and fits and (whole or value is not None):
                 self._rewrite(topic, facts, value if value is not None else self.new_text)
-                stands = topic_id
+                stated_by = topic_id
                 done.append(Superseded(topic_id, "whole", element.text, value or self.new_text, *sure))
             elif whole and fits:
-                # The new text stands elsewhere, and a topic is not left to say the same once more.
+                # Another topic states the new text, and no topic is left to repeat it.
                 released.append(topic_id)
                 done.append(Superseded(topic_id, "whole", element.text, self.new_text, *sure))
             else:
                 self._rewrite(topic, facts, None)
                 after = without(element.text, [fact for fact in facts if fact.element == element])
                 done.append(Superseded(topic_id, "part", element.text, after, *sure))
-        if stands is None:
+        if stated_by is None:
             source = chosen[0].fact.topic if chosen else None
-            stands = self._remember(source, list(by_topic))
+            stated_by = self._remember(source, list(by_topic))
         else:
-            self._link(stands, [topic_id for topic_id in by_topic if topic_id != stands])
+            self._link(stated_by, [topic_id for topic_id in by_topic if topic_id != stated_by])
         if released:
             topics_release(released, principal=self.principal, reason=self.reason or "superseded", now=self.now)
         AuditEvent.objects.bulk_create(
@@ -259,14 +258,14 @@ class _Writer:
                 scope=self.scope,
                 reason=self.reason,
                 before={"text": entry.before, "mode": entry.mode},
-                after={"text": entry.after, "by": str(stands)},
+                after={"text": entry.after, "by": str(stated_by)},
             )
             for entry in done
         )
-        return Supersession(stands, done)
+        return Supersession(stated_by, done)
 
     def _stored(self, replaced: set[uuid.UUID]) -> uuid.UUID | None:
-        """Return a topic that says the new text already. Three queries at most."""
+        """Return a topic that already states the new text. Three queries at most."""
         plain = self.new_text.rstrip(".!? ")
         digests = [
             hashlib.md5(text.lower().encode(), usedforsecurity=False).hexdigest()
@@ -275,21 +274,21 @@ class _Writer:
         bound = Bound()
         within = scope_sql("t.scope_id", self.scope, bound.bind)
         sql = _STORED.format(within=within, digests=bound.bind(digests), ids=bound.bind(list(replaced)))
-        for topic in topics_said(ids_read(sql, bound)).values():
+        for topic in topic_contents(ids_read(sql, bound)).values():
             if any(same_text(fact.text, self.new_text) for fact in facts_of(topic, divide=len(self.new_text) < 500)):
                 return topic.id
         return None
 
-    def _rewrite(self, topic: TopicSaid, facts: Sequence[Fact], new: str | None) -> None:
-        """Take ``facts`` out of the elements of ``topic`` that say them, and put ``new`` in their place."""
-        gone = {text_key(fact.text) for fact in facts}
+    def _rewrite(self, topic: TopicContent, facts: Sequence[Fact], new: str | None) -> None:
+        """Replace ``facts`` by ``new`` in the elements of ``topic`` that state them."""
+        replaced = {text_key(fact.text) for fact in facts}
         title = summary = None
         fields: dict[str, str] = {}
         kinds: dict[str, FieldType] = {}
         placed = False
         for element in sorted(topic.elements(), key=lambda element: element.where != FIELD):
             mine = [fact for fact in facts if fact.element == element]
-            if not mine and text_key(element.text) not in gone:
+            if not mine and text_key(element.text) not in replaced:
                 continue
             left = without(element.text, mine) if mine else ""
             if not left.strip() and new is not None:
@@ -327,7 +326,7 @@ class _Writer:
             reason = self.reason or "superseded"
             topic_edit(topic.id, change, principal=self.principal, reason=reason, now=self.now, vectors=self.vectors)
 
-    def _remember(self, source: TopicSaid | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
+    def _remember(self, source: TopicContent | None, replaced: Sequence[uuid.UUID]) -> uuid.UUID:
         item = IngestItem(
             placement="new_topic",
             title=self.new_text[:200],
@@ -341,11 +340,11 @@ class _Writer:
         )
         return self._ingest(item).topic_id
 
-    def _link(self, stands: uuid.UUID, replaced: Sequence[uuid.UUID]) -> None:
+    def _link(self, stated_by: uuid.UUID, replaced: Sequence[uuid.UUID]) -> None:
         Link.objects.bulk_create(
             (
                 Link(
-                    source_id=stands,
+                    source_id=stated_by,
                     target_id=topic_id,
                     kind=SUPERSEDES,
                     created_at=self.now,
@@ -357,7 +356,7 @@ class _Writer:
         )
 
     def _ingest(self, item: IngestItem, *, edited: bool = False) -> ItemReply:
-        """Write one item. One that is ``edited`` right afterwards gets its vector then."""
+        """Write one item. With ``edited`` its vector is left to the edit that follows."""
         prepared = ingest_prepare([item], principal=self.principal, now=self.now, defer=edited, vectors=self.vectors)
         (outcome,) = ingest_apply(prepared, principal=self.principal, now=self.now, defer=edited)
         if not isinstance(outcome, ItemReply):
@@ -365,9 +364,9 @@ class _Writer:
         return outcome
 
 
-def _field_value(topic: TopicSaid, facts: Sequence[Fact], new_text: str) -> str | None:
-    """Return what a named or typed field of a topic is to hold instead of the fact that is all it holds; None if the
-    fact is no whole field, or the new text gives no value that the field can hold."""
+def _field_value(topic: TopicContent, facts: Sequence[Fact], new_text: str) -> str | None:
+    """Return the new value of a field whose only content is the fact; None if the fact is not a whole field, or the new
+    text gives no value for a typed field."""
     element: Element = facts[0].element
     if element.where != FIELD or without(element.text, [f for f in facts if f.element == element]).strip():
         return None
@@ -380,5 +379,5 @@ def _field_value(topic: TopicSaid, facts: Sequence[Fact], new_text: str) -> str 
     return value
 
 
-def _first_of(fields: Mapping[str, str], topic: TopicSaid) -> str:
+def _first_of(fields: Mapping[str, str], topic: TopicContent) -> str:
     return next((value for value in fields.values() if value), topic.summary)[:200] or UNTITLED

@@ -1,8 +1,8 @@
-"""Proves that nothing is left of what was purged: looks for it in every table of the database, and in the statistics.
+"""Proves that nothing is left of what was purged: searches every table of the database, and the planner's statistics.
 
-Receipts hold no text, only keyed hashes; so every text that is found is hashed and looked up. What is read: each value
-as a whole, each string within JSON, each sentence and each identifier in any of them, each id. Tables are asked
-of the database, so that one that nobody thought of is read as well.
+Receipts hold no text, only keyed hashes, so every text is hashed and looked up: each value as a whole, each string
+within JSON, each sentence and identifier in these, and each id. The list of tables comes from the database, so a table
+that no code names is read as well.
 """
 
 import datetime as dt
@@ -14,8 +14,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from memory.erasure.encoded_columns import CODED
-from memory.erasure.receipt_search import Wanted, hits_finder, receipts_wanted
+from memory.erasure.encoded_columns import ENCODINGS
+from memory.erasure.receipt_search import ErasedHashes, erased_hashes, match_finder
 from memory.erasure.receipts import Chain, identifier_hasher, is_anchor, receipts_verify, seals_are_ours
 from memory.erasure.redact_text import strings_of
 from memory.erasure.related_rows import (
@@ -30,28 +30,28 @@ from memory.erasure.related_rows import (
 )
 
 ROWS = 1_000
-MOST_TOLD = 1_000
+MOST_LISTED = 1_000
 
 _UUID = re.compile(r"(?<![0-9a-f])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![0-9a-f])")
 _SORTS = TEXTS | DOCUMENTS | TEXT_ARRAYS | {"uuid", "uuid[]", "tsvector", "bytea"}
-# Of a receipt the rest are hashes and numbers.
+# The other columns of a receipt are hashes and numbers.
 _RECEIPT = "memory_erasurereceipt."
 _RECEIPT_REASON = f"{_RECEIPT}reason"
 _RECEIPT_TEXTS = (_RECEIPT_REASON, f"{_RECEIPT}scope")
 
-# When a row was written, where its own columns tell: the first of these that a table has.
-_MOMENTS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
-# Ids of this sort hold the moment at which they were made, which an item that is brought in with its age cannot choose.
-# Those of a file that somebody has made by hand may be of another.
+# The column with the time at which a row was written: the first of these that a table has.
+_TIME_COLUMNS = ("recorded_at", "at", "created_at", "found_at", "started", "started_at", "attempt_time", "action_time")
+# A UUIDv7 holds the time at which it was made, which an imported item cannot choose. A file that was made by hand may
+# have ids of another version.
 _MADE = """CASE WHEN substr(id::text, 15, 1) = '7'
            THEN to_timestamp(('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint / 1000.0) END"""
-_TOLD = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
+_LAST_WRITTEN = """(SELECT max(e.at) FROM memory_auditevent e WHERE e.topic_id = memory_topic.id
             AND (e.action = 'ingest_new_topic' OR e.action = 'edited'))"""
 _WRITTEN: dict[str, str | None] = {
-    "memory_topic": _TOLD,
+    "memory_topic": _LAST_WRITTEN,
     "memory_revision": _MADE,
     "memory_field": _MADE,
-    # Their times are of something else than their texts.
+    # Their times say nothing of when their texts were written.
     "memory_vitality": None,
     "memory_forgetrun": "created_at",
     "memory_rekeying": None,
@@ -60,37 +60,37 @@ _WRITTEN: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Something of what was purged, by where it stands; never what it says. ``sort`` is id, text or identifier."""
+    """Where something that was purged is still stored, without its content. ``type`` is id, text or identifier."""
 
     table: str
     column: str
     key: str
-    sort: str
+    type: str
     receipt: int
     ours: bool = True
 
     def sentence(self) -> str:
-        """Return the trace in words."""
-        what = {"id": "the id", "text": "a text", "identifier": "an identifier"}[self.sort]
+        """Return the trace as a sentence."""
+        what = {"id": "the id", "text": "a text", "identifier": "an identifier"}[self.type]
         where = f"{self.table}.{self.column}" + (f", row {self.key}," if self.key else "")
-        rest = "" if self.ours else " This table is not MemState's, so a purge leaves it alone."
-        return f"{where} holds {what} of what receipt {self.receipt} says was erased.{rest}"
+        note = "" if self.ours else " This table does not belong to MemState, so a purge does not change it."
+        return f"{where} holds {what} that was erased according to receipt {self.receipt}.{note}"
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What was found. ``traces`` are left from before; what was ``again`` stored since is no trace, nor is what names a
-    scope, a key or an account (``addresses``)."""
+class VerificationReport:
+    """What was found. ``traces`` are left from before the purge. Content ``stored_again`` after it is not a trace, nor
+    is the name of a scope, a key or an account (``addresses``). ``ours``: the present secret key made the receipts."""
 
     chain: Chain
     ours: bool = True
     traces: list[Trace] = field(default_factory=list)
-    again: list[Trace] = field(default_factory=list)
+    stored_again: list[Trace] = field(default_factory=list)
     addresses: list[Trace] = field(default_factory=list)
     tables: int = 0
     rows: int = 0
-    # Tables that the account of the store may not read.
-    unread: list[str] = field(default_factory=list)
+    # Tables that the database account may not read.
+    unreadable: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -98,36 +98,36 @@ class Verdict:
         return self.chain.ok and self.ours and not self.traces
 
 
-def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> Verdict:
-    """Verify the chain of receipts, then read every table of the database, and say what is left of what was purged.
+def erasure_verify(*, progress: Callable[[str, int], None] | None = None) -> VerificationReport:
+    """Verify the chain of receipts, then read every table of the database, and report what is left of what was purged.
 
     ``progress`` is called with the table and the number of rows read since the last call. One statement per thousand
     rows, each table in a transaction of its own; ten thousand rows a second or so. Changes nothing.
     """
-    verdict = Verdict(receipts_verify(), ours=seals_are_ours())
-    wanted = receipts_wanted()
+    report = VerificationReport(receipts_verify(), ours=seals_are_ours())
+    erased = erased_hashes()
     with connection.cursor() as cursor:
         columns = columns_of(cursor)
     tables = _tables(columns)
-    verdict.unread = sorted({column.told_table for column in columns if not column.readable})
-    look = _Look(wanted)
+    report.unreadable = sorted({column.table_label for column in columns if not column.readable})
+    search = _Search(erased)
     for table in tables:
-        verdict.tables += 1
+        report.tables += 1
         with transaction.atomic():
             for rows in _rows(table):
                 for key, written, values in rows:
                     for column, value in zip(table.read, values, strict=True):
                         if value:
-                            look.at(column, key, written, value)
-                verdict.rows += len(rows)
+                            search.at(column, key, written, value)
+                report.rows += len(rows)
                 if progress is not None:
-                    progress(table.read[0].told_table, len(rows))
-    if wanted:
+                    progress(table.read[0].table_label, len(rows))
+    if erased:
         with connection.cursor() as cursor:
             for owner, name, value in statistics_read(cursor):
-                look.statistics(owner, name, value)
-    look.tell(verdict)
-    return verdict
+                search.statistics(owner, name, value)
+    search.fill(report)
+    return report
 
 
 def rows_expected() -> int:
@@ -147,67 +147,68 @@ class _Table:
     written: str
 
 
-class _Look:
-    """Collects what is found; whether it is a trace may depend on what is found later."""
+class _Search:
+    """Collects matches. Whether a match is a trace may depend on rows that are read later."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, erased: ErasedHashes) -> None:
+        self.erased = erased
         self.found: list[tuple[Trace, bool | None, str]] = []
-        self.again: set[str] = set()
+        self.stored_again: set[str] = set()
         self.addresses: list[Trace] = []
-        self._hits = hits_finder(wanted)
+        self._matches = match_finder(erased)
         self._identifier = identifier_hasher()
 
     def at(self, column: Column, key: str, written: dt.datetime | None, value: str) -> None:
-        """Look at one value."""
-        if not self.wanted:
+        """Search one value of a row."""
+        if not self.erased:
             return
-        if column.place not in IDS_KEPT and "-" in value:
-            for found in set(_UUID.findall(value.lower())) & self.wanted.ids.keys():
+        if column.label not in IDS_KEPT and "-" in value:
+            for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
                 self._note(column, key, written, "id", found)
-        if column.sort in ("uuid", "uuid[]") or (
-            column.place.startswith(_RECEIPT) and column.place not in _RECEIPT_TEXTS
+        if column.data_type in ("uuid", "uuid[]") or (
+            column.label.startswith(_RECEIPT) and column.label not in _RECEIPT_TEXTS
         ):
             return
-        for said, short in _strings(column, value):
-            if column.place == "memory_topicmention.identifiers":
-                digest = self._identifier(said)
-                if digest in self.wanted.identifiers:
+        for text, short in _strings(column, value):
+            if column.label == "memory_topicmention.identifiers":
+                digest = self._identifier(text)
+                if digest in self.erased.identifiers:
                     self._note(column, key, written, "identifier", digest)
                 continue
-            for hit in self._hits(said, short):
-                self._note(column, key, written, hit.sort, hit.digest)
+            for match in self._matches(text, short):
+                self._note(column, key, written, match.type, match.digest)
 
     def statistics(self, table: str, column: str, value: str) -> None:
-        """Look at one value that the planner has kept."""
-        for found in set(_UUID.findall(value.lower())) & self.wanted.ids.keys():
+        """Search one value of the planner's statistics."""
+        for found in set(_UUID.findall(value.lower())) & self.erased.ids.keys():
             if f"{table}.{column}" not in IDS_KEPT:
                 self.found.append(
-                    (Trace(f"the statistics of {table}", column, "", "id", self.wanted.ids[found][0]), None, found)
+                    (Trace(f"the statistics of {table}", column, "", "id", self.erased.ids[found][0]), None, found)
                 )
-        for hit in self._hits(value, True):
-            number = self.wanted.of(hit.sort)[hit.digest][0]
-            self.found.append((Trace(f"the statistics of {table}", column, "", hit.sort, number), None, hit.digest))
+        for match in self._matches(value, True):
+            number = self.erased.of_type(match.type)[match.digest][0]
+            trace = Trace(f"the statistics of {table}", column, "", match.type, number)
+            self.found.append((trace, None, match.digest))
 
-    def tell(self, verdict: Verdict) -> None:
-        """Sort what was found."""
-        for trace, since, what in self.found:
-            known = since if since is not None else what in self.again
-            told = verdict.again if known else verdict.traces
-            if len(told) < MOST_TOLD:
-                told.append(trace)
-        verdict.addresses = self.addresses[:MOST_TOLD]
+    def fill(self, report: VerificationReport) -> None:
+        """Divide the matches into traces and what was stored again."""
+        for trace, since, digest in self.found:
+            again = since if since is not None else digest in self.stored_again
+            traces = report.stored_again if again else report.traces
+            if len(traces) < MOST_LISTED:
+                traces.append(trace)
+        report.addresses = self.addresses[:MOST_LISTED]
 
-    def _note(self, column: Column, key: str, written: dt.datetime | None, sort: str, what: str) -> None:
-        number, erased_at = self.wanted.of(sort)[what]
-        trace = Trace(column.told_table, column.name, key, sort, number, ours=column.ours)
-        if column.kept and sort != "id" and column.place != _RECEIPT_REASON:
+    def _note(self, column: Column, key: str, written: dt.datetime | None, match_type: str, digest: str) -> None:
+        number, erased_at = self.erased.of_type(match_type)[digest]
+        trace = Trace(column.table_label, column.name, key, match_type, number, ours=column.ours)
+        if column.kept and match_type != "id" and column.label != _RECEIPT_REASON:
             self.addresses.append(trace)
             return
         since = None if written is None else written > erased_at
         if since:
-            self.again.add(what)
-        self.found.append((trace, since, what))
+            self.stored_again.add(digest)
+        self.found.append((trace, since, digest))
 
 
 def _tables(columns: Sequence[Column]) -> list[_Table]:
@@ -218,14 +219,14 @@ def _tables(columns: Sequence[Column]) -> list[_Table]:
         by_table.setdefault(column.quoted_table, []).append(column)
     tables = []
     for own in by_table.values():
-        read = [column for column in own if column.sort in _SORTS]
+        read = [column for column in own if column.data_type in _SORTS]
         if read:
-            # Of other people's tables nobody here knows what a column of that name holds.
+            # In a table of another application a column of that name may hold anything.
             names = {column.name for column in own if column.ours}
-            moment = next((f'"{name}"' for name in _MOMENTS if name in names), None)
-            tables.append(_Table(read, key_sql(own), _WRITTEN.get(own[0].told_table, moment) or "NULL"))
-    # Topics first: what is stored again is known before the rows that have no time are met.
-    return sorted(tables, key=lambda table: table.read[0].told_table not in ("memory_topic", "memory_revision"))
+            time_column = next((f'"{name}"' for name in _TIME_COLUMNS if name in names), None)
+            tables.append(_Table(read, key_sql(own), _WRITTEN.get(own[0].table_label, time_column) or "NULL"))
+    # Topics first: what is stored again is then known before rows without a time are read.
+    return sorted(tables, key=lambda table: table.read[0].table_label not in ("memory_topic", "memory_revision"))
 
 
 def _rows(table: _Table) -> Iterator[list[tuple[str, dt.datetime | None, list[str | None]]]]:
@@ -240,31 +241,31 @@ def _rows(table: _Table) -> Iterator[list[tuple[str, dt.datetime | None, list[st
 
 def _as_text(column: Column) -> str:
     name = f'"{column.name}"'
-    if column.sort in TEXT_ARRAYS:
+    if column.data_type in TEXT_ARRAYS:
         return f"to_json({name})::text"
-    if column.sort == "tsvector":
+    if column.data_type == "tsvector":
         return f"to_json(tsvector_to_array({name}))::text"
-    if column.sort == "bytea":
+    if column.data_type == "bytea":
         return f"encode({name}, 'escape')"
     return f"{name}::text"
 
 
 def _strings(column: Column, value: str) -> Iterator[tuple[str, bool]]:
-    coded = CODED.get(column.place)
+    coded = ENCODINGS.get(column.label)
     if coded is not None:
         yield from strings_of({"result": _read(coded.read, value)})
-    elif column.sort in DOCUMENTS:
+    elif column.data_type in DOCUMENTS:
         document = json.loads(value)
-        if column.place == "memory_auditevent.after" and is_anchor(document):
+        if column.label == "memory_auditevent.after" and is_anchor(document):
             return
-        for said, short in strings_of(document):
-            yield said, short
-            if said[:1] in "{[" and '"' in said:
-                # A reply is kept as it was sent: as JSON within JSON.
-                yield from strings_of(_read(json.loads, said))
-    elif column.sort in TEXT_ARRAYS or column.sort == "tsvector":
-        for said in json.loads(value):
-            yield said or "", True
+        for text, short in strings_of(document):
+            yield text, short
+            if text[:1] in "{[" and '"' in text:
+                # A reply is stored as it was sent: as JSON within JSON.
+                yield from strings_of(_read(json.loads, text))
+    elif column.data_type in TEXT_ARRAYS or column.data_type == "tsvector":
+        for text in json.loads(value):
+            yield text or "", True
     else:
         yield value, True
 
@@ -273,5 +274,5 @@ def _read(reader: Callable[[str], Any], value: str) -> Any:
     try:
         return reader(value)
     except Exception:
-        # Whatever it is, it is looked at as it stands.
+        # A value that cannot be decoded is searched as it is.
         return value

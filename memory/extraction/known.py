@@ -37,7 +37,7 @@ class Duplicate:
     end: int = 0
 
 
-def duplicates_look(
+def known_facts_split(
     facts: Sequence[Fact], *, scope: str, kind: str, principal: Principal
 ) -> tuple[list[Fact], list[Duplicate]]:
     """Return the facts that would be new in ``scope``, and those that are known there, both in their order.

@@ -73,7 +73,7 @@ def extraction_facts(
     return facts, str(after + limit) if more else None
 
 
-def extraction_told(job: ExtractionJob) -> dict[str, Any]:
+def extraction_as_json(job: ExtractionJob) -> dict[str, Any]:
     """Return what a job has come to, with the facts as they stand now. At most two queries, whatever their number."""
     facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
     content = (source_text(job.source_id) or "") if job.skipped else ""

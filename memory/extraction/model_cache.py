@@ -22,14 +22,14 @@ def key_of(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
-def told_get(key: str) -> FactsTold | None:
+def answer_get(key: str) -> FactsTold | None:
     """Return what was told to this question, if that is not long ago."""
     with _lock:
         at, told = _told.get(key, (0.0, None))
         return told if told is not None and time.monotonic() - at < SECONDS else None
 
 
-def told_keep(key: str, told: FactsTold) -> None:
+def answer_keep(key: str, told: FactsTold) -> None:
     """Keep an answer for a while; the oldest makes room."""
     with _lock:
         now = time.monotonic()

@@ -11,8 +11,8 @@ from django.db import transaction
 from memory.access.principal import Principal
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.extraction.known import Duplicate, duplicates_look
-from memory.extraction.segments import Gathered, note_of, segments_gather
+from memory.extraction.known import Duplicate, known_facts_split
+from memory.extraction.segments import GatheredFacts, note_of, segments_gather
 from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of
 
 # A request waits so long for a language model in all; what is left then is read by rules.
@@ -59,7 +59,7 @@ def extract(
     gathered = segments_gather(content, seconds=MODEL_SECONDS, tick=tick)
     facts = [fact for fact, _how in gathered.facts]
     if not store or not facts:
-        _new, known = duplicates_look(facts, scope=where, kind=kind, principal=principal) if facts else ([], [])
+        _new, known = known_facts_split(facts, scope=where, kind=kind, principal=principal) if facts else ([], [])
         return _extracted(gathered, [], known, None)
     with transaction.atomic():
         scope_wait(where)
@@ -93,7 +93,7 @@ def kind_checked(kind: str | None) -> str:
 
 
 def _extracted(
-    gathered: Gathered, stored: list[uuid.UUID], known: list[Duplicate], source: uuid.UUID | None
+    gathered: GatheredFacts, stored: list[uuid.UUID], known: list[Duplicate], source: uuid.UUID | None
 ) -> Extracted:
     return Extracted(
         extracted=[fact.text for fact, _how in gathered.facts],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from memory.extraction.known import fact_key
-from memory.extraction.model_cache import key_of, told_get, told_keep
+from memory.extraction.model_cache import answer_get, answer_keep, key_of
 from memory.llm.client import model_configured
 from memory.llm.facts import FactsTold, facts_ask
 from memory.llm.wire import ModelProblem
@@ -82,16 +82,16 @@ class Segments:
         units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
         known = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
-        told = told_get(known)
+        told = answer_get(known)
         if told is None:
             speakers = sorted(self.reading().speakers)
             told = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
-            told_keep(known, told)
+            answer_keep(known, told)
         return told
 
 
 @dataclass(slots=True)
-class Gathered:
+class GatheredFacts:
     """The facts of several segments, none told twice."""
 
     facts: list[tuple[Fact, str]] = field(default_factory=list)
@@ -119,10 +119,10 @@ class Gathered:
         return LLM if self.methods and set(self.methods) == {LLM} else EXTRACTIVE
 
 
-def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> Gathered:
+def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> GatheredFacts:
     """Return the facts of a whole text; a model is asked for ``seconds`` in all. ``tick`` hears of each segment."""
     until = time.monotonic() + seconds
-    segments, gathered = Segments(content), Gathered()
+    segments, gathered = Segments(content), GatheredFacts()
     for number in range(len(segments)):
         gathered.add(segments.facts(number, until=until))
         if tick is not None:

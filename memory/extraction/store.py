@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.values import MAX_VALUE_LENGTH
-from memory.extraction.known import FACT_FIELD, Duplicate, duplicates_look
+from memory.extraction.known import FACT_FIELD, Duplicate, known_facts_split
 from memory.extraction.parts import parts_cut
 from memory.forgetting import state_changes
 from memory.ingest.apply import ingest_apply, ingest_prepare
@@ -106,10 +106,10 @@ def facts_store(
     """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
 
     With ``source``, the topic that holds the text, none is made: it may have been erased. In the transaction of the
-    caller, who has called ``scope_wait``. Seven queries beside those of ``duplicates_look`` and of one batch of ingest.
-    Raises what ingest raises for an item; then nothing may be kept.
+    caller, who has called ``scope_wait``. Seven queries beside those of
+    ``known_facts_split`` and of one batch of ingest. Raises what ingest raises for an item; then nothing may be kept.
     """
-    new, known = duplicates_look([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
+    new, known = known_facts_split([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)
     how = {fact: "llm" if method == "llm" else "extract" for fact, method in facts}
     if not new:
         return Stored([], known)

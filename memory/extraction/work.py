@@ -18,7 +18,7 @@ from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.ids import uuid7
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.request import content_checked, kind_checked
-from memory.extraction.segments import EXTRACTIVE, LLM, Gathered, Segments
+from memory.extraction.segments import EXTRACTIVE, LLM, GatheredFacts, Segments
 from memory.extraction.store import facts_store, scope_wait, source_ensure, source_hold, source_text
 from memory.models import AuditEvent, ExtractionJob
 from memory.models.stalled import stalled_take
@@ -133,7 +133,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
         # Before a model is asked for nothing.
         _finish(job_id, Status.FAILED, now=clock(), failure=unsigned(job.actor))
         return False
-    number, gathered = job.done, Gathered()
+    number, gathered = job.done, GatheredFacts()
     if number < len(segments):
         # A model may take its time; nothing is locked.
         gathered.add(segments.facts(number))
@@ -173,7 +173,7 @@ def _writer(job: ExtractionJob, *, now: dt.datetime) -> Principal | None:
     return writer_still(asked, now=now)
 
 
-def _store(job: ExtractionJob, gathered: Gathered, content: str, *, writer: Principal, now: dt.datetime) -> None:
+def _store(job: ExtractionJob, gathered: GatheredFacts, content: str, *, writer: Principal, now: dt.datetime) -> None:
     stored = facts_store(
         gathered.facts, content, scope=job.scope, kind=job.kind, principal=writer, now=now, source=job.source_id
     )

@@ -205,7 +205,7 @@ def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
-    said = fact.said()
+    said = fact.with_context()
     return Candidate(fact, said, frozenset(stems(said)), {"exact": 0.0}, confidence, by)
 
 
@@ -351,20 +351,20 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
     """Tell whether a further fact is on the matter of the best one: it has the old value too, or says the same of the
     same subject with another value."""
     asked, new = frozenset(stems(request.text)), frozenset(stems(new_text))
-    numbered = numbers(request.text) & numbers(one.said) - numbers(best.said)
+    numbered = numbers(request.text) & numbers(one.text) - numbers(best.text)
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
     if named_too and one.confidence >= SEVERAL:
         return True
     if not _same_subject(one, best, asked | new) or _ENDED.search(one.fact.text):
         return False
-    if (things(best.said) & new) - one.stems:
+    if (things(best.text) & new) - one.stems:
         return False
     if one.stems == best.stems and one.features["order"] != best.features["order"]:
         return False
     old = best.stems - new
     if old and len(old & one.stems) / len(old) >= 0.5 and one.confidence >= SAME_VALUE:
         return True
-    if ((best.stems & new) | verbs(best.said)) - one.stems or one.features["value_kind"] < best.features["value_kind"]:
+    if ((best.stems & new) | verbs(best.text)) - one.stems or one.features["value_kind"] < best.features["value_kind"]:
         return False
     return one.confidence >= (SAME_MATTER / 2 if request.several else SAME_MATTER)
 

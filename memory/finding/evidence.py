@@ -50,7 +50,7 @@ class Evidence:
 
 def text_of(fact: Fact) -> str:
     """Return all the words by which a fact is found: with the title of its topic, unless it says that anyway."""
-    said = fact.said()
+    said = fact.with_context()
     return said if not fact.context or fold(fact.topic.title) in fold(said) else f"{fact.topic.title} {said}"
 
 

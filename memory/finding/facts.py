@@ -74,7 +74,7 @@ class Element:
 
 
 @dataclass(slots=True)
-class TopicSaid:
+class TopicContent:
     """A topic as it speaks. ``ever`` holds what it said before too, where that was asked for."""
 
     id: uuid.UUID
@@ -110,7 +110,7 @@ class Fact:
     """One fact of one topic. ``text`` says it by itself; ``sentence`` is where it stands in its element, and ``clause``
     which of the facts of that sentence it is. ``context`` says of whom an element speaks that does not say it."""
 
-    topic: TopicSaid
+    topic: TopicContent
     element: Element
     text: str
     sentence: tuple[int, int]
@@ -119,7 +119,7 @@ class Fact:
     context: str = ""
     item: bool = False
 
-    def said(self) -> str:
+    def with_context(self) -> str:
         """Return the fact with what it is about."""
         return f"{self.context}: {self.text}" if self.context else self.text
 
@@ -131,7 +131,9 @@ def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def topics_said(ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = False) -> dict[uuid.UUID, TopicSaid]:
+def topic_contents(
+    ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = False
+) -> dict[uuid.UUID, TopicContent]:
     """Return what these topics say, by id, in the order given. Two queries; three with ``ever``.
 
     ``lock`` holds them until the transaction ends, in the order of their ids.
@@ -140,7 +142,7 @@ def topics_said(ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = Fa
         if lock:
             cursor.execute(_LOCK, [list(ids)])
         cursor.execute(_TOPICS, [list(ids)])
-        found = {row[0]: TopicSaid(*row) for row in cursor.fetchall()}
+        found = {row[0]: TopicContent(*row) for row in cursor.fetchall()}
         cursor.execute(_FIELDS, [list(ids)])
         for topic_id, field_id, name, value, kind in cursor.fetchall():
             found[topic_id].fields.append(Element(FIELD, value, name, field_id, kind))
@@ -152,7 +154,7 @@ def topics_said(ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = Fa
     return {topic_id: found[topic_id] for topic_id in ids if topic_id in found}
 
 
-def facts_of(topic: TopicSaid, *, divide: bool = True) -> list[Fact]:
+def facts_of(topic: TopicContent, *, divide: bool = True) -> list[Fact]:
     """Return the facts a topic states, element by element. What is said twice, as title and as field, is two facts.
 
     What it said before, where that was loaded, is a fact for each text. Without ``divide`` each element is one fact,
@@ -166,7 +168,7 @@ def facts_distinct(facts: Iterable[Fact]) -> list[Fact]:
     """Return the first of the facts of each topic that say the same: a title often repeats its field."""
     found: dict[tuple[uuid.UUID, str, bool], Fact] = {}
     for fact in facts:
-        found.setdefault((fact.topic.id, text_key(fact.said()), fact.item), fact)
+        found.setdefault((fact.topic.id, text_key(fact.with_context()), fact.item), fact)
     return list(found.values())
 
 
@@ -177,16 +179,16 @@ def facts_repeated(fact: Fact, *, divide: bool = True) -> list[Fact]:
     """
     if fact.element.where == HISTORY:
         return [fact]
-    key = text_key(fact.said())
+    key = text_key(fact.with_context())
     others = [
         other
         for other in facts_of(fact.topic, divide=divide)
-        if other != fact and other.item == fact.item and text_key(other.said()) == key
+        if other != fact and other.item == fact.item and text_key(other.with_context()) == key
     ]
     return [fact, *others]
 
 
-def _whole(topic: TopicSaid, element: Element) -> Fact:
+def _whole(topic: TopicContent, element: Element) -> Fact:
     text = element.text
     # Whether a title names or states something is not looked at: that alone would take a millisecond.
     named = "" if fold(text).startswith(fold(topic.name)[:40]) else topic.name
@@ -236,7 +238,7 @@ def is_label(text: str) -> bool:
     return asks or not any(word.tag in SURE for word in words)
 
 
-def _facts_iter(topic: TopicSaid) -> Iterator[Fact]:
+def _facts_iter(topic: TopicContent) -> Iterator[Fact]:
     elements = topic.elements()
     for element in elements:
         if element.where == TITLE and len(elements) > 1 and is_label(element.text):

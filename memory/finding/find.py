@@ -17,7 +17,7 @@ from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.finding.choose import Choice, meant_choose, replaced_choose
 from memory.finding.evidence import ALIAS_ROUNDS, aliases_add, names_find, text_of, undated
-from memory.finding.facts import Fact, TopicSaid, facts_distinct, facts_of, ids_read, topics_said
+from memory.finding.facts import Fact, TopicContent, facts_distinct, facts_of, ids_read, topic_contents
 from memory.finding.request import request_read
 from memory.finding.weigh import Candidate
 from memory.forgetting.manual_actions import MOST_AT_ONCE
@@ -70,7 +70,7 @@ ORDER BY m.topic_id LIMIT {most}
 
 
 @dataclass(frozen=True)
-class Question:
+class RequestVectors:
     """What is asked for, as vectors: the request, and the new text if a fact is to be replaced by it."""
 
     text: str
@@ -92,17 +92,17 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     request = request_read(query)
     _identifiers_count(request.body)
     ids = _ids_identified(request.body, conditions, bound)
-    question = Question(request.text)
+    question = RequestVectors(request.text)
     if not ids:
         extra = ExtraCondition(conditions, bound.values)
-        pool = topics_said(_ranked([(question.text, question.vector)], scope, extra))
+        pool = topic_contents(_ranked([(question.text, question.vector)], scope, extra))
         ids = [*pool, *_ids_titled(request.body, conditions, bound)]
         names = _names_counted(request.body, pool)
         several = request.everything or request.several
         ids += _ids_named(names, scope, conditions, bound, near=None if several else question.vector)
         if request.everything and not names:
             ids += _ids_worded(request.body, conditions, bound)
-    topics = topics_said(list(dict.fromkeys(ids)), ever=history)
+    topics = topic_contents(list(dict.fromkeys(ids)), ever=history)
     divided = len(topics) <= MOST_DIVIDED
     facts = facts_distinct(fact for topic in topics.values() for fact in facts_of(topic, divide=divided))
     choice = meant_choose(query, facts, partial(_near, question))
@@ -117,7 +117,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ``facts_meant`` does.
     """
     _identifiers_count(old_query)
-    question = Question(old_query, new_vector)
+    question = RequestVectors(old_query, new_vector)
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
     conditions = (
@@ -128,11 +128,11 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ids = _ids_identified(undated(old_query), conditions, bound, most=2 * POOL)
     ids += _ranked([(old_query, question.vector), (new_text, new_vector)], scope, None)
     ids += _ids_titled(new_text, conditions, bound)
-    pool = topics_said(list(dict.fromkeys(ids)))
+    pool = topic_contents(list(dict.fromkeys(ids)))
     names = _names_counted(old_query, pool)
     others = [also for name in names for also in aliases_follow(name, scope=scope)[1:]]
     if others:
-        pool |= topics_said(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
+        pool |= topic_contents(_ids_named(others, scope, conditions, bound, follow=False, most=2 * POOL))
     facts = [fact for topic in pool.values() if topic.live for fact in facts_of(topic)]
     choice = replaced_choose(old_query, new_text, facts_distinct(facts), partial(_near, question))
     return _refined(choice, lambda texts: supersede_refine(old_query, new_text, texts))
@@ -154,12 +154,12 @@ def aliases_follow(name: str, *, scope: str) -> tuple[str, ...]:
         bound = Bound()
         within = scope_sql("m.scope_id", scope, bound.bind)
         sql = _ALIASES.format(names=bound.bind(names), within=within, most=MOST_ALIAS_TEXTS)
-        said = topics_said(ids_read(sql, bound), ever=True)
+        said = topic_contents(ids_read(sql, bound), ever=True)
         aliases_add(known, asked, (text for topic in said.values() for text in topic.texts()))
     return tuple(known.values())
 
 
-def _near(question: Question, facts: Sequence[Fact]) -> list[tuple[float, float]]:
+def _near(question: RequestVectors, facts: Sequence[Fact]) -> list[tuple[float, float]]:
     """Return for each fact the likeness of its topic to the request and to the new text, 0 for unrelated ones.
 
     One query. Facts of one topic are told apart by their words: embedding each would take longer than all the rest.
@@ -191,8 +191,8 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
     shown: dict[str, Candidate] = {}
     for one in choice.ranked:
         if one.confidence >= LEAST_SHOWN and len(shown) < MOST_SHOWN:
-            shown.setdefault(f"{one.fact.topic.id} {one.said}", one)
-    refined = ask([(key, one.said) for key, one in shown.items()]) if shown else None
+            shown.setdefault(f"{one.fact.topic.id} {one.text}", one)
+    refined = ask([(key, one.text) for key, one in shown.items()]) if shown else None
     if refined is None:
         return choice
     known = {id(one) for one in shown.values()}
@@ -212,7 +212,7 @@ def _identifiers_count(text: str) -> None:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
 
 
-def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicSaid]) -> list[str]:
+def _names_counted(text: str, topics: Mapping[uuid.UUID, TopicContent]) -> list[str]:
     """Return the names in ``text``, which ``topics`` help to tell from common words."""
     names = names_find(text, [text_of(fact) for topic in topics.values() for fact in facts_of(topic, divide=False)])
     if len(names) > MOST_NAMED:

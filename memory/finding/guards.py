@@ -17,7 +17,7 @@ RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
 
 def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
     """Return the names of whom the request is about; for a supersede, those that the new text mentions too."""
-    names = names_find(request.text, [one.said for one in found])
+    names = names_find(request.text, [one.text for one in found])
     about = subject(request.text) or frozenset()
     # Of a statement, whom it is about: Anna, not Oslo.
     names = [name for name in names if about & set(stems(name))] or names
@@ -35,14 +35,14 @@ def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[s
     if _about_relative(one, known):
         return "It is about a relative."
     if names and not any(name_held(name, one.fact) for name in names) and one.subject:
-        others = {part for name in names_find(one.said, [one.said]) for part in stems(name)}
+        others = {part for name in names_find(one.text, [one.text]) for part in stems(name)}
         if others & (one.subject - known):
             return "It is about somebody else."
-    if any(fold(quoted) not in fold(one.said) for quoted in _QUOTED.findall(request.text)):
+    if any(fold(quoted) not in fold(one.text) for quoted in _QUOTED.findall(request.text)):
         return "It does not hold the quoted words."
     if new_text:
         return ""
-    asked, there = numbers(request.body), numbers(one.said)
+    asked, there = numbers(request.body), numbers(one.text)
     if asked and BEFORE.search(request.body):
         return ""
     if asked and there and not asked & there:
@@ -56,7 +56,7 @@ def _about_relative(one: Candidate, known: frozenset[str]) -> bool:
     relatives = (one.stems - known) & RELATIVE_STEMS
     if not relatives or one.subject is None:
         return bool(relatives)
-    order = stems(one.said)
+    order = stems(one.text)
     first = next((at for at, word in enumerate(order) if word in known), len(order))
     after = frozenset(order[first:]) if one.subject & known else one.subject
     return bool(relatives & after & one.subject)

@@ -1,6 +1,6 @@
 """How likely it is that a fact is meant by a request: one logistic formula over measured features.
 
-The weights were fitted to cases written by people who had not seen this code (docs/benchmarks.md tells how many, and
+The weights were fitted to cases written by people who had not seen this code (docs/benchmarks.md says how many, and
 what each feature contributes). So the score is a probability as far as those cases go.
 """
 
@@ -25,10 +25,10 @@ FEATURES = ("meaning", "meaning_gap", "new_meaning_gap", "words", "words_gap", "
 
 @dataclass(slots=True)
 class Candidate:
-    """A fact that may be meant: ``said`` is the fact with its context, ``confidence`` from 0 to 1."""
+    """A fact that may be meant: ``text`` is the fact with its context, ``confidence`` from 0 to 1."""
 
     fact: Fact
-    said: str
+    text: str
     stems: frozenset[str]
     features: dict[str, float]
     confidence: float = 0.0
@@ -37,7 +37,7 @@ class Candidate:
     @property
     def subject(self) -> frozenset[str] | None:
         """The stems of what the fact is about; None where that is unknown. About a millisecond, once a text."""
-        return subject(self.fact.text) or (subject(self.said) if self.fact.context else None)
+        return subject(self.fact.text) or (subject(self.text) if self.fact.context else None)
 
     @property
     def exact(self) -> bool:
@@ -55,13 +55,13 @@ def candidates_weigh(
     """
     if not facts:
         return []
-    rarity = Rarity([*(fact.said() for fact in facts), request, new_text])
+    rarity = Rarity([*(fact.with_context() for fact in facts), request, new_text])
     asked, new = frozenset(stems(request)), frozenset(stems(new_text))
     known = asked | new
     pairs, denied = _pairs(request) | _pairs(new_text), negated(request)
     found = []
     for fact, (meaning, new_meaning) in zip(facts, near, strict=True):
-        said = fact.said()
+        said = fact.with_context()
         there = frozenset(stems(said))
         mine = _pairs(said)
         features = {

@@ -14,7 +14,7 @@ from django.db import connection
 
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
-from memory.erasure.receipt_search import SoughtEraser, receipts_wanted
+from memory.erasure.receipt_search import ReceiptEraser, erased_hashes
 from memory.ingest import history
 from memory.ingest.history import TopicHistory
 from memory.models import ErasureReceipt, ImportedTopic, ImportJob
@@ -156,6 +156,6 @@ def _masked(lines: Sequence[Any]) -> Sequence[Any]:
 
 
 @lru_cache(maxsize=1)
-def _eraser(_last: str) -> SoughtEraser:
+def _eraser(_last: str) -> ReceiptEraser:
     # A receipt holds the hash of the one before, so the last stands for all of them.
-    return SoughtEraser(receipts_wanted())
+    return ReceiptEraser(erased_hashes())

@@ -7,11 +7,11 @@ from memory.erasure.redact_text import (
     Weight,
     anchors_of,
     anchors_pattern,
+    distinctive_words,
     identifiers_strong,
     names_of,
     passage_of,
     passage_weight,
-    words_telling,
 )
 
 
@@ -130,4 +130,4 @@ def test_how_much_a_passage_says(text: str, weight: Weight) -> None:
 
 def test_names_in_titles_and_words_of_requests() -> None:
     assert names_of("Dinner with Zofia and her brother") == {("dinner",), ("zofia",)}
-    assert words_telling("please forget everything about Zofia's wifi password") == {("zofia",), ("wifi",)}
+    assert distinctive_words("please forget everything about Zofia's wifi password") == {("zofia",), ("wifi",)}

@@ -23,10 +23,10 @@ django.setup()
 
 from memory.core.text import TopicText
 from memory.embedding import embedder_get
-from memory.erasure.remainder import rest_of
+from memory.erasure.remainder import remainder_of
 from memory.finding import choose, weigh
 from memory.finding.choose import Choice, meant_choose, replaced_choose
-from memory.finding.facts import FIELD, Element, Fact, TopicSaid, facts_distinct, facts_of, facts_repeated
+from memory.finding.facts import FIELD, Element, Fact, TopicContent, facts_distinct, facts_of, facts_repeated
 from memory.text.stems import same_text
 
 FOLDS = 5
@@ -148,13 +148,13 @@ def _examples(case: dict[str, Any]) -> Iterator[tuple[bool, dict[str, float], in
             yield bool(new), one.features, int(gone)
 
 
-def _after(topics: Sequence[TopicSaid], choice: Choice, new: str) -> Iterator[TopicSaid]:
+def _after(topics: Sequence[TopicContent], choice: Choice, new: str) -> Iterator[TopicContent]:
     chosen = {one.fact.topic.id: [] for one in choice.candidates}
     for one in choice.candidates:
         chosen[one.fact.topic.id] += facts_repeated(one.fact)
-    left: list[TopicSaid] = []
+    left: list[TopicContent] = []
     for topic in topics:
-        rest = rest_of(topic, chosen[topic.id]) if topic.id in chosen else None
+        rest = remainder_of(topic, chosen[topic.id]) if topic.id in chosen else None
         if topic.id not in chosen:
             left.append(topic)
         elif rest is not None:
@@ -185,15 +185,15 @@ def _vector(text: str, kind: str = "passage") -> Floats:
     return _vectors[kind, text]
 
 
-def _topic(fact: dict[str, Any]) -> TopicSaid:
+def _topic(fact: dict[str, Any]) -> TopicContent:
     fields = fact.get("fields") or {"fact": fact["text"]}
     title = fact.get("title") or fact.get("text", "")
-    topic = TopicSaid(uuid.uuid4(), title[:200] or "untitled", fact.get("summary", ""), "", "/", [], False, True)
+    topic = TopicContent(uuid.uuid4(), title[:200] or "untitled", fact.get("summary", ""), "", "/", [], False, True)
     topic.fields = [Element(FIELD, value, name, uuid.uuid4()) for name, value in fields.items()]
     return topic
 
 
-def _text(topic: TopicSaid) -> str:
+def _text(topic: TopicContent) -> str:
     return TopicText(topic.title, topic.summary, [element.text for element in topic.fields]).embedded()
 
 

@@ -229,7 +229,7 @@ def test_a_purge_finds_what_a_merge_took_in(operator: Caller) -> None:
     listed = forget(operator, "purge", query="Anna Kowalska")
 
     assert [match["topic_id"] for match in listed["matches"]] == [survivor]
-    assert "merging" in listed["matches"][0]["why"]
+    assert "merged into it" in listed["matches"][0]["why"]
     assert forget(operator, "purge", token=listed["token"])["executed"]
     assert not Topic.objects.exists()
 

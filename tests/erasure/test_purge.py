@@ -23,7 +23,7 @@ from tests.forgetting.shop import dump as rows_of_store
 
 def purge(*ids: str, reason: str = "a test", said: tuple[str, ...] = ()) -> ErasureReceipt:
     return topics_purge(
-        [uuid.UUID(each) for each in ids], principal=SYSTEM, reason=reason, now=timezone.now(), said=said
+        [uuid.UUID(each) for each in ids], principal=SYSTEM, reason=reason, now=timezone.now(), request_texts=said
     )
 
 
@@ -59,7 +59,7 @@ def test_nothing_of_a_rich_history_is_left_in_any_table(cast: Cast) -> None:
     }
     verdict = erasure_verify()
     assert verdict.ok, verdict
-    assert (verdict.traces, verdict.again, verdict.addresses) == ([], [], [])
+    assert (verdict.traces, verdict.stored_again, verdict.addresses) == ([], [], [])
     assert {"memory_topic": 4, "memory_link": 2, "memory_topicedit": 1}.items() <= receipt.counts.items()
 
 
@@ -130,7 +130,7 @@ def test_the_same_text_and_id_may_be_stored_again_and_are_no_traces(operator: Ca
     assert operator.found(FACT) == [topic_id]
     verdict = erasure_verify()
     assert verdict.ok, verdict.traces
-    assert {(trace.table, trace.sort) for trace in verdict.again} >= {
+    assert {(trace.table, trace.type) for trace in verdict.stored_again} >= {
         ("memory_topic", "id"),
         ("memory_topic", "text"),
         ("memory_revision", "identifier"),

@@ -86,7 +86,7 @@ def test_the_purge_of_one_person_among_ten_thousand_touches_exactly_the_rows_of_
     before = rows()
     began = time.perf_counter()
     receipt = topics_purge(
-        [uuid.UUID(people[chosen])], principal=SYSTEM, reason=f"{mail} asked", now=timezone.now(), said=[mail]
+        [uuid.UUID(people[chosen])], principal=SYSTEM, reason=f"{mail} asked", now=timezone.now(), request_texts=[mail]
     )
     print(f"a purge among {PEOPLE:,} topics: {time.perf_counter() - began:.2f} s")
     after = rows()

@@ -19,7 +19,7 @@ def test_a_dump_of_the_database_holds_neither_the_texts_nor_their_identifiers(ht
     before = dump().casefold()
     assert all(needle.casefold() in before for needle in NEEDLES)
     hers = [uuid.UUID(made[name]) for name in ("fact", "old", "kept", "deferred")]
-    topics_purge(hers, principal=SYSTEM, reason=f"{PERSON} asked", now=timezone.now(), said=[PERSON])
+    topics_purge(hers, principal=SYSTEM, reason=f"{PERSON} asked", now=timezone.now(), request_texts=[PERSON])
     after = dump().casefold()
     assert [needle for needle in NEEDLES if needle.casefold() in after] == []
     assert "the pier, on sundays" in after

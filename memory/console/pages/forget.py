@@ -19,7 +19,14 @@ from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_execute, forget_list
 from memory.erasure.forget_list_details import listing_others, listing_tally
 from memory.erasure.forget_list_refine import listing_narrow, listing_repeat
-from memory.erasure.forget_lists import Listing, Match, listing_get, listing_matches, listings_count, listings_list
+from memory.erasure.forget_lists import (
+    ListedTopic,
+    Listing,
+    listing_get,
+    listing_matches,
+    listings_count,
+    listings_list,
+)
 from memory.finding.evidence import names_find
 from memory.forgetting.runs import run_get
 from memory.models import ForgetRun
@@ -77,7 +84,7 @@ def forget_listed(request: ConsoleRequest, listing_id: uuid.UUID) -> HttpRespons
     elif form.is_bound:
         status = 422
     context = MATCHES.context(request, listing_id=listing_id)
-    matches: Sequence[Match] = context["rows"]
+    matches: Sequence[ListedTopic] = context["rows"]
     operates = request.principal.role == OPERATOR
     undoable = listing.run_id and run_get(listing.run_id, principal=request.principal).status == ForgetRun.Status.DONE
     others = listing_others([match.topic_id for match in matches], query=listing.query)
@@ -173,7 +180,7 @@ def _filter_words(listing: Listing) -> str:
     """Return the filter of a list in words; where it is asked for is told by itself."""
     picked = listing.filter.get("ids")
     said = {name: value for name, value in listing.filter.items() if name not in ("ids", "scope")}
-    words = [f"{_topics(len(picked))} selected" if picked else "", ForgetFilter(**said).words()]
+    words = [f"{_topics(len(picked))} selected" if picked else "", ForgetFilter(**said).describe()]
     return ", ".join(filter(None, words))
 
 

@@ -17,7 +17,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import text_cut
 from memory.erasure.purge import topics_purge
 from memory.erasure.supersede import MAX_TEXT, Superseded, supersede
-from memory.finding.facts import facts_of, topics_said
+from memory.finding.facts import facts_of, topic_contents
 from memory.recall.lookup import topic_detail, topic_get
 
 # So much of an id is enough to type.
@@ -138,7 +138,7 @@ def topic_superseded(request: ConsoleRequest, topic_id: uuid.UUID) -> HttpRespon
 
 def _facts(topic_id: uuid.UUID) -> list[str]:
     """Return the facts that a topic states, each once. Two queries."""
-    topic = topics_said([topic_id])[topic_id]
+    topic = topic_contents([topic_id])[topic_id]
     return list(dict.fromkeys(fact.text for fact in facts_of(topic)))
 
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from tqdm import tqdm
 
 from memory.core.problem_codes import ProblemCode
-from memory.erasure.verify import MOST_TOLD, Trace, Verdict, erasure_verify, rows_expected
+from memory.erasure.verify import MOST_LISTED, Trace, VerificationReport, erasure_verify, rows_expected
 from memory.management.refused import CommandRefused
 
 
@@ -16,16 +16,16 @@ class Command(BaseCommand):
     """Exits with 1 if anything is left, or if a receipt is not as it was written."""
 
     help = (
-        "Verify the chain of receipts, and look in every table of the database for what they say was erased: ids, "
-        "texts, identifiers. Tells where something is, never what it says."
+        "Verify the chain of receipts, and search every table of the database for what they say was erased: ids, "
+        "texts, identifiers. Reports where something is, never its content."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare ``--quiet``."""
-        parser.add_argument("--quiet", action="store_true", help="Say nothing unless something is wrong.")
+        parser.add_argument("--quiet", action="store_true", help="Print only what is wrong.")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        """Read everything and say what was found."""
+        """Read everything and report what was found."""
         began = time.monotonic()
         with tqdm(total=rows_expected(), unit="row", desc="Reading", disable=options["quiet"] or None) as bar:
 
@@ -33,45 +33,45 @@ class Command(BaseCommand):
                 bar.set_postfix_str(table, refresh=False)
                 bar.update(rows)
 
-            verdict = erasure_verify(progress=progress)
-        self._tell(verdict, quiet=options["quiet"], seconds=time.monotonic() - began)
-        if not verdict.ok:
-            raise CommandRefused(self._conclusion(verdict), ProblemCode.ERASURE_NOT_PROVEN)
+            report = erasure_verify(progress=progress)
+        self._print(report, quiet=options["quiet"], seconds=time.monotonic() - began)
+        if not report.ok:
+            raise CommandRefused(self._conclusion(report), ProblemCode.ERASURE_NOT_PROVEN)
 
-    def _tell(self, verdict: Verdict, *, quiet: bool, seconds: float) -> None:
-        for sentence in verdict.chain.sentences:
+    def _print(self, report: VerificationReport, *, quiet: bool, seconds: float) -> None:
+        for sentence in report.chain.sentences:
             self.stderr.write(sentence)
-        self._list(verdict.traces, self.stderr)
-        if verdict.unread:
-            self.stderr.write(f"Not read, as the account of the store may not: {', '.join(verdict.unread)}.")
+        self._list(report.traces, self.stderr)
+        if report.unreadable:
+            self.stderr.write(f"Not read for lack of permission: {', '.join(report.unreadable)}.")
         if quiet:
             return
-        if verdict.again:
-            self.stdout.write(f"Stored again since: {len(verdict.again):,}. These were written after the purge:")
-            self._list(verdict.again, self.stdout)
-        if verdict.addresses:
+        if report.stored_again:
+            self.stdout.write(f"Stored again since: {len(report.stored_again):,}. These were written after the purge:")
+            self._list(report.stored_again, self.stdout)
+        if report.addresses:
             self.stdout.write(
-                f"In names of scopes, keys and accounts: {len(verdict.addresses):,}. These are not memory; rename them "
-                "if they should go too:"
+                f"In names of scopes, keys and accounts: {len(report.addresses):,}. These are not memories; "
+                "rename them if they should go too:"
             )
-            self._list(verdict.addresses, self.stdout)
+            self._list(report.addresses, self.stdout)
         self.stdout.write(
-            f"Read {verdict.rows:,} rows of {verdict.tables} tables in {seconds:.1f} seconds, against "
-            f"{verdict.chain.count:,} {'receipt' if verdict.chain.count == 1 else 'receipts'}."
+            f"Read {report.rows:,} rows of {report.tables} tables in {seconds:.1f} seconds, against "
+            f"{report.chain.count:,} {'receipt' if report.chain.count == 1 else 'receipts'}."
         )
-        if verdict.ok:
+        if report.ok:
             self.stdout.write("The chain of receipts is whole, and nothing is left of what was erased.")
 
     def _list(self, traces: list[Trace], out: Any) -> None:
         for trace in traces:
             out.write(f"  {trace.sentence()}")
-        if len(traces) == MOST_TOLD:
-            out.write(f"  ... and perhaps more: only {MOST_TOLD:,} are told.")
+        if len(traces) == MOST_LISTED:
+            out.write(f"  ... and perhaps more: only {MOST_LISTED:,} are listed.")
 
-    def _conclusion(self, verdict: Verdict) -> str:
-        if verdict.traces:
-            count = len(verdict.traces)
+    def _conclusion(self, report: VerificationReport) -> str:
+        if report.traces:
+            count = len(report.traces)
             return f"{count:,} {'trace is' if count == 1 else 'traces are'} left of what was erased."
-        if not verdict.ours:
-            return "The receipts were made with another secret key, so texts and identifiers cannot be looked for."
-        return f"The chain of receipts is broken at receipt {verdict.chain.broken_at}."
+        if not report.ours:
+            return "The receipts were made with another secret key, so texts and identifiers cannot be searched."
+        return f"The chain of receipts is broken at receipt {report.chain.broken_at}."
