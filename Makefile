@@ -1,13 +1,13 @@
 # `make run` starts MemState, `make test` checks it. Both need Python 3.11 or newer and nothing else.
 
-# The first Python on this machine that is new enough; `make run PYTHON=...` chooses another one.
+# The first suitable Python; `make run PYTHON=...` chooses another one.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$python"; exit; }; \
 	done; echo python3)
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet
-# Checks read the settings but start nothing, so they must not leave a key in the data folder either.
+# Checks read the settings but start nothing; a fixed key keeps them from writing one to the data folder.
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
 TEMPLATES = $(shell find templates -name '*.html')
@@ -15,7 +15,7 @@ TEMPLATES = $(shell find templates -name '*.html')
 .DEFAULT_GOAL := help
 .PHONY: help run demo doctor test test-all lint format bench pictures clean
 
-help: ## Say what can be made.
+help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## Start MemState; Ctrl-C stops it.
@@ -24,10 +24,10 @@ run: $(VENV)/.installed ## Start MemState; Ctrl-C stops it.
 demo: $(VENV)/.installed ## Fill the store with half a year of an assistant's memory.
 	@exec $(PY) manage.py demo
 
-doctor: $(VENV)/.installed ## Say what is healthy and what is not.
+doctor: $(VENV)/.installed ## Run the health checks.
 	@exec $(PY) manage.py doctor
 
-# What is quick comes first, so that what is wrong is seen soon.
+# The quick checks come first.
 test: lint ## Run the checks and the tests of all behaviour: some minutes.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && \
 		exec $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not bench and not alone and not thorough"
@@ -47,27 +47,27 @@ lint: $(VENV)/.installed-dev ## Run the checks that need no database.
 	@$(CHECK)/python manage.py openapi --check
 	@$(CHECK)/mypy
 
-format: $(VENV)/.installed-dev ## Put the code into its form.
+format: $(VENV)/.installed-dev ## Format the code and the templates.
 	@$(CHECK)/ruff check --fix
 	@$(CHECK)/ruff format
 	@$(CHECK)/djade --target-version 5.2 $(TEMPLATES)
 
-bench: $(VENV)/.installed-dev ## Measure speed against the floors.
+bench: $(VENV)/.installed-dev ## Measure speed against the minimum values.
 	@exec $(PY) -m pytest -m bench -s
 
-pictures: $(VENV)/.installed-dev ## Take the pictures of docs/pictures anew.
+pictures: $(VENV)/.installed-dev ## Take the pictures of docs/pictures again.
 	@browser=$$(.ci/browser $(PY)) && export MEMSTATE_TEST_BROWSER="$$browser" && exec $(PY) -m tests.browser.pictures
 
 clean: ## Remove the environment and all caches; the data folder stays.
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-# An environment whose Python has gone, as after an upgrade of the system, is made anew.
+# An environment whose Python no longer exists, as after a system upgrade, is created again.
 define make_environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-		echo "MemState needs Python 3.11 or newer, and $(PYTHON) is not. Name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3." >&2; exit 1; }
+		echo "MemState needs Python 3.11 or newer, and $(PYTHON) is older. Choose another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-		echo "$(PYTHON) cannot make environments; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; }
+		echo "$(PYTHON) cannot create environments; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; }
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 endef
 

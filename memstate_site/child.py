@@ -1,4 +1,4 @@
-"""One process that the supervisor runs: start, watch, stop, and start again with growing patience."""
+"""One process that the supervisor runs: start, watch, stop, and restart with increasing delays."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def envsecret(name: str, *, minimum_length: int = 0) -> str | None:
     """
     path = envstr(f"{name}_FILE")
     if path and envstr(name):
-        raise SettingError(f"Both {name} and {name}_FILE are set; only one of them can count.")
+        raise SettingError(f"Both {name} and {name}_FILE are set. Set only one of them.")
     if path:
         try:
             value = Path(path).read_text(encoding="utf-8").strip()

@@ -56,7 +56,7 @@ def secret_ensure(path: Path) -> str:
 
 
 def private_file_read(path: Path) -> str | None:
-    """The content of a file of ours, or None if there is none."""
+    """The content of one of our files, or None if it does not exist."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def private_file_create(path: Path, text: str) -> bool:
 
 
 def private_file_replace(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, in one step over whatever was there."""
+    """Write a file that only its owner can read, replacing an existing file atomically."""
     _private_temporary(path, text).replace(path)
 
 

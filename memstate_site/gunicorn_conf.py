@@ -1,4 +1,4 @@
-"""How gunicorn serves MemState, under `manage.py up` and by itself.
+"""How gunicorn serves MemState, under `manage.py up` and standalone.
 
 By itself: `gunicorn -c python:memstate_site.gunicorn_conf memstate_site.wsgi` with DATABASE_URL set.
 """

@@ -1,4 +1,4 @@
-"""What a supervisor that was killed outright left running, found by its notes and ended by the next one."""
+"""Processes left running by a killed supervisor, found in its notes and ended by the next one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def leftovers_end(folder: Path, say: Callable[[str], None]) -> bool:
         return True
     # On Linux they end by themselves, within moments of the supervisor; elsewhere they are still at work.
     if not wait_until(lambda: not _members(run, groups), 1):
-        say("Processes of the last run were left behind; stopping them first.")
+        say("Processes of the last run are still running; stopping them first.")
         for number, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
             for pid in _members(run, groups):
                 try:

@@ -27,7 +27,7 @@ def listening_socket(host: str, port: int, *, patience: float = 0.0) -> socket.s
         )[0]
     except socket.gaierror as problem:
         raise SettingError(
-            f"MEMSTATE_API_HOST is {host!r}, which is no address of this machine: {problem.strerror}."
+            f"MEMSTATE_API_HOST is {host!r}, which is not an address of this machine: {problem.strerror}."
         ) from None
     deadline = time.monotonic() + patience
     while True:
@@ -52,7 +52,7 @@ def shown_address(host: str, port: int) -> str:
 
 
 def status_of(host: str, port: int, path: str, *, asks_as: str) -> int | None:
-    """The status of a page asked for under the name `asks_as`, or None if nobody answers within a second."""
+    """The status of a page asked for under the name `asks_as`, or None without an answer within a second."""
     connection = http.client.HTTPConnection(EVERYWHERE.get(host, host), port, timeout=1)
     try:
         connection.request("GET", path, headers={"Host": asks_as, "Connection": "close"})
@@ -70,7 +70,7 @@ def _sentence(problem: OSError, host: str, port: int) -> str:
             "Stop that program, or choose another port with MEMSTATE_API_PORT."
         )
     if problem.errno == errno.EADDRNOTAVAIL:
-        return f"MEMSTATE_API_HOST is {host}, which is no address of this machine."
+        return f"MEMSTATE_API_HOST is {host}, which is not an address of this machine."
     if problem.errno in (errno.EACCES, errno.EPERM):
         return f"This account may not listen on port {port}; choose one above 1023 with MEMSTATE_API_PORT."
     return f"It is not possible to listen on {host} port {port}: {problem.strerror}."

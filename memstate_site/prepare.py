@@ -33,7 +33,7 @@ SHORT_KEY = 16
 
 
 def prepare() -> None:
-    """Bring the database up to date and see to it that somebody can get in."""
+    """Migrate the database and make sure that an account exists."""
     from django.core.management import call_command
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
@@ -47,7 +47,7 @@ def prepare() -> None:
         # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
-            print(f"Bringing the database up to date ({len(missing)} migrations).", flush=True)
+            print(f"Migrating the database ({len(missing)} migrations).", flush=True)
             call_command("migrate", verbosity=0, interactive=False)
         schedules_ensure()
         credentials_ensure(data_folder_ensure() / CREDENTIALS_FILE)
@@ -104,12 +104,12 @@ def credentials_ensure(path: Path) -> None:
     given_password = envsecret("MEMSTATE_ADMIN_PASSWORD", minimum_length=8)
     given_keys = {"agent": envsecret("MEMSTATE_API_KEY"), "operator": envsecret("MEMSTATE_ADMIN_KEY")}
     if given_keys["agent"] is not None and given_keys["agent"] == given_keys["operator"]:
-        raise SettingError("MEMSTATE_API_KEY and MEMSTATE_ADMIN_KEY are the same, but a key has one role only.")
+        raise SettingError(
+            "MEMSTATE_API_KEY and MEMSTATE_ADMIN_KEY are the same. Use different keys: a key has only one role."
+        )
     for role, given in given_keys.items():
         if given is not None and len(given) < SHORT_KEY:
-            print(
-                f"The {role} key that was given has {len(given)} characters; whoever can reach the server may guess it."
-            )
+            print(f"The given {role} key has only {len(given)} characters and can be guessed. Use a longer one.")
     kept: dict[str, str] = json.loads(private_file_read(path) or "{}")
     first_here = not kept
     first_anywhere = not _administrator_exists()
@@ -171,7 +171,7 @@ def _administrator_make(password: str) -> None:
 
 
 def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> None:
-    """Set the given password if it is a new one; one that was set in the console since is not undone by a restart."""
+    """Set the given password if it is new; a restart does not overwrite one set in the console since."""
     from django.contrib.auth.models import User
 
     if kept.get("given_password_mark") == _mark(password):

@@ -17,7 +17,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 
 
 def dies_with_parent(number: signal.Signals, *, parent: int | None = None) -> Callable[[], None] | None:
-    """What a child must call before it starts its program, so that it gets the signal when its parent is gone.
+    """What a child must call before it starts its program, so that it gets the signal when its parent ends.
 
     Made in the parent, or in the child with the parent's number. Even a parent that is killed outright leaves nothing
     behind then. Only Linux offers this; elsewhere the next start finds what was left (see `memstate_site.leftovers`).

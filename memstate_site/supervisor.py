@@ -41,17 +41,17 @@ class StopRequest(BaseException):
 
 
 class StartError(Exception):
-    """A first step failed, and has said why itself."""
+    """A first step failed and has already reported why."""
 
 
 def show(line: str) -> None:
-    """Write a line, and live on if nobody reads any more."""
+    """Write a line; a closed output is ignored."""
     with contextlib.suppress(BrokenPipeError, OSError):
         print(line, flush=True)
 
 
 def run() -> int:
-    """Run everything until a signal says stop; returns the exit status."""
+    """Run everything until a stop signal; return the exit status."""
     # Importing the settings checks them all, before anything is started that would have to be stopped again.
     from memstate_site import settings
 
@@ -172,7 +172,7 @@ class Supervisor:
         }
 
     def _first_step(self, environment: dict[str, str]) -> None:
-        """Migrate and make the first credentials; what it says is shown as it is."""
+        """Migrate and create the first credentials; its output is shown unchanged."""
         step = Child(
             title="The preparation",
             mark="",
@@ -250,7 +250,7 @@ class Supervisor:
         if time.monotonic() > self.ready_deadline:
             self.ready_deadline = float("inf")
             state = "does not answer" if answer is None else f"answers that it is not ready (status {answer})"
-            show(f"MemState {state} after {READY_WITHIN_SECONDS:g} seconds; `manage.py doctor` says what is wrong.")
+            show(f"MemState {state} after {READY_WITHIN_SECONDS:g} seconds; run `manage.py doctor` for the cause.")
 
     # --- Stopping ---
 

@@ -19,7 +19,7 @@ RECYCLED = -2
 
 
 class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has no types
-    """A sentinel that starts the cluster afresh when one of its processes was killed.
+    """A sentinel that restarts the cluster when one of its processes was killed.
 
     An idle worker waits inside the queue's lock. Killed there, it takes the lock along, and every other worker waits
     for ever beside a queue that fills: replacing the one process, as django-q2 does, does not help. New queues do.

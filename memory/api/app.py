@@ -52,7 +52,7 @@ TAGS = [
     {"name": "query", "description": "Asking for context."},
     {"name": "chat", "description": "The assistant: conversations that read and write the memory, and their undo."},
     {"name": "studies", "description": "Long messages that become topics in the background."},
-    {"name": "topics", "description": "Explicit lookup and upkeep. Nothing here raises salience."},
+    {"name": "topics", "description": "Explicit lookup and upkeep. These requests do not raise salience."},
     {"name": "command", "description": "Forgetting on command: release, purge and supersede."},
     {"name": "duplicates", "description": "Topics that may be one: review, merge, undo."},
     {"name": "policies", "description": "What forgets what, and when: values and rules, version by version."},
@@ -89,7 +89,7 @@ def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
 
 
 def _nothing_here(_request: HttpRequest, **_parts: str) -> HttpResponseBase:
-    return problem_response(404, "There is nothing at this address.", ProblemCode.ADDRESS_NOT_FOUND)
+    return problem_response(404, "This URL does not exist.", ProblemCode.ADDRESS_NOT_FOUND)
 
 
 class MemoryAPI(NinjaAPI):

@@ -88,7 +88,7 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
 
 
 def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
-    """Run a turn that has begun and return its reply; ``heard`` are ``tell`` and ``go_on`` of a stream."""
+    """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:
         return chat_run(begun, clock=timezone.now, enqueue=jobs.study_enqueue, **more)

@@ -30,16 +30,14 @@ class ChatReply(Schema):
 
     reply: str
     intent: IntentName
-    intent_source: Source = Field(
-        description="Who says so: the request, the model, or a rule where that is of no help."
-    )
+    intent_source: Source = Field(description="Source of the intent: the request, the model, or a rule as a fallback.")
     tool_log: list[ToolCallOut] = Field(
         description="In the order in which they were made. Beyond 500,000 characters of all, only that they were."
     )
     model: str
     rounds: int = Field(description="How often tools were used before the answer.")
-    conversation_id: uuid.UUID = Field(description="Send it to go on; whatever is written is noted with it.")
+    conversation_id: uuid.UUID = Field(description="Send it to continue the conversation; writes are recorded with it.")
     ended: Ended = Field(
         description="done, or why it ended before: the most rounds, the time, or the model, which failed."
     )
-    study: StudyOut | None = Field(description="The job that a long text became, as GET /v1/studies/{id} tells it.")
+    study: StudyOut | None = Field(description="The study job of a long text, as returned by GET /v1/studies/{id}.")

@@ -22,7 +22,7 @@ class ConversationOut(Schema):
     turns: int
     created_at: dt.datetime
     moved_at: dt.datetime = Field(description="When the last message came or was answered.")
-    undone_at: dt.datetime | None = Field(description="When what it wrote was last taken back.")
+    undone_at: dt.datetime | None = Field(description="When what it wrote was last undone.")
     undone_by: str | None
 
 
@@ -41,7 +41,7 @@ class CallOut(Schema):
     ok: bool
     ms: float
     topic_ids: list[uuid.UUID] = Field(description="The topics that it read or wrote.")
-    said: str = Field(description="What came of it, in a few words.")
+    said: str = Field(description="Short summary of the result.")
 
 
 class TurnOut(Schema):
@@ -82,7 +82,7 @@ class WroteOut(Schema):
     fields: int
     links: int
     merges: int
-    taken_back: int = Field(description="Of all these, what an undo has taken back.")
+    taken_back: int = Field(description="How many of these were undone.")
     topic_count: int = Field(description="How many topics it wrote to.")
     items: list[WrittenOut] = Field(description="These topics, the latest first; the first thousand.")
 
@@ -96,12 +96,12 @@ class ConversationDetail(ConversationOut):
 
 
 class ConversationUndoRequest(BaseModel):
-    """Why, and whether it is only looked at."""
+    """The reason, and whether this is a dry run."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
-    dry_run: bool = Field(default=False, description="Only tell what would be taken back; nothing is changed.")
+    dry_run: bool = Field(default=False, description="Only report what would be undone; nothing is changed.")
     digest: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="Of a dry run; it is refused if something else would be taken back by now."
+        default=None, description="From a dry run; refused if the effect has changed since."
     )
 
 
@@ -116,7 +116,7 @@ class TakenBack(Schema):
 
 
 class UndoneItem(Schema):
-    """One thing that is taken back. A link stands with its source."""
+    """One change that is undone. A link is listed with its source."""
 
     what: Literal["topic", "value", "field", "link", "merge"]
     topic_id: uuid.UUID
@@ -125,7 +125,7 @@ class UndoneItem(Schema):
 
 
 class LeftItem(UndoneItem):
-    """One thing that is left as it is."""
+    """One change that is kept."""
 
     why: str
 
@@ -142,4 +142,4 @@ class ConversationUndoReply(Schema):
     left_count: int
     studies_cancelled: int
     run_id: uuid.UUID | None = Field(description="Takes the release of its topics back.")
-    digest: str | None = Field(description="Of a dry run: what tells whether the same would be done later.")
+    digest: str | None = Field(description="From a dry run: identifies its effect.")

@@ -54,7 +54,7 @@ def conversation_read(
 
 @router.post(
     "/chat/{topicid:conversation_id}/undo",
-    summary="Take back what a conversation wrote",
+    summary="Undo what a conversation wrote",
     response={200: ConversationUndoReply, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def conversation_take_back(

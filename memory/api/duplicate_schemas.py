@@ -30,10 +30,12 @@ class PairOut(Schema):
     verdict: PairVerdict = Field(
         description="duplicate: they say the same; supersedes: the newer may replace the older."
     )
-    state: PairState = Field(description="lapsed: one of the two has changed or left; it waits to be compared anew.")
+    state: PairState = Field(
+        description="lapsed: one of the two has changed or is inactive; the pair will be compared again."
+    )
     similarity: float | None = Field(description="Cosine of the two texts.")
     same_title: bool
-    held: bool = Field(description="Something that matters differs, so that it is never merged by itself.")
+    held: bool = Field(description="Something that matters differs, so the pair is never merged automatically.")
     held_because: list[str] = Field(description="What differs, in sentences.")
     newer: PairTopic
     older: PairTopic
@@ -53,7 +55,7 @@ class PairPage(Schema):
 
 
 class PairDifference(Schema):
-    """Something that matters and differs; empty where a side says nothing of the kind."""
+    """A difference that matters; empty for a side without such a value."""
 
     sort: str
     older: str
@@ -66,7 +68,7 @@ class PairDetail(PairOut):
     """A pair with what matters and differs, and what a merge would do."""
 
     differences: list[PairDifference]
-    merge: dict[str, Any] = Field(description="What a merge would do; empty where there is nothing to merge.")
+    merge: dict[str, Any] = Field(description="Effect of a merge; empty if there is nothing to merge.")
     may: list[PairVerb] = Field(description="What can be decided now.")
     gone: str = Field(description="Why nothing can be decided, if so.")
 
@@ -79,7 +81,7 @@ class PairConflict(Schema):
 
 
 class PairDecided(Schema):
-    """What was decided. Of an undo, ``restored`` says whether both are as before; if not, nothing was touched."""
+    """The decision. After an undo, ``restored`` states whether both topics were restored."""
 
     pair: PairOut
     run_id: uuid.UUID | None

@@ -46,7 +46,7 @@ def duplicate_list(
 
 @router.get("/duplicates/{topicid:pair_id}", summary="Look at one pair", response={200: PairDetail, **_READ})
 def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
-    """Tell what matters and differs between two topics, and what a merge would do."""
+    """Return the differences that matter between two topics, and the effect of a merge."""
     told = pair_detail(pair_id, principal=principal_of(request, "reader"), now=timezone.now())
     return json_reply(
         {name: value for name, value in told.items() if name not in ("title", "summary", "fields", "sides")}
@@ -87,7 +87,7 @@ def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reaso
     "/duplicates/{topicid:pair_id}/undo", summary="Take a decision back", response={200: PairDecided, **_CHANGE}
 )
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Make both topics what they were before. If one has changed since, nothing is touched and `conflicts` says how.
+    """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why.
     Operator keys."""
     principal = principal_of(request, "operator")
     undone = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())

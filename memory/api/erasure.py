@@ -1,4 +1,4 @@
-"""Forgetting on command: /v1/forget for operators, /v1/supersede for whoever may remember."""
+"""Forgetting on command: /v1/forget for operators, /v1/supersede for callers who may write."""
 
 from dataclasses import asdict
 from typing import Any
@@ -37,7 +37,7 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
     if payload.token is not None:
         if payload.query is not None or payload.filter is not None:
             raise RequestRefused(
-                "A token stands for its list; leave query and filter out.", code=ProblemCode.CONTRADICTORY_REQUEST
+                "A token identifies its list. Omit query and filter.", code=ProblemCode.CONTRADICTORY_REQUEST
             )
         done = forget_execute(
             payload.token, verb=payload.verb, principal=principal, now=now, reason=payload.reason or None

@@ -53,11 +53,11 @@ class ForgetMatch(Schema):
     confidence: float = Field(description="0 to 1.")
     by: Literal["identifier", "name", "meaning", "filter"] = Field(description="By what it was found.")
     excerpt: str
-    keeps: str = Field(description="What the topic says beside this fact; that stays, as a topic of its own.")
+    keeps: str = Field(description="The remaining content of the topic; it is kept as a separate topic.")
 
 
 class ForgetReply(Schema):
-    """A list, and what became of it. ``token`` is null where there is nothing to execute."""
+    """A list and its outcome. ``token`` is null if there is nothing to execute."""
 
     token: str | None
     expires_at: dt.datetime
@@ -95,7 +95,7 @@ class SupersededOut(Schema):
 
 
 class SupersedeReply(Schema):
-    """Where the new text stands, and what it replaced."""
+    """The topic with the new text, and what was replaced."""
 
     topic_id: str
     superseded: list[SupersededOut]

@@ -32,11 +32,11 @@ Limit = Annotated[int, Query(ge=1, description="Topics to list.")]
 
 @router.get(
     "/topics/{topicid:topic_id}/why",
-    summary="Say why a topic stands where it does",
+    summary="Explain the state of a topic",
     response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
 )
 def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Where it stands, what would happen next, what happened and why, and what would have kept it."""
+    """The current state, the next step, the history with reasons, and what would have kept the topic."""
     return json_reply(topic_why(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 

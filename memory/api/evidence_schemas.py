@@ -98,7 +98,7 @@ class WhyStep(Schema):
 class WhyNext(Schema):
     """What the next run would make of it, and the steps after that."""
 
-    now: str | None = Field(description="A rung, or released; null for a topic that runs do not look at.")
+    now: str | None = Field(description="A rung, or released; null for a topic that runs skip.")
     steps: list[WhyStep]
     gate: str = Field(description="Why scheduled runs do nothing at present, if so.")
 

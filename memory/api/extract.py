@@ -40,7 +40,7 @@ class ExtractRequest(BaseModel):
 
 
 class KnownFact(Schema):
-    """A fact that was not stored again, and the topic that says it."""
+    """A fact that was already known, and the topic that contains it."""
 
     text: str
     topic_id: str
@@ -52,7 +52,7 @@ class ExtractReply(Schema):
     extracted: list[str] = Field(description="Each a self-contained sentence of at most 500 characters.")
     stored: list[str] = Field(description="Ids of the topics that were made, in the order of their facts.")
     skipped_duplicates: list[KnownFact]
-    method: Method = Field(description="llm only if a language model told all of it.")
+    method: Method = Field(description="llm only if a language model extracted everything.")
     methods: list[Method] = Field(description="One for each part of the text.")
     note: str = Field(description="How the facts were found, and what that cannot do.")
     warning: str | None = None
@@ -151,7 +151,7 @@ _JOB = problems(401, 403, 404, 422, 429, 503)
 
 @router.get("/extract/{topicid:job_id}", summary="Read an extraction", response={200: ExtractionOut, **_JOB})
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
-    """Tell how far an extraction in the background is, and the facts it has found."""
+    """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
     job = extraction_get(job_id, principal=principal)
     return json_reply(extraction_as_json(job))

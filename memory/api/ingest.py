@@ -74,7 +74,7 @@ def ingest(
                         "type": "array",
                         "maxItems": MAX_BATCH,
                         "items": {
-                            "description": "An item as for POST /v1/ingest. What is none is refused by itself.",
+                            "description": "An item as for POST /v1/ingest. Invalid items are refused individually.",
                             "anyOf": [{"$ref": "#/components/schemas/IngestItem"}, {}],
                         },
                     }

@@ -1,4 +1,4 @@
-"""Request bodies: bounded in size and depth before anything looks at them."""
+"""Request bodies: limited in size and depth before they are parsed."""
 
 from typing import Annotated, Any
 
@@ -43,7 +43,7 @@ class BodyTooLarge(MemoryProblem):
 
 
 class BodyInChunks(RequestRefused):
-    """The body came in chunks, which Django does not read: to it, there is none (400)."""
+    """A chunked body, which Django would read as empty (400)."""
 
     code = ProblemCode.BODY_IN_CHUNKS
 
@@ -52,7 +52,7 @@ class BodyInChunks(RequestRefused):
 
 
 def body_in_chunks(request: HttpRequest) -> bool:
-    """Tell whether the client did not say beforehand how long the body is."""
+    """Return whether the request has no Content-Length."""
     return not request.META.get("CONTENT_LENGTH") and "Transfer-Encoding" in request.headers
 
 

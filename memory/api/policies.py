@@ -89,7 +89,7 @@ def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) 
 
 @router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ}, by_alias=True)
 def root_policy(request: HttpRequest) -> HttpResponse:
-    """What is set for the whole store, and what is in force where no scope below says otherwise."""
+    """The policy of the whole store, in force wherever no policy below overrides it."""
     return _shown(request, ROOT)
 
 

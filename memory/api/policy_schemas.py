@@ -34,8 +34,8 @@ class RuleInForce(Schema):
     name: str
     words: str
     enabled: bool
-    source: str = Field(alias="from", description="The scope whose policy it stands in.")
-    preset: str | None = Field(default=None, description="The preset that brings it, if one does.")
+    source: str = Field(alias="from", description="The scope whose policy contains it.")
+    preset: str | None = Field(default=None, description="The preset that contains it, if any.")
 
 
 class RekeyingOut(Schema):
@@ -44,26 +44,28 @@ class RekeyingOut(Schema):
     scope: str
     reason: str
     started_at: dt.datetime
-    done: int = Field(description="Topics looked at so far.")
-    total: int | None = Field(description="Topics to look at; null before it has begun.")
+    done: int = Field(description="Topics processed so far.")
+    total: int | None = Field(description="Topics to process; null before it has started.")
 
 
 class PolicyOut(Schema):
     """What is set at a scope, and what is in force there."""
 
     scope: str
-    version: int = Field(description="0 while nobody has set anything here.")
+    version: int = Field(description="0 while no policy is set here.")
     preset: str | None
     values: dict[str, Value] = Field(description="What is set here; everything else is inherited.")
     rules: list[RuleOut] = Field(description="The rules set here, without those of the preset.")
     rules_in_words: list[RuleInForce] = Field(description="All rules that hold here, nearest scope first.")
     effective: dict[str, EffectiveValue]
     warnings: list[str] = Field(description="What is unwise about values in force; they are accepted all the same.")
-    rekeying: list[RekeyingOut] = Field(description="Changes of half-life that the worker has not brought to all rows.")
+    rekeying: list[RekeyingOut] = Field(
+        description="Changes of half-life that the worker has not yet applied to all rows."
+    )
 
 
 class DiffLine(Schema):
-    """One thing that a version changed; null stands for inherited, or for no such rule."""
+    """One change of a version; null means inherited, or no such rule."""
 
     name: str
     before: Any = None

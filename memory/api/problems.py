@@ -95,7 +95,7 @@ def _wait(problem: MemoryProblem) -> float | None:
 
 
 class Failure(NamedTuple):
-    """What a caller is told of what is no refusal."""
+    """The reply to an error that is not a refusal."""
 
     status: int
     sentence: str
@@ -105,24 +105,22 @@ class Failure(NamedTuple):
 # What the database says no to, by the cause. The word for the log is the code.
 _DATABASE_TOLD = {
     (LockNotAvailable, DeadlockDetected): Failure(
-        503, "Others are writing to the same topics; try again in a moment.", ProblemCode.DATABASE_BUSY
+        503, "Other requests are writing to the same topics. Retry shortly.", ProblemCode.DATABASE_BUSY
     ),
     (ProgramLimitExceeded,): Failure(
         422, "A text is too large for the database to index.", ProblemCode.TEXT_NOT_INDEXABLE
     ),
     (QueryCanceled,): Failure(503, "The database took longer than a request may take.", ProblemCode.DATABASE_SLOW),
 }
-_DATABASE_AWAY = Failure(
-    503, "The database cannot be reached; try again in a moment.", ProblemCode.DATABASE_UNAVAILABLE
-)
+_DATABASE_AWAY = Failure(503, "The database is not reachable. Retry shortly.", ProblemCode.DATABASE_UNAVAILABLE)
 _PURGED_MEANWHILE = Failure(
-    503, "What this refers to was purged at the same moment; nothing was written.", ProblemCode.ERASED_MEANWHILE
+    503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
 )
-_MISTAKE = Failure(500, "Something went wrong here; the log of the server says what.", ProblemCode.INTERNAL_ERROR)
+_MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
 def failure_told(problem: Exception) -> Failure:
-    """Return what is said of what is no refusal: the database was of no help, or we made a mistake.
+    """Return the reply to an unexpected error: a database failure or a bug.
 
     The sentence says nothing of the inside; the log says the rest.
     """
@@ -160,7 +158,7 @@ def problems_register(api: NinjaAPI) -> None:
         return problem_response(problem.status_code, str(problem), ProblemCode.INVALID_JSON)
 
     def on_missing(_request: HttpRequest, _problem: Http404) -> HttpResponse:
-        return problem_response(404, "There is nothing at this address.", ProblemCode.ADDRESS_NOT_FOUND)
+        return problem_response(404, "This URL does not exist.", ProblemCode.ADDRESS_NOT_FOUND)
 
     def on_too_big(_request: HttpRequest, _problem: RequestDataTooBig) -> HttpResponse:
         return problem_response(413, "The body is larger than any request may be.", ProblemCode.BODY_TOO_LARGE)

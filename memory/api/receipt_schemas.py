@@ -25,10 +25,10 @@ class ReceiptOut(Schema):
     number: int
     at: dt.datetime
     actor: str
-    reason: str = Field(description="With whatever it named of what was erased masked.")
+    reason: str = Field(description="Erased content mentioned in the reason is masked.")
     scope: str
     topic_ids: list[str]
-    content_hashes: list[str] = Field(description="HMAC-SHA-256 of each erased text that nothing else says.")
+    content_hashes: list[str] = Field(description="HMAC-SHA-256 of each erased text that no other topic contains.")
     identifier_hashes: list[str] = Field(description="The same of each identifier that nothing else names.")
     counts: dict[str, int]
     previous_hash: str = Field(description="Empty for the first receipt.")

@@ -19,7 +19,7 @@ def _encode(value: object) -> str:
 
 
 def json_text(body: Any) -> str:
-    """Return ``body`` as JSON; moments become ISO 8601, identifiers text."""
+    """Return ``body`` as JSON; times in ISO 8601, identifiers as text."""
     return json.dumps(body, default=_encode, ensure_ascii=False, separators=(",", ":"))
 
 

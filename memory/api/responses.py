@@ -11,8 +11,8 @@ REFUSALS = {
     409: "The request collides with the present state, or with one that is still in progress.",
     413: "The body is larger than the limit that the answer names.",
     422: "A member is missing, of the wrong type or out of range, or the Idempotency-Key belongs to another request.",
-    429: "The key has used up its requests of this minute; Retry-After says how many seconds are left.",
-    500: "Something went wrong in the server, whose log says what.",
+    429: "The key is rate limited; Retry-After states the seconds to wait.",
+    500: "Internal server error; see the server log.",
     503: "The database or the embedder cannot answer at present; nothing has been written.",
 }
 

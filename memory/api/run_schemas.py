@@ -21,7 +21,7 @@ StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
 
 
 class RunRequest(BaseModel, extra="forbid"):
-    """A run to plan. ``now`` judges a dry run at another moment."""
+    """A run to plan. ``now`` evaluates a dry run at another time."""
 
     scope: ScopeText | None = None
     event: EventName = "cron"
@@ -30,7 +30,7 @@ class RunRequest(BaseModel, extra="forbid"):
 
 
 class EventRequest(BaseModel, extra="forbid"):
-    """Something that the reasoner is to look at."""
+    """An event for the reasoner."""
 
     event: Annotated[str, StringConstraints(max_length=50)] = "memory_pressure"
     scope: ScopeText | None = None
@@ -45,7 +45,7 @@ class EventReply(Schema):
 
 
 class RunOut(Schema):
-    """A run. ``counts`` tells what it does or would do; ``results`` each topic, in order."""
+    """A run. ``counts`` has the totals; ``results`` lists each topic, in order."""
 
     run_id: str
     scope: str
@@ -57,7 +57,7 @@ class RunOut(Schema):
     counts: dict[str, int]
     results: list[str] | None = Field(default=None, description="Left out of lists.")
     held_because: str | None
-    gate: str | None = Field(description="Why nothing was looked at: too few active topics for this event.")
+    gate: str | None = Field(description="Why no topics were evaluated: too few active topics for this event.")
     failure: str | None
     planned: int
     applied: int
@@ -108,7 +108,7 @@ class ActionPage(Schema):
 
 
 class ConflictOut(Schema):
-    """A topic that undo left as it is, and why."""
+    """A topic that the undo skipped, and why."""
 
     topic_id: str
     why: str
@@ -124,7 +124,7 @@ class UndoReply(Schema):
 
 
 class PreviewRequest(BaseModel, extra="forbid"):
-    """A draft of the policy of ``scope``: what it would hold, all of it, and the moments to project to."""
+    """A complete draft of the policy of ``scope``, and the times to project to."""
 
     scope: ScopeText | None = None
     preset: Annotated[str, StringConstraints(max_length=50)] | None = None
@@ -134,7 +134,7 @@ class PreviewRequest(BaseModel, extra="forbid"):
     rules: list[Any] | None = Field(
         default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
     )
-    at: list[Moment] | None = Field(default=None, max_length=12, description="In 30 and 90 days unless given.")
+    at: list[Moment] | None = Field(default=None, max_length=12, description="Default: in 30 and 90 days.")
     event: EventName = "cron"
     scale: Literal["log", "linear"] = "log"
     only_new: bool = Field(default=False, description="List only topics that the policy in force would not touch.")
@@ -152,7 +152,7 @@ class StepOut(Schema):
 
 
 class ProjectionOut(Schema):
-    """What a run at that moment would do if nothing were used until then."""
+    """What a run at that time would do without further use."""
 
     at: dt.datetime
     rungs: dict[str, int] = Field(description="Under the draft.")

@@ -13,7 +13,7 @@ RungName = Literal["active", "summarized", "detached", "archived"]
 
 
 class Problem(Schema):
-    """An error, after RFC 9457. ``type`` says what is wrong to a program, ``detail`` is the sentence to show."""
+    """An error according to RFC 9457. ``type`` identifies the problem, ``detail`` is a sentence to show."""
 
     type: str = Field(
         description="urn:memstate:problem: and a code that no release changes, such as still-in-progress where a "
@@ -88,7 +88,7 @@ class FieldOut(Schema):
     current: RevisionOut | None
     history: list[RevisionOut]
     summary: FieldSummaryOut | None = Field(
-        default=None, description="In place of revisions that have turned cold; include_cold brings those themselves."
+        default=None, description="Replaces cold revisions; include_cold returns those themselves."
     )
     salience: float
 
@@ -106,13 +106,13 @@ class NeighborOut(Schema):
 
 
 class TopicBase(Schema):
-    """What every reply tells about a topic."""
+    """Members that every reply has for a topic."""
 
     topic_id: str
     title: str
     summary: str
     topic_kind: str
-    salience: float = Field(description="Effective, at the moment of the reply.")
+    salience: float = Field(description="Effective salience at the time of the reply.")
     failed_salience: float
     scope: str
     rung: RungName
@@ -146,7 +146,7 @@ class QueryReply(Schema):
 
 
 class TopicRow(TopicBase):
-    """A topic as lists and lookups show it."""
+    """A topic in lists and lookups."""
 
     archived: bool
     pin_reason: str
@@ -164,7 +164,7 @@ class DetailField(FieldOut):
 
 
 class DetailNeighbor(NeighborOut):
-    """A linked topic in a lookup, at whatever rung it stands."""
+    """A linked topic in a lookup, on any rung."""
 
     rung: RungName
 

@@ -35,7 +35,7 @@ class StudyOut(Schema):
     actor: str
     segments: int = Field(description="Parts that the text is cut into.")
     done: int = Field(description="Parts whose topics are stored.")
-    to_link: int = Field(description="Topics that linking looks at; 0 until it begins.")
+    to_link: int = Field(description="Topics to link; 0 until linking starts.")
     linked: int
     progress: float = Field(description="0 to 1, over both phases.")
     topics: int = Field(description="Topics made so far.")
@@ -78,7 +78,7 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 
 @router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Tell how far a study has come, whether it waits and until when."""
+    """Return the progress of a study, and whether and until when it waits."""
     principal = principal_of(request, "reader")
     return json_reply(study_told(study_get(study_id, principal=principal)))
 

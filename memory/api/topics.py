@@ -1,4 +1,4 @@
-"""Explicit lookup and upkeep: /v1/topics and what hangs below it."""
+"""Explicit lookup and upkeep: /v1/topics and the paths below it."""
 
 import uuid
 from typing import Annotated, Literal
@@ -90,7 +90,7 @@ def topic_list(
     response={200: TopicDetail, **problems(401, 404, 422, 429, 503)},
 )
 def topic_lookup(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """Look one topic up, at whatever rung it stands. This raises no salience."""
+    """Look up one topic on any rung. This does not raise its salience."""
     principal = principal_of(request, "reader")
     now = timezone.now()
     detail = topic_detail(topic_id, principal=principal, now=now)
@@ -128,7 +128,7 @@ def field_history_page(
     response={200: TopicDetail, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def topic_edit_members(request: HttpRequest, topic_id: uuid.UUID, payload: TopicPatch) -> HttpResponse:
-    """Change what a topic says about itself. What it said before stays on record, and ``as_of`` still shows it."""
+    """Edit a topic. Previous versions are kept, and ``as_of`` still returns them."""
     change = TopicChange(
         title=payload.title,
         summary=payload.summary,

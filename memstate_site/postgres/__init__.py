@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL server: the packaged binaries, driven so that nobody but us can reach the data.
+"""The embedded PostgreSQL server: the packaged binaries, run so that only this installation can reach the data.
 
 `server.EmbeddedServer` is the server of a data folder as its owner sees it, `session.server_running` what a command
 uses that needs a database for a while, and `address.embedded_address` where everyone else finds it.

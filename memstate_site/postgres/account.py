@@ -1,4 +1,4 @@
-"""Which account the server runs under: PostgreSQL refuses root, so root needs another one."""
+"""Which account the server runs under: PostgreSQL refuses root, so root needs another account."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def environment() -> dict[str, str]:
 
 
 def cluster_ensure(folder: Path, account: Account, binaries: Binaries, *, careless: bool = False) -> DataPlace:
-    """The database of a data folder, ready to be started; made if there is none.
+    """The database of a data folder, ready to start; created if missing.
 
     A new one is built beside its place and moved there when it is complete, so a start that is interrupted at any
     moment leaves either no database or a whole one. The caller holds the folder's lock.

@@ -1,4 +1,4 @@
-"""What can be wrong with the embedded server, each as a sentence that says what to do."""
+"""Errors of the embedded server, as sentences that state what to do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def explain(output: list[str], folder: Path) -> PostgresError:
     if FULL_DISK.search(text):
         return full_disk(folder)
     if ATTACHED.search(text):
-        return StillAttachedError(f"Processes of an earlier server still use {folder}. Wait a moment and start again.")
+        return StillAttachedError(
+            f"Processes of an earlier server still use {folder}. Wait a few seconds and start again."
+        )
     if INCOMPATIBLE.search(text):
         return PostgresError(
             f"The database in {folder} was written by a build of PostgreSQL that does not fit the packaged one. "

@@ -1,4 +1,4 @@
-"""What a server's own pid file says, and whether to believe it."""
+"""The content of a server's pid file, and whether it is valid."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class EmbeddedServer:
             if path.exists():
                 self._clear_traces(path)
             elif self.say is not _silent:
-                self.say("Making a new database; this happens once and takes a few seconds.")
+                self.say("Creating a new database; this happens once and takes a few seconds.")
             place = cluster_ensure(self.folder, self._account, self._binaries, careless=self.careless)
             self._launch_until_attached(place)
         except OSError as problem:
@@ -170,13 +170,13 @@ class EmbeddedServer:
         found = traces(path)
         if found.running is not None:
             # We hold the lock, so whoever started that server is gone; it is ours to end.
-            self.say(f"A database server (process {found.running}) was left behind; stopping it first.")
+            self.say(f"A database server (process {found.running}) is still running; stopping it first.")
             self._end_orphan(found.running, path)
             found = traces(path)
         if found.orphans:
             wait_until(lambda: not traces(path).orphans, DETACH_SECONDS)
         if found.unclean:
-            self.say("The database was not shut down properly last time; it recovers by itself.")
+            self.say("The database was not shut down properly; it is recovering.")
         if found.reused and not traces(path).orphans:
             # PostgreSQL believes the number and would refuse to start; we know better, having looked at the process.
             (path / "postmaster.pid").unlink(missing_ok=True)

@@ -313,7 +313,7 @@ def check_with_pid_file(folder: Path, number: int) -> None:
         psycopg.connect(server.start()).close()
     finally:
         server.stop()
-    assert "The database was not shut down properly last time; it recovers by itself." in sentences
+    assert "The database was not shut down properly; it is recovering." in sentences
 
 
 def test_after_a_kill_the_next_start_recovers_and_says_so(folder: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_childs_lines_are_shown_with_its_mark_and_its_group_ends_with_it() -> 
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"192\.0\.2\.1, which is no address of this machine"):
+    with pytest.raises(SettingError, match=r"192\.0\.2\.1, which is not an address of this machine"):
         listening_socket("192.0.2.1", 8765)
 
 

@@ -238,7 +238,7 @@ def test_ctrl_c_during_the_first_start_leaves_nothing_half_made() -> None:
         stdout=log,
         stderr=subprocess.STDOUT,
     )
-    eventually(lambda: "Making a new database" in installation.said())
+    eventually(lambda: "Creating a new database" in installation.said())
     process.send_signal(signal.SIGINT)
     assert process.wait(15) == 0
     log.close()
