@@ -1,4 +1,7 @@
-"""The tables, one file per noun. Models hold data and constraints only: verbs live in the rooms that use them."""
+"""The tables, one file per noun. Models hold data and constraints only.
+
+Functions that change them are in the packages that use them.
+"""
 
 from memory.models.access_log import AccessLog
 from memory.models.assistant import Conversation, ConversationTurn, ConversationWrite

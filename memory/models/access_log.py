@@ -1,4 +1,4 @@
-"""AccessLog: who was given which topics, when and how. Append-only but for the mark that it has been folded."""
+"""AccessLog: which topics each retrieval returned. Append-only except for the mark that a row was folded."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -8,20 +8,20 @@ class AccessLog(models.Model):
     """One retrieval. The worker folds it into Vitality and Field once; the row stays, for backtests and why-cards."""
 
     class Kind(models.TextChoices):
-        """How the topics came to be read."""
+        """How the topics were read."""
 
         QUERY = "query"
         LOOKUP = "lookup"
 
     at = models.DateTimeField()
     kind = models.CharField(max_length=20, choices=Kind.choices, default=Kind.QUERY)
-    actor = models.CharField(max_length=200, help_text="Who asked: the id of the key, or a user.")
-    scope = models.CharField(max_length=500, help_text="The scope that was asked in.")
+    actor = models.CharField(max_length=200, help_text="The caller: the id of the key, or a user.")
+    scope = models.CharField(max_length=500, help_text="The scope of the query.")
     query = models.TextField(blank=True, default="")
-    query_hash = models.CharField(max_length=64, help_text="SHA-256 over everything that decides the answer.")
+    query_hash = models.CharField(max_length=64, help_text="SHA-256 of everything that determines the answer.")
     topic_ids = ArrayField(models.UUIDField(), help_text="In the order returned.")
     field_ids = ArrayField(models.UUIDField(), default=list)
-    bump = models.FloatField(help_text="Added to the salience of each topic, if the access counts.")
+    bump = models.FloatField(help_text="Added to the salience of each topic if the access counts.")
     field_bump = models.FloatField(help_text="The same for each field.")
     folded_at = models.DateTimeField(null=True, blank=True)
     counted = models.BooleanField(null=True, help_text="False for a repeat within reinforce_once_seconds.")
@@ -31,12 +31,12 @@ class AccessLog(models.Model):
         indexes = [
             # The worker's list of rows to fold, oldest first.
             models.Index(fields=["id"], name="accesslog_unfolded", condition=models.Q(folded_at__isnull=True)),
-            # Whether a query repeats one that counted a moment ago.
+            # Whether a query repeats a recent one that counted.
             models.Index(
                 fields=["actor", "query_hash", "-at"], name="accesslog_repeats", condition=models.Q(counted=True)
             ),
             # Charts per day, backtest between two dates.
             models.Index(fields=["at"], name="accesslog_at"),
-            # Regret asks which archived topics somebody looked up; most rows are queries.
+            # Regret counts look-ups of archived topics; most rows are queries.
             models.Index(fields=["at"], name="accesslog_lookups", condition=models.Q(kind="lookup")),
         ]

@@ -1,13 +1,13 @@
-"""Conversation, ConversationTurn, ConversationWrite: what the assistant was told, and what it wrote because of it."""
+"""Conversation, ConversationTurn, ConversationWrite: the messages to the assistant, and what it wrote for them."""
 
 from django.db import models
 
 
 class Conversation(models.Model):
-    """Turns that belong together. Whoever began it goes on with it, and all it wrote can be taken back at once."""
+    """A series of turns. Only the caller who began it can continue it, and all its writes can be undone at once."""
 
     class Channel(models.TextChoices):
-        """From where it is led."""
+        """Where it takes place."""
 
         API = "api"
         CONSOLE = "console"
@@ -16,16 +16,16 @@ class Conversation(models.Model):
     scope = models.CharField(max_length=500)
     channel = models.CharField(max_length=20, choices=Channel.choices, default=Channel.API)
     actor = models.CharField(max_length=200)
-    identity = models.CharField(max_length=200, help_text="Of who leads it; nobody else may go on with it.")
+    identity = models.CharField(max_length=200, help_text="Identity of the owner; only the owner may continue it.")
     turns = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField()
     moved_at = models.DateTimeField(help_text="When the last turn ended.")
-    undone_at = models.DateTimeField(null=True, blank=True, help_text="When what it wrote was taken back last.")
+    undone_at = models.DateTimeField(null=True, blank=True, help_text="When its writes were last undone.")
     undone_by = models.CharField(max_length=200, blank=True, default="")
 
     class Meta:
         indexes = [
-            # The list of conversations, the last one first.
+            # The list of conversations, newest first.
             models.Index(fields=["-moved_at", "-id"], name="conversation_newest")
         ]
 
@@ -34,15 +34,15 @@ class Conversation(models.Model):
 
 
 class ConversationTurn(models.Model):
-    """A message and what became of it: written when it comes, added to with each call, closed with the reply.
+    """A message and its processing: created with the message, updated with each call, closed with the reply.
 
-    A purge masks what it repeats of an erased topic, as in every journal, and empties it if it or an earlier turn of
-    its conversation had to do with the topic.
+    A purge masks erased content in it, as in every journal, and empties it if it or an earlier turn of its conversation
+    read or wrote the topic.
     """
 
     class Ended(models.TextChoices):
-        """How it ended: well, at a limit, with the model's failure, because whoever asked went away, by a fault of
-        ours, or with the process."""
+        """How it ended: done, at a limit of rounds or time, by an error of the model, stopped by the caller, by an
+        internal error, or with the process."""
 
         WORKING = "working"
         DONE = "done"
@@ -55,9 +55,9 @@ class ConversationTurn(models.Model):
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="told", db_index=False)
     place = models.PositiveIntegerField(help_text="From 1, without a gap.")
-    scope = models.CharField(max_length=500, help_text="The conversation's.")
+    scope = models.CharField(max_length=500, help_text="The scope of the conversation.")
     at = models.DateTimeField()
-    message = models.TextField(blank=True, default="", help_text="What the user said last.")
+    message = models.TextField(blank=True, default="", help_text="The message of the user.")
     reply = models.TextField(blank=True, default="")
     intent = models.CharField(max_length=20, blank=True, default="", help_text="query, ingest or both")
     intent_source = models.CharField(max_length=20, blank=True, default="", help_text="override, model or rule")
@@ -65,9 +65,9 @@ class ConversationTurn(models.Model):
     rounds = models.PositiveIntegerField(default=0)
     ended = models.CharField(max_length=20, choices=Ended.choices, default=Ended.WORKING)
     tool_log = models.JSONField(
-        default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, seen beside these, what was said."
+        default=list, help_text="Per call: tool, arguments, ok, ms, topic_ids, seen (other topics read), said (result)."
     )
-    erased = models.BooleanField(default=False, help_text="A purge emptied it; nothing is written in it any more.")
+    erased = models.BooleanField(default=False, help_text="A purge emptied it; nothing more is written to it.")
     study = models.ForeignKey(
         "memory.StudyJob",
         on_delete=models.PROTECT,
@@ -75,7 +75,7 @@ class ConversationTurn(models.Model):
         blank=True,
         related_name="+",
         db_index=False,
-        help_text="The job that a long message became.",
+        help_text="The study job of a long message.",
     )
 
     class Meta:
@@ -84,13 +84,13 @@ class ConversationTurn(models.Model):
             models.UniqueConstraint(fields=["conversation", "place"], name="conversationturn_unique_place")
         ]
         indexes = [
-            # Those whose process was lost.
+            # Open turns, to find those whose process was lost.
             models.Index(fields=["at"], condition=models.Q(ended="working"), name="conversationturn_open")
         ]
 
 
 class ConversationWrite(models.Model):
-    """One thing that a conversation wrote, as its undo needs it; in the transaction of the write itself."""
+    """One write of a conversation, with what undo needs; stored in the transaction of the write."""
 
     class What(models.TextChoices):
         """What was written."""
@@ -105,17 +105,17 @@ class ConversationWrite(models.Model):
     topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
     at = models.DateTimeField()
     what = models.CharField(max_length=20, choices=What.choices)
-    # Ids and no foreign keys: what they name may be taken back, and this stays on record.
-    revision_id = models.UUIDField(null=True, blank=True, help_text="Of a field or version.")
+    # Ids rather than foreign keys: the rows may be undone, and this record stays.
+    revision_id = models.UUIDField(null=True, blank=True, help_text="The revision of a written field or version.")
     link_id = models.BigIntegerField(null=True, blank=True)
     run_id = models.UUIDField(null=True, blank=True, help_text="The run that undoes a merge.")
     undone_at = models.DateTimeField(null=True, blank=True)
-    left = models.TextField(blank=True, default="", help_text="Why an undo left it as it is.")
+    left = models.TextField(blank=True, default="", help_text="Why an undo did not change it.")
 
     class Meta:
         indexes = [
             # What to undo, in order.
             models.Index(fields=["conversation", "id"], name="conversationwrite_order"),
-            # Which conversations wrote to a topic; also what purge finds them by.
+            # The conversations that wrote to a topic, also for purge.
             models.Index(fields=["topic"], name="conversationwrite_by_topic"),
         ]

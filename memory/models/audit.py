@@ -1,10 +1,10 @@
-"""AuditEvent: every change of state, with who made it and why. Append-only."""
+"""AuditEvent: every change of state, with actor and reason. Append-only."""
 
 from django.db import models
 
 
 class AuditEvent(models.Model):
-    """One change. ``topic_id`` is no foreign key, so that the trail outlives what it tells of."""
+    """One change. ``topic_id`` is not a foreign key, so that the trail outlives the topic."""
 
     at = models.DateTimeField()
     actor = models.CharField(max_length=200)

@@ -1,4 +1,4 @@
-"""Lexeme and CorpusTotals: in how many live topics a word occurs, for BM25. Kept by the worker, a moment behind."""
+"""Lexeme and CorpusTotals: in how many live topics a word occurs, for BM25. Updated by the worker."""
 
 from django.db import models
 

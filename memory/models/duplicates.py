@@ -1,4 +1,4 @@
-"""DuplicatePair and DuplicateLook: which topics may be one, what was decided about them, and who waits for a look."""
+"""DuplicatePair and DuplicateLook: pairs of possible duplicates, the decisions, and the topics to compare."""
 
 from django.db import models
 
@@ -8,13 +8,13 @@ class DuplicatePair(models.Model):
     in whatever order they were found: ``one`` has the lower id."""
 
     class Verdict(models.TextChoices):
-        """What the pair looks like; a person decides, or the mode ``auto`` for duplicates without differences."""
+        """The suggested decision. An operator decides, or the mode ``auto`` for duplicates without differences."""
 
         DUPLICATE = "duplicate"
         SUPERSEDES = "supersedes"
 
     class State(models.TextChoices):
-        """open -> merged | kept | superseded, and back by undo; lapsed once one of the two has left or changed."""
+        """open -> merged | kept | superseded, and back by undo; lapsed once a topic became inactive or changed."""
 
         OPEN = "open"
         MERGED = "merged"
@@ -30,13 +30,17 @@ class DuplicatePair(models.Model):
     other = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
     verdict = models.CharField(max_length=20, choices=Verdict.choices)
     state = models.CharField(max_length=20, choices=State.choices, default=State.OPEN)
-    similarity = models.FloatField(null=True, blank=True, help_text="Cosine; none where a vector was missing.")
-    same_title = models.BooleanField(default=False)
-    held = models.BooleanField(default=False, help_text="Something that matters differs: never merged by itself.")
-    differences = models.JSONField(
-        default=list, help_text="What differs, by sort; no text beyond the words that differ."
+    similarity = models.FloatField(
+        null=True, blank=True, help_text="Cosine similarity; empty where a vector was missing."
     )
-    one_hash = models.CharField(max_length=64, help_text="Of what the topic said when they were compared.")
+    same_title = models.BooleanField(default=False)
+    held = models.BooleanField(
+        default=False, help_text="The topics differ in something significant: never merged automatically."
+    )
+    differences = models.JSONField(
+        default=list, help_text="The differences with their types; only the words that differ."
+    )
+    one_hash = models.CharField(max_length=64, help_text="Hash of the text of the topic when the pair was compared.")
     other_hash = models.CharField(max_length=64)
     found_at = models.DateTimeField()
     decided_at = models.DateTimeField(null=True, blank=True)
@@ -51,11 +55,11 @@ class DuplicatePair(models.Model):
 
     class Meta:
         constraints = [
-            # A pair is offered once; also what purge finds the pairs of a topic by.
+            # A pair is suggested once. Also the index for the pairs of a topic, for purge.
             models.UniqueConstraint(fields=["one", "other"], name="duplicatepair_unique")
         ]
         indexes = [
-            # The pairs of a topic, from its other side.
+            # The pairs of a topic in which it is ``other``.
             models.Index(fields=["other"], name="duplicatepair_by_other"),
             # The review list: one state, newest first.
             models.Index(fields=["state", "-found_at", "-id"], name="duplicatepair_list"),
@@ -72,11 +76,13 @@ class DuplicateLook(models.Model):
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
-    text_hash = models.CharField(max_length=64, blank=True, default="", help_text="Of the text compared last.")
+    text_hash = models.CharField(
+        max_length=64, blank=True, default="", help_text="Hash of the text that was last compared."
+    )
     waiting = models.BooleanField(default=True)
 
     class Meta:
         indexes = [
-            # What the next look compares, and nothing else.
+            # The topics that the next comparison reads.
             models.Index(fields=["scope", "topic"], name="duplicatelook_waiting", condition=models.Q(waiting=True))
         ]

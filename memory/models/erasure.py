@@ -1,10 +1,10 @@
-"""ForgetListing and ErasureReceipt: what was listed before it was forgotten on command, and what a purge erased."""
+"""ForgetListing and ErasureReceipt: lists of topics to forget, and what each purge erased."""
 
 from django.db import models
 
 
 class ForgetListing(models.Model):
-    """The list a dry run made. Its token executes exactly these topics, as they stood, until it expires."""
+    """The list of a dry run. Its token executes exactly these topics, if unchanged, until it expires."""
 
     class Verb(models.TextChoices):
         """Soft and recoverable, or hard with a receipt."""
@@ -15,15 +15,21 @@ class ForgetListing(models.Model):
     id = models.UUIDField(primary_key=True)
     verb = models.CharField(max_length=10, choices=Verb.choices)
     scope = models.CharField(max_length=500)
-    query = models.TextField(blank=True, default="", help_text="Emptied by a purge, as it names what was erased.")
+    query = models.TextField(blank=True, default="", help_text="Emptied by a purge, since it names erased content.")
     filter = models.JSONField(default=dict)
     reason = models.TextField(blank=True, default="")
     actor = models.CharField(max_length=200)
-    identity = models.CharField(max_length=200, help_text="Of the caller; nobody else may execute the list.")
+    identity = models.CharField(
+        max_length=200, help_text="Identity of the caller; only this caller may execute the list."
+    )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
-    ambiguous = models.BooleanField(default=False, help_text="Several answers equally good: listed, never executed.")
-    question = models.TextField(blank=True, default="", help_text="What is asked back, or why nothing was found.")
+    ambiguous = models.BooleanField(
+        default=False, help_text="Several topics match equally well: listed, never executed."
+    )
+    question = models.TextField(
+        blank=True, default="", help_text="The question to the caller, or why nothing was found."
+    )
     entries = models.JSONField(default=list, help_text="Per topic: id, why, confidence, and its state when listed.")
     count = models.PositiveIntegerField(default=0)
     executed_at = models.DateTimeField(null=True, blank=True)
@@ -45,27 +51,27 @@ class ForgetListing(models.Model):
 
 
 class ErasureReceipt(models.Model):
-    """That something was erased, without a word of what: ids and keyed hashes. Append-only; each row holds the hash of
-    the one before, so that neither a change nor a missing row stays unnoticed."""
+    """The record of a purge without its content: ids and keyed hashes. Append-only; each row holds the hash of the
+    previous one, so that a changed or missing row is detected."""
 
     id = models.UUIDField(primary_key=True)
     number = models.PositiveBigIntegerField(unique=True, help_text="From 1, without a gap.")
     at = models.DateTimeField()
     actor = models.CharField(max_length=200)
-    reason = models.TextField(blank=True, default="", help_text="With whatever it named of what was erased masked.")
+    reason = models.TextField(blank=True, default="", help_text="With erased content masked.")
     scope = models.CharField(max_length=500)
     topic_ids = models.JSONField(default=list)
     content_hashes = models.JSONField(
-        default=list, help_text="HMAC-SHA-256 of each erased text that nothing else says, in hexadecimal."
+        default=list, help_text="HMAC-SHA-256 of each erased text that no other topic states, in hexadecimal."
     )
     identifier_hashes = models.JSONField(
-        default=list, help_text="The same of each erased identifier that nothing else in the store names."
+        default=list, help_text="HMAC-SHA-256 of each erased identifier that nothing else in the store names."
     )
     counts = models.JSONField(default=dict, help_text="Rows erased or redacted, by table.")
     previous_hash = models.CharField(max_length=64, blank=True, default="", help_text="Empty for the first receipt.")
-    reason_hash = models.CharField(max_length=64, help_text="HMAC-SHA-256 of the reason as it was given.")
+    reason_hash = models.CharField(max_length=64, help_text="HMAC-SHA-256 of the original reason.")
     reason_seal = models.CharField(
-        max_length=64, blank=True, default="", help_text="Of the reason, if a later purge has masked it."
+        max_length=64, blank=True, default="", help_text="HMAC of the masked reason, if a later purge masked it."
     )
     hash = models.CharField(max_length=64, help_text="SHA-256 over all other columns but reason and reason_seal.")
 

@@ -30,8 +30,8 @@ class Field(Fading):
 
 
 class Revision(models.Model):
-    """One value a field has had. Append-only: no code changes what a row says or deletes one, purge excepted. Where it
-    stands, ``field`` and ``seq``, changes when two topics are merged, and back when that is undone."""
+    """One value a field has had. Append-only: no code changes the content of a row or deletes one, except purge. Its
+    place, ``field`` and ``seq``, changes when two topics are merged, and changes back on undo."""
 
     id = models.UUIDField(primary_key=True)
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="revisions", db_index=False)
@@ -41,7 +41,7 @@ class Revision(models.Model):
     ref_topic = models.ForeignKey(
         "memory.Topic", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
     )
-    valid_from = models.DateTimeField(help_text="Since when the value is true; the moment of writing unless given.")
+    valid_from = models.DateTimeField(help_text="Since when the value is true; the time of writing unless given.")
     recorded_at = models.DateTimeField(help_text="When the store learned it; as_of goes by this.")
     provenance = models.CharField(max_length=200, default="api")
     why_changed = models.TextField(blank=True, default="")
@@ -50,17 +50,17 @@ class Revision(models.Model):
 
     class Meta:
         constraints = [
-            # Proves that numbers have no doubles, and is the index for current value, history and as_of.
+            # Also the index for current value, history and as_of.
             models.UniqueConstraint(fields=["field", "seq"], name="revision_unique_seq")
         ]
         indexes = [
-            # Purge finds the references that point to a topic.
+            # References to a topic, for purge.
             models.Index(fields=["ref_topic"], name="revision_refs", condition=models.Q(ref_topic__isnull=False))
         ]
 
 
 class FieldSummary(models.Model):
-    """What the cold revisions of a field amount to; ``depth`` 2 is a summary of summaries and the last."""
+    """A summary of the cold revisions of a field; ``depth`` 2 is a summary of summaries, and the highest."""
 
     field = models.ForeignKey(Field, on_delete=models.PROTECT, related_name="summaries")
     from_seq = models.PositiveIntegerField()
@@ -70,7 +70,7 @@ class FieldSummary(models.Model):
     depth = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField()
     withdrawn_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its revisions turned warm again; it stays on record and is not shown."
+        null=True, blank=True, help_text="When its revisions became warm again; the row is kept and not shown."
     )
 
     class Meta:

@@ -17,19 +17,21 @@ class IdempotencyRecord(models.Model):
     reply = models.JSONField(null=True)
     created_at = models.DateTimeField()
     # The claim of an ingest is a statement of its own, which need not know of these.
-    scope = models.CharField(max_length=500, blank=True, db_default="", help_text="Of a message: its conversation's.")
+    scope = models.CharField(
+        max_length=500, blank=True, db_default="", help_text="For a message: the scope of its conversation."
+    )
     turn = models.OneToOneField(
         "memory.ConversationTurn",
         on_delete=models.PROTECT,
         null=True,
         blank=True,
         related_name="+",
-        help_text="Of a message: the turn that answers it.",
+        help_text="For a message: the turn that answers it.",
     )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["actor", "key"], name="idempotency_unique")]
         indexes = [
-            # The worker's removal of records past their time.
+            # Expired records, which the worker deletes.
             models.Index(fields=["created_at"], name="idempotency_age")
         ]

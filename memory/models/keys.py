@@ -6,7 +6,7 @@ from django.db import models
 
 
 class ApiKey(models.Model):
-    """A key; revoked ones stay, so that what they did keeps its name."""
+    """A key. Revoked keys stay, so that their actions keep a name."""
 
     class Role(models.TextChoices):
         """Each role may do what the ones before it may."""
@@ -19,7 +19,7 @@ class ApiKey(models.Model):
     name = models.CharField(max_length=200)
     role = models.CharField(max_length=20, choices=Role.choices)
     scope = models.CharField(max_length=500, default="/", help_text="Nothing outside this path is visible or writable.")
-    prefix = models.CharField(max_length=20, help_text="The first characters, by which people tell keys apart.")
+    prefix = models.CharField(max_length=20, help_text="The first characters, which distinguish keys for people.")
     secret_hash = models.CharField(max_length=64)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -37,5 +37,5 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     def is_expired(self, now: dt.datetime) -> bool:
-        """Tell whether its time is over."""
+        """Tell whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= now

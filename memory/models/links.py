@@ -2,7 +2,7 @@
 
 from django.db import models
 
-# The kind of link that leads from what is true now to what was before.
+# The kind of link from a current fact to the fact that it replaced.
 SUPERSEDES = "supersedes"
 
 

@@ -1,4 +1,4 @@
-"""Advisory locks, each with a number of its own, and what the database says when a lock is not given."""
+"""Advisory locks, each with a number of its own, and the errors of the database when a lock is not granted."""
 
 from enum import IntEnum, unique
 
@@ -56,6 +56,6 @@ def session_lock_release(lock: Lock, name: str = "") -> None:
 
 
 def lock_missed(problem: BaseException) -> bool:
-    """Tell whether a statement failed because others held a lock for too long, or waited in a circle with it: the same
-    may well succeed a moment later."""
+    """Tell whether a statement failed because others held a lock for too long, or waited in a circle with it: a retry
+    may succeed."""
     return isinstance(problem.__cause__, LockNotAvailable | DeadlockDetected)

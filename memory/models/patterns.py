@@ -12,7 +12,7 @@ from memory.core.problem_codes import ProblemCode
 # Short beside a request, long beside what a sound pattern takes: well under a millisecond.
 TRIAL_MS = 250
 
-# Long texts of the sorts that make a bad pattern slow: one letter, words, digits, and signs.
+# Long texts of the types that make a bad pattern slow: one letter, words, digits, and signs.
 _TRIAL = """
 SELECT count(*) FROM (VALUES (repeat('a', 2000) || '!'), (repeat('ab cd ', 400)), (repeat('0123456789', 200)),
                              (repeat('.-/ ', 500)), ('')) AS tried (text)
@@ -27,12 +27,12 @@ def pattern_try(pattern: str) -> None:
     savepoint, and with it the time limit, is always rolled back. Raises ``ValueRefused`` if the pattern is not
     understood or takes too long.
     """
-    said = pattern_to_postgres(pattern)
+    regex = pattern_to_postgres(pattern)
     try:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(TRIAL_MS)])
-                cursor.execute(_TRIAL, [said])
+                cursor.execute(_TRIAL, [regex])
             transaction.set_rollback(True)
     except OperationalError as problem:
         if not isinstance(problem.__cause__, QueryCanceled):

@@ -1,4 +1,4 @@
-"""PolicyVersion and Rekeying: what the operators have set, version by version, and what that still has to reach."""
+"""PolicyVersion and Rekeying: the settings of operators by version, and the pending work of a change."""
 
 from django.db import models
 
@@ -9,15 +9,15 @@ class PolicyVersion(models.Model):
     Moving a threshold inserts one row here and writes nothing else: the row is its own journal.
     """
 
-    scope = models.CharField(max_length=500, help_text="The path it is set at; it need not hold topics yet.")
+    scope = models.CharField(max_length=500, help_text="The path at which it is set; topics need not exist there yet.")
     number = models.PositiveIntegerField()
     preset = models.CharField(max_length=50, blank=True, default="")
-    values = models.JSONField(default=dict, help_text="What is set here, by name; everything else is inherited.")
+    values = models.JSONField(default=dict, help_text="The values set here, by name; all others are inherited.")
     rules = models.JSONField(default=list, help_text="The rules of this scope, in their order.")
     author = models.CharField(max_length=200)
     reason = models.TextField(blank=True, default="")
     created_at = models.DateTimeField()
-    diff = models.JSONField(default=list, help_text="What changed against the version before, line by line.")
+    diff = models.JSONField(default=list, help_text="The changes from the previous version, line by line.")
     rolled_back_to = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
@@ -31,7 +31,7 @@ class PolicyVersion(models.Model):
 
 
 class Rekeying(models.Model):
-    """The work that a change of half-life leaves: every row below ``scope`` gets the half-life now in force.
+    """The pending work of a change of half-life: every row below ``scope`` gets the half-life now in force.
 
     The candidate query does not trust the fade key while one is unfinished.
     """
@@ -40,8 +40,8 @@ class Rekeying(models.Model):
     reason = models.TextField(blank=True, default="")
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True, blank=True)
-    after = models.UUIDField(null=True, blank=True, help_text="The last topic that has been looked at.")
-    total = models.PositiveBigIntegerField(default=0, help_text="Topics to look at.")
+    after = models.UUIDField(null=True, blank=True, help_text="The last topic that was processed.")
+    total = models.PositiveBigIntegerField(default=0, help_text="Topics to process.")
     done = models.PositiveBigIntegerField(default=0)
 
     class Meta:

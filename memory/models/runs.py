@@ -1,4 +1,4 @@
-"""ForgetRun and ForgetAction: what forgetting has done or would do, topic by topic, and how to take it back."""
+"""ForgetRun and ForgetAction: what forgetting did or would do, topic by topic, and how to undo it."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from memory.models.topics import Rung
 
 
 class ForgetRun(models.Model):
-    """One plan over one scope and what became of it."""
+    """One plan for one scope, and its result."""
 
     class Status(models.TextChoices):
         """plan -> (held) -> applying -> done | undone | failed."""
@@ -23,21 +23,21 @@ class ForgetRun(models.Model):
     event = models.CharField(max_length=50)
     status = models.CharField(max_length=20, choices=Status.choices)
     dry_run = models.BooleanField(default=False)
-    actor = models.CharField(max_length=200, help_text="Who asked for it; system for events and schedules.")
+    actor = models.CharField(max_length=200, help_text="The caller; system for events and schedules.")
     policy_version = models.PositiveIntegerField(help_text="Of the nearest policy at or above the scope; 0 for none.")
-    policy_versions = models.JSONField(default=dict, help_text="Every policy that took part: version by path.")
-    judged_at = models.DateTimeField(help_text="The moment at which salience was judged.")
+    policy_versions = models.JSONField(default=dict, help_text="The version of every policy that applied, by path.")
+    judged_at = models.DateTimeField(help_text="The time for which salience was calculated.")
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     undone_at = models.DateTimeField(null=True, blank=True)
-    counts = models.JSONField(default=dict, help_text="Actions planned, by what they do.")
-    active = models.PositiveBigIntegerField(null=True, help_text="Active topics of the scope, where they were counted.")
+    counts = models.JSONField(default=dict, help_text="Planned actions by type.")
+    active = models.PositiveBigIntegerField(null=True, help_text="Active topics of the scope, if they were counted.")
     planned = models.PositiveIntegerField(default=0)
     applied = models.PositiveIntegerField(default=0)
-    skipped = models.PositiveIntegerField(default=0, help_text="Left alone, because they changed after the plan.")
+    skipped = models.PositiveIntegerField(default=0, help_text="Skipped because they changed after the plan.")
     left_over = models.PositiveIntegerField(default=0, help_text="Due, but beyond max_topics_for_forget_scan.")
-    gate = models.TextField(blank=True, default="", help_text="Why nothing was looked at, if so.")
+    gate = models.TextField(blank=True, default="", help_text="Why no topic was examined, if so.")
     held_because = models.TextField(blank=True, default="")
     failure = models.TextField(blank=True, default="")
     approved_by = models.CharField(max_length=200, blank=True, default="")
@@ -47,7 +47,7 @@ class ForgetRun(models.Model):
         indexes = [
             # The list of runs, newest first.
             models.Index(fields=["-created_at", "-id"], name="forgetrun_newest"),
-            # What the worker takes up again after a crash, and what waits for an operator.
+            # What the worker resumes after a crash, and what waits for an operator.
             models.Index(fields=["status"], name="forgetrun_open", condition=models.Q(status__in=["held", "applying"])),
         ]
 
@@ -56,7 +56,7 @@ class ForgetRun(models.Model):
 
 
 class ForgetAction(models.Model):
-    """What a run does to one topic, with what stood before and after: the journal of forgetting. One per topic."""
+    """The change of a run to one topic, with the state before and after. One per topic."""
 
     class State(models.TextChoices):
         """What became of it."""
@@ -73,11 +73,11 @@ class ForgetAction(models.Model):
     action = models.CharField(max_length=20, help_text="archived, detached, summarized, restored, released, pinned ...")
     from_rung = models.SmallIntegerField(choices=Rung.choices)
     to_rung = models.SmallIntegerField(choices=Rung.choices)
-    changes = models.JSONField(default=dict, help_text="What is done beside the rung: pinned, released, categories.")
+    changes = models.JSONField(default=dict, help_text="Changes other than the rung: pinned, released, categories.")
     why = models.JSONField(default=dict, help_text="Score, threshold or rule, and the policy it came from.")
     state = models.CharField(max_length=20, choices=State.choices, default=State.PLANNED)
-    before = models.JSONField(default=dict, help_text="The rows as they stood, for undo.")
-    after = models.JSONField(null=True, blank=True, help_text="The rows as this left them.")
+    before = models.JSONField(default=dict, help_text="The rows before the action, for undo.")
+    after = models.JSONField(null=True, blank=True, help_text="The rows after the action.")
     note = models.TextField(blank=True, default="", help_text="Why it was skipped, or not undone.")
     at = models.DateTimeField(null=True, blank=True)
 
@@ -87,9 +87,9 @@ class ForgetAction(models.Model):
             models.UniqueConstraint(fields=["run", "place"], name="forgetaction_unique_place")
         ]
         indexes = [
-            # What is left to do of a run.
+            # The remaining actions of a run.
             models.Index(fields=["run", "place"], name="forgetaction_todo", condition=models.Q(state="planned")),
-            # What forgetting did to one topic: its why-card and its page.
+            # The actions on one topic, for its why-card and page.
             models.Index(fields=["topic", "-id"], name="forgetaction_by_topic"),
             # The archive, newest first.
             models.Index(
@@ -99,11 +99,11 @@ class ForgetAction(models.Model):
 
 
 class ShadowHit(models.Model):
-    """A query that would have had an archived topic among its best, found by trying it again: regret, measured."""
+    """A query whose best results would have included an archived topic, found by repeating it. Measures regret."""
 
     access = models.ForeignKey("memory.AccessLog", on_delete=models.PROTECT, related_name="+", db_index=False)
     topic = models.ForeignKey("memory.Topic", on_delete=models.PROTECT, related_name="+", db_index=False)
-    rank = models.PositiveSmallIntegerField(help_text="The place it would have had, from 1.")
+    rank = models.PositiveSmallIntegerField(help_text="The rank it would have had, from 1.")
     similarity = models.FloatField()
     at = models.DateTimeField(help_text="When the query was asked.")
 

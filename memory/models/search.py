@@ -1,5 +1,5 @@
 """TopicVector and TopicDocument: what recall searches by meaning and by word. Written only when the text changes or
-the topic leaves or re-enters retrieval, never by a retrieval."""
+the topic leaves or re-enters retrieval, never by a retrieval itself."""
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex

@@ -7,7 +7,7 @@ from django.db.models.functions import MD5, Lower
 
 
 class Rung(models.IntegerChoices):
-    """How far down the ladder of forgetting a topic stands; each rung includes the ones before it."""
+    """The position of a topic on the ladder of forgetting; each rung includes the previous ones."""
 
     ACTIVE = 0, "active"
     SUMMARIZED = 1, "summarized"
@@ -41,7 +41,7 @@ class Topic(models.Model):
             GinIndex(fields=["categories"], name="topic_categories"),
             # suggest_similar and duplicate search: same title within one scope (hashed: titles are long).
             models.Index("scope", MD5(Lower("title")), name="topic_title"),
-            # What a topic has taken in, and what undo and purge follow.
+            # The topics merged into a topic, for undo and purge.
             models.Index(fields=["merged_into"], name="topic_merged", condition=models.Q(merged_into__isnull=False)),
         ]
 
@@ -50,7 +50,7 @@ class Topic(models.Model):
 
 
 class TopicEdit(models.Model):
-    """What a topic said before one edit of its title, summary, kind or categories. Append-only; serves ``as_of``."""
+    """Values of a topic before one edit of its title, summary, kind or categories. Append-only; serves ``as_of``."""
 
     topic = models.ForeignKey(Topic, on_delete=models.PROTECT, related_name="edits", db_index=False)
     at = models.DateTimeField()

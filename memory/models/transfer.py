@@ -1,4 +1,4 @@
-"""ImportJob and ImportedTopic: a file on its way into the store, line by line, and which topics came with it."""
+"""ImportJob and ImportedTopic: the import of a file, line by line, and the topics it created."""
 
 from django.db import models
 
@@ -9,8 +9,8 @@ OPEN = models.Q(status__in=["checking", "working"])
 
 
 class ImportJob(models.Model):
-    """How far one file has come, in the transaction of what it brought: so an import that was killed goes on where it
-    was, and the same file twice brings nothing the second time. Holds no line of the file."""
+    """The progress of one file, committed with the imported rows: an import that was killed continues where it stopped,
+    and importing the same file again adds nothing. Holds no line of the file."""
 
     class Status(models.TextChoices):
         """checking -> waiting -> working -> done | failed | cancelled; the last two can be started again."""
@@ -24,21 +24,23 @@ class ImportJob(models.Model):
 
     id = models.UUIDField(primary_key=True)
     digest = models.CharField(max_length=64, help_text="SHA-256 of the file.")
-    file = models.TextField(blank=True, default="", help_text="Where the worker finds it.")
-    source = models.CharField(max_length=20, help_text="memstate, mem0 or chat: what wrote the file.")
-    scope = models.CharField(max_length=500, blank=True, default="", help_text="Into which other systems' go.")
+    file = models.TextField(blank=True, default="", help_text="Path at which the worker reads the file.")
+    source = models.CharField(max_length=20, help_text="The format of the file: memstate, mem0 or chat.")
+    scope = models.CharField(
+        max_length=500, blank=True, default="", help_text="The target scope for files of other systems."
+    )
     status = models.CharField(max_length=20, choices=Status.choices, default=Status.WORKING)
-    lines = models.PositiveBigIntegerField(default=0, help_text="Of the file.")
+    lines = models.PositiveBigIntegerField(default=0, help_text="Lines of the file.")
     done = models.PositiveBigIntegerField(default=0, help_text="Lines whose rows are stored.")
-    offset = models.PositiveBigIntegerField(default=0, help_text="Bytes up to there.")
-    checks = models.PositiveSmallIntegerField(default=0, help_text="How many times its check was begun.")
-    read = models.PositiveBigIntegerField(default=0, help_text="Bytes that the check has read.")
+    offset = models.PositiveBigIntegerField(default=0, help_text="Bytes read up to the last stored line.")
+    checks = models.PositiveSmallIntegerField(default=0, help_text="How many times its check was started.")
+    read = models.PositiveBigIntegerField(default=0, help_text="Bytes read by the check.")
     size = models.PositiveBigIntegerField(default=0, help_text="Bytes of the file.")
-    report = models.JSONField(default=dict, help_text="What the check has found.")
-    counts = models.JSONField(default=dict, help_text="Per kind of line: brought, there before, left out.")
+    report = models.JSONField(default=dict, help_text="The result of the check.")
+    counts = models.JSONField(default=dict, help_text="Per kind of line: imported, already present, omitted.")
     failure = models.TextField(blank=True, default="")
-    continued_by = models.UUIDField(null=True, blank=True, help_text="The import that goes on where this has stopped.")
-    reason = models.TextField(blank=True, default="", help_text="Why it is imported, for the journal.")
+    continued_by = models.UUIDField(null=True, blank=True, help_text="The import that continues this one.")
+    reason = models.TextField(blank=True, default="", help_text="The reason for the import, for the journal.")
     actor = models.CharField(max_length=200)
     identity = models.CharField(max_length=200)
     role = models.CharField(max_length=20)
@@ -54,11 +56,11 @@ class ImportJob(models.Model):
             )
         ]
         indexes = [
-            # The last ones, for the page.
+            # The newest jobs, for the page.
             models.Index(fields=["-created_at", "-id"], name="importjob_newest"),
-            # Was this file brought before?
+            # Whether this file was imported before.
             models.Index(fields=["digest"], name="importjob_digest"),
-            # What the worker takes up again after a crash.
+            # What the worker resumes after a crash.
             models.Index(fields=["moved_at"], name="importjob_open", condition=OPEN),
         ]
 
@@ -67,8 +69,7 @@ class ImportJob(models.Model):
 
 
 class ImportedTopic(models.Model):
-    """A topic that an import has brought. What belongs to it comes with the lines after it, and only with those of the
-    same import: a topic that was there before is left as it is."""
+    """A topic created by an import. Later lines of the same import add to it; topics from before are not changed."""
 
     topic = models.OneToOneField("memory.Topic", on_delete=models.PROTECT, primary_key=True)
     job = models.ForeignKey(ImportJob, on_delete=models.PROTECT, related_name="topics", db_index=False)

@@ -1,4 +1,4 @@
-"""Vitality: the narrow row that changes with every retrieval, apart from everything that is costly to index."""
+"""Vitality: the narrow row that changes with every retrieval, kept apart from everything that is costly to index."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ from memory.models.topics import Rung
 class Fading(models.Model):
     """Salience and its fade key, on Topic (as Vitality) and on Field; formulas in ``memory.formulas.salience``."""
 
-    salience = models.FloatField(default=1.0, help_text="At the last reinforcement.")
+    salience = models.FloatField(default=1.0, help_text="Salience at the last reinforcement.")
     reinforced_at = models.DateTimeField(help_text="When salience was last written: by creation, retrieval or edit.")
     half_life = models.FloatField(help_text="Seconds.")
     fade = models.FloatField(help_text="Epoch in seconds at which salience passes 1.")
@@ -40,7 +40,7 @@ class Vitality(Fading):
         verbose_name_plural = "vitality"
         indexes = [
             # The candidate query of the forgetting engine: what leaves its rung, by half-life and fade key. With the
-            # rung first, topics that already stand where they belong are not looked at again.
+            # rung first, topics that are already on the right rung are not read again.
             models.Index(
                 fields=["rung", "half_life", "fade_floor"],
                 name="vitality_due",

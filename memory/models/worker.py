@@ -1,10 +1,10 @@
-"""WakeUp, WorkerHeartbeat and Watermark: what requests leave for the worker, its pulse, and how far it has come."""
+"""WakeUp, WorkerHeartbeat and Watermark: events for the worker, its heartbeat, and its progress."""
 
 from django.db import models
 
 
 class WakeUp(models.Model):
-    """Something happened in a scope that the reasoner should look at; one row per scope and event."""
+    """An event in a scope for the reasoner to process; one row per scope and event."""
 
     scope = models.ForeignKey("memory.Scope", on_delete=models.PROTECT, db_index=False)
     event = models.CharField(max_length=50)
@@ -27,5 +27,5 @@ class Watermark(models.Model):
     """How far the worker has read an append-only table, for work that is done once per row."""
 
     name = models.CharField(max_length=100, unique=True)
-    position = models.BigIntegerField(default=0, help_text="The last id that has been looked at.")
-    taken = models.BigIntegerField(default=0, help_text="How many of them were worked on.")
+    position = models.BigIntegerField(default=0, help_text="The last id that was read.")
+    taken = models.BigIntegerField(default=0, help_text="How many of them were processed.")
