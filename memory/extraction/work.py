@@ -168,7 +168,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
 
 
 def _writer(job: ExtractionJob, *, now: dt.datetime) -> Principal | None:
-    """Return the principal in whose name facts are stored, within the scope of the job; None if it may no longer write."""
+    """Return the principal in whose name facts are stored, limited to the scope of the job; None if not allowed now."""
     asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
     return writer_still(asked, now=now)
 
