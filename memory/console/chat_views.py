@@ -21,7 +21,7 @@ TOOLS = {
     "query": "Searched the memory",
     "topic": "Read a topic",
     "history": "Read the history of a field",
-    "why": "Asked for the reasons",
+    "why": "ListRequest for the reasons",
     "new_topic": "Remembered something new",
     "extend_topic": "Added to a topic",
     "version_field": "Changed a value",
@@ -39,7 +39,7 @@ FAULTS = {"model": "model", "failed": "server", "lost": "server"}
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class CallArgument:
     """One argument of a call: its name, and what was given, as a text or as the topic it names."""
 
     name: str
@@ -56,13 +56,13 @@ class CallShown:
     ok: bool
     ms: float
     said: str
-    arguments: list[Argument]
+    arguments: list[CallArgument]
     topics: list[TopicState]
     more: int
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FoldedText:
     """A text, and its beginning if it is long."""
 
     whole: str
@@ -76,8 +76,8 @@ class TurnShown:
     place: int
     at: Any
     working: bool
-    message: Text
-    reply: Text
+    message: FoldedText
+    reply: FoldedText
     intent: str
     model: str
     rounds: int
@@ -146,7 +146,7 @@ def _call(call: Mapping[str, Any], known: Mapping[uuid.UUID, TopicState]) -> Cal
     )
 
 
-def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[Argument]:
+def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Iterator[CallArgument]:
     """Return one argument as lines that a person reads: a list of fields as one line for each."""
     if value in (None, "", [], {}):
         return
@@ -154,18 +154,18 @@ def _arguments(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> 
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         for each in value:
             if "name" in each:
-                yield Argument(f"field {each['name']}", str(each.get("value", "")))
+                yield CallArgument(f"field {each['name']}", str(each.get("value", "")))
             elif "to_topic_id" in each:
                 yield _plain(f"{each.get('kind', 'related')} →", each["to_topic_id"], known)
             else:
-                yield Argument(words, _flat(each))
+                yield CallArgument(words, _flat(each))
         return
     yield _plain(words.removesuffix(" id"), value, known)
 
 
-def _plain(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> Argument:
+def _plain(name: str, value: Any, known: Mapping[uuid.UUID, TopicState]) -> CallArgument:
     named = _id(value)
-    return Argument(name, _flat(value), known.get(named) if named else None)
+    return CallArgument(name, _flat(value), known.get(named) if named else None)
 
 
 def _flat(value: Any) -> str:
@@ -200,5 +200,5 @@ def _id(value: Any) -> uuid.UUID | None:
         return None
 
 
-def _text(whole: str) -> Text:
-    return Text(whole, f"{whole[: FOLDED_CHARS // 2].rstrip()}…" if len(whole) > FOLDED_CHARS else "")
+def _text(whole: str) -> FoldedText:
+    return FoldedText(whole, f"{whole[: FOLDED_CHARS // 2].rstrip()}…" if len(whole) > FOLDED_CHARS else "")

@@ -46,9 +46,9 @@ class WhereForm(forms.Form):
     @property
     def subset(self) -> TopicSubset:
         """Which topics of the scope are looked at."""
-        said: dict[str, Any] = self.cleaned_data
+        cleaned: dict[str, Any] = self.cleaned_data
         rungs = {rung.label: int(rung) for rung in Rung}
-        return TopicSubset(kind=said.get("kind") or None, rung=rungs.get(said.get("rung", "")))
+        return TopicSubset(kind=cleaned.get("kind") or None, rung=rungs.get(cleaned.get("rung", "")))
 
     @property
     def chosen_scale(self) -> str:
@@ -93,21 +93,25 @@ class BacktestForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Refuse what somebody would wait for too long."""
-        said: dict[str, Any] = self.cleaned_data
-        since, until, step = said.get("since"), said.get("until"), said.get("step")
+        cleaned: dict[str, Any] = self.cleaned_data
+        since, until, step = cleaned.get("since"), cleaned.get("until"), cleaned.get("step")
         if since and until and step and (until - since).days / step > MOST_RUNS:
             sentence = f"A backtest has at most {MOST_RUNS} runs. Choose fewer days or a longer step."
             self.add_error("step", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
-        return said
+        return cleaned
 
     @property
     def stretch(self) -> dict[str, Any]:
         """From when until when, and the step, as a backtest takes them."""
-        said = self.cleaned_data
-        return {"start": start_of(said["since"]), "end": end_of(said["until"]), "step": dt.timedelta(days=said["step"])}
+        cleaned = self.cleaned_data
+        return {
+            "start": start_of(cleaned["since"]),
+            "end": end_of(cleaned["until"]),
+            "step": dt.timedelta(days=cleaned["step"]),
+        }
 
 
-class Draft:
+class SalienceDraft:
     """One or two drafts of the policy of a scope, as an address says them, beside what is in force."""
 
     def __init__(self, data: Mapping[str, Any], *, policies: Policies) -> None:
@@ -182,12 +186,12 @@ class Draft:
     def _why(self) -> str:
         return f"&{urlencode({'reason': self.reason})}" if self.reason else ""
 
-    def stepped(self, step: str) -> "Draft | None":
+    def stepped(self, step: str) -> "SalienceDraft | None":
         """Return the draft after a step that changes the draft itself, None if ``step`` is none of them."""
         members = self._step_members(step)
         if members is None:
             return None
-        return Draft({**dict(members), "reason": self.reason}, policies=self.policies)
+        return SalienceDraft({**dict(members), "reason": self.reason}, policies=self.policies)
 
     def _step_members(self, step: str) -> list[tuple[str, str]] | None:
         form, lead = self.form, f"{OTHER}-"
@@ -207,10 +211,10 @@ class Draft:
                 return None
 
 
-def draft_sent(scope: str, draft: str, *, policies: Policies) -> Draft:
+def draft_sent(scope: str, draft: str, *, policies: Policies) -> SalienceDraft:
     """Return the draft that a hidden field holds as a query string. Raises ``ValueRefused`` for one too long."""
     try:
         members = QueryDict(draft).dict()
     except ValueError as problem:
         raise ValueRefused("The draft cannot be read. Reload the page.", code=ProblemCode.DRAFT_UNREADABLE) from problem
-    return Draft({**members, "scope": scope}, policies=policies)
+    return SalienceDraft({**members, "scope": scope}, policies=policies)

@@ -37,21 +37,21 @@ def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
 
 
 class PairsForm(FilterForm[PairFilter]):
-    """What the list of pairs can be filtered by. Nothing said about the state stands for those that wait."""
+    """What the list of pairs can be filtered by. An empty state selects open pairs."""
 
     state = _choice("Status", [*STATES.items(), ("any", "Any")])
     verdict = _choice("Verdict", [("", "Any"), *VERDICTS.items()])
     held = _choice("Differences", [("", "Any"), ("no", "None that matter"), ("yes", "Some that matter")])
     scope = ScopeField(required=False)
 
-    def wanted(self) -> PairFilter:
+    def to_filter(self) -> PairFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
-        state, held = said.get("state") or "open", said.get("held")
+        cleaned: dict[str, Any] = self.cleaned_data
+        state, held = cleaned.get("state") or "open", cleaned.get("held")
         return PairFilter(
-            scope=said.get("scope") or ROOT,
+            scope=cleaned.get("scope") or ROOT,
             state=None if state == "any" else state,
-            verdict=said.get("verdict") or None,
+            verdict=cleaned.get("verdict") or None,
             held=None if not held else held == "yes",
         )
 
@@ -62,13 +62,13 @@ class DecideForm(forms.Form):
     reason = ReasonField(max_length=MOST_REASON, required=False)
 
 
-class LookForm(forms.Form):
+class FindForm(forms.Form):
     """Where to look."""
 
     scope = ScopeField(required=False, help_text="Includes everything below it. Leave empty for the whole store.")
 
 
-class ConfirmForm(forms.Form):
+class MergeConfirmForm(forms.Form):
     """The pairs that the page has shown, and why they are merged."""
 
     pairs = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * PACKED)
@@ -101,7 +101,7 @@ def pairs_chosen(members: QueryDict, *, principal: Principal) -> list[uuid.UUID]
         # A filter that cannot be read finds nothing: no more is merged than somebody saw.
         if not form.is_valid():
             return []
-        rows, following = pairs_list(form.wanted(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
+        rows, following = pairs_list(form.to_filter(), principal=principal, cursor=None, limit=MOST_AT_ONCE)
         if following is not None:
             raise ValueRefused(
                 f"More than {MOST_AT_ONCE} pairs match. Narrow the filter, or select some of them.",

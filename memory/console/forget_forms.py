@@ -75,20 +75,20 @@ class ForgetForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Return what was asked. Raises ``ValidationError`` for nothing, and for a purge without a reason."""
-        said: dict[str, Any] = super().clean() or {}
-        if not self.errors and not any(said.get(name) for name in ("query", *FILTERS)):
+        cleaned: dict[str, Any] = super().clean() or {}
+        if not self.errors and not any(cleaned.get(name) for name in ("query", *FILTERS)):
             self.add_error(None, forms.ValidationError(NOTHING_ASKED, code=ProblemCode.NOTHING_NAMED))
-        if said.get("verb") == PURGE and "reason" in said and not said["reason"]:
+        if cleaned.get("verb") == PURGE and "reason" in cleaned and not cleaned["reason"]:
             self.add_error("reason", forms.ValidationError(WHY_PURGED, code=ProblemCode.REASON_MISSING))
-        return said
+        return cleaned
 
-    def wanted(self) -> ForgetFilter:
+    def to_filter(self) -> ForgetFilter:
         """Return what the topics have to be, beside their scope."""
-        said = self.cleaned_data
+        cleaned = self.cleaned_data
         return ForgetFilter(
-            older_than=said["older_than"] or None,
-            kinds=tuple(said["kinds"]) or None,
-            categories=tuple(said["categories"]) or None,
+            older_than=cleaned["older_than"] or None,
+            kinds=tuple(cleaned["kinds"]) or None,
+            categories=tuple(cleaned["categories"]) or None,
         )
 
 
@@ -96,7 +96,7 @@ class ForgetForm(forms.Form):
 FILTERS = ("scope", "older_than", "kinds", "categories")
 
 
-class ConfirmForm(forms.Form):
+class ForgetConfirmForm(forms.Form):
     """The yes to a list. A release needs no more; a purge has one of ``phrases`` typed, the first of which is asked
     for."""
 

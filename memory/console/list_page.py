@@ -20,18 +20,18 @@ from memory.console.listing import ROWS, Row, count_words, export, filter_refuse
 from memory.console.page import READER, ConsoleRequest, page, refusal, show
 from memory.predicates.search_text import SearchFlaw
 
-Wanted = TypeVar("Wanted")
+FilterT = TypeVar("FilterT")
 Item = TypeVar("Item")
 
 
-class FilterForm(forms.Form, Generic[Wanted]):
+class FilterForm(forms.Form, Generic[FilterT]):
     """A form that a list is filtered by."""
 
     def shown(self) -> list[forms.BoundField]:
         """Return the fields to draw."""
         return list(self)
 
-    def wanted(self) -> Wanted:
+    def to_filter(self) -> FilterT:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
         raise NotImplementedError
 
@@ -39,17 +39,17 @@ class FilterForm(forms.Form, Generic[Wanted]):
 class NoFilter(FilterForm[None]):
     """The form of a list that cannot be filtered."""
 
-    def wanted(self) -> None:
+    def to_filter(self) -> None:
         """Return nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[Wanted]):
+class ListRequest(Generic[FilterT]):
     """What one request asks of a list: the filter, who asks and when, and the ``arguments`` of the address."""
 
     request: ConsoleRequest
-    form: FilterForm[Wanted] | None
-    wanted: Wanted
+    form: FilterForm[FilterT] | None
+    filter: FilterT
     now: dt.datetime
     arguments: Mapping[str, Any]
 
@@ -60,7 +60,7 @@ class Asked(Generic[Wanted]):
 
 
 @dataclass(kw_only=True, eq=False, slots=True)
-class ListPage(Generic[Wanted, Item]):
+class ListPage(Generic[FilterT, Item]):
     """A list. ``urlpatterns`` holds its page, its count and its exports, each with the same check of the role.
 
     The filter comes from ``form``, or from ``read(request, **arguments)``, which raises what the filter is refused
@@ -71,12 +71,12 @@ class ListPage(Generic[Wanted, Item]):
     name: str
     # The address of the page, with its arguments. The others lie below it.
     address: str
-    form: Callable[[QueryDict], FilterForm[Wanted]] | None = None
-    read: Callable[..., Wanted] | None = None
+    form: Callable[[QueryDict], FilterForm[FilterT]] | None = None
+    read: Callable[..., FilterT] | None = None
     # The rows after a cursor, at most so many, and the next cursor.
-    fetch: Callable[[Asked[Wanted], str | None, int], tuple[Sequence[Item], str | None]]
+    fetch: Callable[[ListRequest[FilterT], str | None, int], tuple[Sequence[Item], str | None]]
     # How many rows there are; it stops after the number given and then returns one more. None: not counted.
-    count: Callable[[Asked[Wanted], int], int] | None = None
+    count: Callable[[ListRequest[FilterT], int], int] | None = None
     # What the count calls a row.
     noun: str = "row"
     # What is written of each row, in order. Nothing: not exported.
@@ -85,9 +85,9 @@ class ListPage(Generic[Wanted, Item]):
     exported: Callable[[Item], Row] | None = None
     # The name of the exported file, if it is not that of the page. What is not there is refused here, before a file
     # begins.
-    file: Callable[[Asked[Wanted]], str] | None = None
+    file: Callable[[ListRequest[FilterT]], str] | None = None
     # What the template needs beside the list.
-    more: Callable[[Asked[Wanted], Sequence[Item]], Mapping[str, Any]] | None = None
+    more: Callable[[ListRequest[FilterT], Sequence[Item]], Mapping[str, Any]] | None = None
     # A view of its own for a page that shows more than a list; it takes the list from `context`.
     view: Callable[..., HttpResponseBase] | None = None
     # The least role for the page, unless it has a view of its own, for the count and for the exports.
@@ -106,7 +106,7 @@ class ListPage(Generic[Wanted, Item]):
         return found
 
     def context(
-        self, request: ConsoleRequest, *, form: FilterForm[Wanted] | None = None, **arguments: Any
+        self, request: ConsoleRequest, *, form: FilterForm[FilterT] | None = None, **arguments: Any
     ) -> dict[str, Any]:
         """Return what the templates of lists need: ``rows``, the cursor of the ``next`` page, the ``form``, and where
         the count and the exports are found. ``form`` takes the place of the form of the list. Costs what ``fetch``
@@ -123,16 +123,16 @@ class ListPage(Generic[Wanted, Item]):
         }
 
     def _asked(
-        self, request: ConsoleRequest, arguments: Mapping[str, Any], *, form: FilterForm[Wanted] | None = None
-    ) -> Asked[Wanted]:
+        self, request: ConsoleRequest, arguments: Mapping[str, Any], *, form: FilterForm[FilterT] | None = None
+    ) -> ListRequest[FilterT]:
         now = timezone.now()
         if self.read is not None:
-            return Asked(request, None, self.read(request, **arguments), now, arguments)
+            return ListRequest(request, None, self.read(request, **arguments), now, arguments)
         if form is None:
             assert self.form is not None
             form = self.form(request.GET)
         form.is_valid()
-        return Asked(request, form, form.wanted(), now, arguments)
+        return ListRequest(request, form, form.to_filter(), now, arguments)
 
     def _page(self, request: ConsoleRequest, /, **arguments: Any) -> HttpResponse:
         """Show one page of the list. Costs what ``fetch`` and ``more`` do."""

@@ -45,7 +45,7 @@ _CODES_OF_RULES = frozenset(
     }
 )
 
-Draft = tuple[str, dict[str, Any], list[Any] | None]
+DraftContent = tuple[str, dict[str, Any], list[Any] | None]
 
 
 class DraftForm(forms.Form):
@@ -143,7 +143,7 @@ class DraftForm(forms.Form):
         return PRESETS[chosen].meaning if chosen in PRESETS else ""
 
 
-def draft_of(form: DraftForm) -> Draft:
+def draft_of(form: DraftForm) -> DraftContent:
     """Return what a form without errors of its own says: preset, values and rules, as ``policy_save`` takes them."""
     said = form.cleaned_data
     values = {name: _typed(name, said[name]) for name in KNOBS if said.get(name, "")}

@@ -41,14 +41,14 @@ class RunsForm(FilterForm[RunFilter]):
     event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
     dry = _choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
 
-    def wanted(self) -> RunFilter:
+    def to_filter(self) -> RunFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
-        status, dry = said.get("status") or None, said.get("dry")
+        cleaned: dict[str, Any] = self.cleaned_data
+        status, dry = cleaned.get("status") or None, cleaned.get("dry")
         return RunFilter(
-            scope=said.get("scope") or ROOT,
+            scope=cleaned.get("scope") or ROOT,
             status="failed" if status == "replaced" else status,
-            event=said.get("event") or None,
+            event=cleaned.get("event") or None,
             dry_run=None if not dry else dry == "yes",
             replaced=status == "replaced" if status in ("failed", "replaced") else None,
         )
@@ -72,19 +72,19 @@ class ActionsForm(FilterForm[ActionFilter]):
             # Exports and counts read the filter only.
             self.fields["action"] = self.fields["state"] = forms.CharField(required=False, max_length=MOST_WORD)
             return
-        for name, counts, said in (
+        for name, counts, label in (
             ("action", tally.by_action, lambda value: value),
             ("state", tally.by_state, state_words),
         ):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            known = [(value, f"{said(value)} ({times:,})") for value, times in counts.items()]
+            known = [(value, f"{label(value)} ({times:,})") for value, times in counts.items()]
             asked = self.data.get(name, "")
             # The last one of a kind may be gone since the address was written.
             gone = [(asked, asked)] if asked.isidentifier() and len(asked) <= MOST_WORD and asked not in counts else []
             field.choices = [("", "Any"), *known, *gone]
 
-    def wanted(self) -> ActionFilter:
+    def to_filter(self) -> ActionFilter:
         """Return the filter."""
-        said: dict[str, Any] = self.cleaned_data
-        return ActionFilter(action=said.get("action") or None, state=said.get("state") or None)
+        cleaned: dict[str, Any] = self.cleaned_data
+        return ActionFilter(action=cleaned.get("action") or None, state=cleaned.get("state") or None)

@@ -19,7 +19,7 @@ _RUNGS = ("active", "summarized", "detached", "archived")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphNode:
     """A neighbour: its box, the line to it, and what stands on the line."""
 
     topic_id: str
@@ -39,10 +39,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class TopicGraph:
     """The whole picture. ``more`` neighbours are left out."""
 
-    nodes: list[Node]
+    nodes: list[GraphNode]
     more: int
     left: int
     width: int
@@ -57,7 +57,7 @@ class Graph:
     short: str
 
 
-def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
+def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> TopicGraph:
     """Return where to draw a topic and its neighbours, at most ``MOST_PER_SIDE`` on each side, the higher rungs first.
 
     A side without neighbours is cut off.
@@ -74,7 +74,7 @@ def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
         for way, side in sides.items()
         for place, each in enumerate(side[:MOST_PER_SIDE])
     ]
-    return Graph(
+    return TopicGraph(
         nodes=nodes,
         more=len(neighbours) - len(nodes),
         left=left,
@@ -91,7 +91,7 @@ def graph_place(title: str, neighbours: Sequence[Mapping[str, Any]]) -> Graph:
     )
 
 
-def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incoming: bool) -> Node:
+def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incoming: bool) -> GraphNode:
     y = height // 2 + round((place - (rows - 1) / 2) * ROW)
     near, far = (WIDTH - CENTRE) // 2, BOX
     if not incoming:
@@ -100,7 +100,7 @@ def _node(each: Mapping[str, Any], place: int, rows: int, height: int, *, incomi
     # Lines end where arrows point: at the topic for what links to it, at the neighbour for what it links to.
     start, end = ((far, y), (near, height // 2)) if incoming else ((near, height // 2), (far, y))
     x = 0 if incoming else WIDTH - BOX
-    return Node(
+    return GraphNode(
         topic_id=each["topic_id"],
         title=each["title"],
         short=line_cut(each["title"], BOX_LETTERS),

@@ -8,7 +8,7 @@ from django import forms
 
 from memory.access.principal import Principal
 from memory.console.fields import DayField, ScopeField, end_of, start_of
-from memory.console.list_page import Asked, FilterForm, ListPage
+from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.insight.archive_list import ArchiveFilter, archived_count, archived_ids, archived_list
 
 COLUMNS = (
@@ -68,22 +68,22 @@ class ArchivedForm(FilterForm[ArchiveFilter]):
         """Return the fields to draw: those of one run or version only where they say something."""
         return [self[name] for name in self.fields if name not in ASIDE or self.data.get(name)]
 
-    def wanted(self) -> ArchiveFilter:
+    def to_filter(self) -> ArchiveFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
+        cleaned: dict[str, Any] = self.cleaned_data
         return ArchiveFilter(
-            scope=said.get("scope") or "/",
-            kind=said.get("kind") or None,
-            text=said.get("text") or None,
-            why=said.get("because") or None,
-            run=said.get("run"),
-            policy=said.get("policy") or None,
-            version=said.get("version"),
-            since=start_of(said.get("since")),
-            until=end_of(said.get("until")),
-            missed=said.get("regret") == "missed",
-            unseen=said.get("regret") == "unseen",
-            sort=said.get("sort") or "archived",
+            scope=cleaned.get("scope") or "/",
+            kind=cleaned.get("kind") or None,
+            text=cleaned.get("text") or None,
+            why=cleaned.get("because") or None,
+            run=cleaned.get("run"),
+            policy=cleaned.get("policy") or None,
+            version=cleaned.get("version"),
+            since=start_of(cleaned.get("since")),
+            until=end_of(cleaned.get("until")),
+            missed=cleaned.get("regret") == "missed",
+            unseen=cleaned.get("regret") == "unseen",
+            sort=cleaned.get("sort") or "archived",
         )
 
 
@@ -91,10 +91,10 @@ def archived_chosen(members: Mapping[str, Any], *, principal: Principal, at_most
     """Return all topics that the filter in an address finds. One query. A filter that cannot be read finds none:
     what somebody does to all of them must not be done to more than they saw."""
     form = ArchivedForm(members)
-    return archived_ids(form.wanted(), principal=principal, at_most=at_most) if form.is_valid() else []
+    return archived_ids(form.to_filter(), principal=principal, at_most=at_most) if form.is_valid() else []
 
 
-def _filters(asked: Asked[ArchiveFilter], _topics: Sequence[Any]) -> dict[str, Any]:
+def _filters(asked: ListRequest[ArchiveFilter], _topics: Sequence[Any]) -> dict[str, Any]:
     """Return the filter as its members in the address, and whether it leaves anything out."""
     members, fields = asked.request.GET.lists(), ArchivedForm.base_fields
     filters = [(name, value) for name, values in members if name in fields for value in values if value]
@@ -107,9 +107,9 @@ ARCHIVED = ListPage(
     address="archived/",
     form=ArchivedForm,
     fetch=lambda asked, cursor, limit: archived_list(
-        asked.wanted, principal=asked.principal, cursor=cursor, limit=limit, now=asked.now
+        asked.filter, principal=asked.principal, cursor=cursor, limit=limit, now=asked.now
     ),
-    count=lambda asked, most: archived_count(asked.wanted, principal=asked.principal, at_most=most),
+    count=lambda asked, most: archived_count(asked.filter, principal=asked.principal, at_most=most),
     noun="topic",
     columns=COLUMNS,
     more=_filters,

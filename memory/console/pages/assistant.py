@@ -90,7 +90,7 @@ class SayForm(forms.Form):
         )
 
 
-class TakeBackForm(forms.Form):
+class ConversationUndoForm(forms.Form):
     """Why what a conversation wrote is taken back, and the digest of what was looked at."""
 
     reason = ReasonField(max_length=500)
@@ -168,7 +168,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     """Show what of a conversation would be taken back and what not and why; then do exactly that, or show what it would
     be by now. Eleven queries to look, and those of ``conversation_undo``."""
     found = conversation_get(conversation_id, principal=request.principal)
-    form = TakeBackForm(request.POST if request.method == "POST" else None)
+    form = ConversationUndoForm(request.POST if request.method == "POST" else None)
     refusal: MemoryProblem | None = None
     status = 422 if request.method == "POST" else 200
     if form.is_valid():
@@ -183,7 +183,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
         except Conflict as problem:
             refusal, status = problem, 409
         else:
-            _taken_back_tell(request, undone)
+            _undo_notice(request, undone)
             jobs.upkeep_nudge()
             return go(request, "console:conversation", conversation_id)
     look = conversation_undo_look(conversation_id, principal=request.principal, now=timezone.now())
@@ -202,7 +202,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
     return show(request, "assistant_undo.html", context, status=status)
 
 
-def _taken_back_tell(request: ConsoleRequest, undone: ConversationUndone) -> None:
+def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
     sentence = undone_words(undone, done=True)
     if undone.run_id is None:
         messages.success(request, sentence)

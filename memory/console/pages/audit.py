@@ -28,16 +28,16 @@ class AuditForm(FilterForm[AuditFilter]):
     since = DayField(required=False, label="From")
     until = DayField(required=False, label="Until")
 
-    def wanted(self) -> AuditFilter:
+    def to_filter(self) -> AuditFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
+        cleaned: dict[str, Any] = self.cleaned_data
         return AuditFilter(
-            scope=said.get("scope") or "/",
-            actor=said.get("actor") or None,
-            action=said.get("action") or None,
-            topic_id=said.get("topic"),
-            since=start_of(said.get("since")),
-            until=end_of(said.get("until")),
+            scope=cleaned.get("scope") or "/",
+            actor=cleaned.get("actor") or None,
+            action=cleaned.get("action") or None,
+            topic_id=cleaned.get("topic"),
+            since=start_of(cleaned.get("since")),
+            until=end_of(cleaned.get("until")),
         )
 
 
@@ -46,8 +46,8 @@ AUDIT = ListPage(
     name="audit",
     address="audit/",
     form=AuditForm,
-    fetch=lambda asked, cursor, limit: audit_list(asked.wanted, principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: audit_count(asked.wanted, principal=asked.principal, at_most=most),
+    fetch=lambda asked, cursor, limit: audit_list(asked.filter, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: audit_count(asked.filter, principal=asked.principal, at_most=most),
     noun="change",
     columns=COLUMNS,
 )

@@ -47,7 +47,7 @@ PACKED = 17
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class BulkVerb:
     """A verb as the pages say it."""
 
     title: str
@@ -57,28 +57,28 @@ class Words:
 
 
 WORDS = {
-    "restore": Words(
+    "restore": BulkVerb(
         "Restore",
         "restored",
         "They become active: queries return them again, and their salience is set to that of a new topic. "
         "For topics that a run archived, this counts as regret.",
     ),
-    "archive": Words(
+    "archive": BulkVerb(
         "Archive",
         "archived",
         "Queries and lists no longer show them. They are still found by their id and in the archive, and can be "
         "restored.",
         "danger",
     ),
-    "release": Words(
+    "release": BulkVerb(
         "Release",
         "released",
         "Queries and lists no longer show them, even if they include archived topics. They stay in the store and can "
         "be restored.",
         "danger",
     ),
-    "pin": Words("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
-    "unpin": Words("Unpin", "unpinned", "The policy applies to them again, based on their score."),
+    "pin": BulkVerb("Pin", "pinned", "Runs skip them, whatever their score, until they are unpinned."),
+    "unpin": BulkVerb("Unpin", "unpinned", "The policy applies to them again, based on their score."),
 }
 
 Chosen = Callable[..., list[uuid.UUID]]
@@ -86,7 +86,7 @@ Chosen = Callable[..., list[uuid.UUID]]
 LISTS: dict[str, Chosen] = {"archived": archived_chosen}
 
 
-class ConfirmForm(forms.Form):
+class BulkConfirmForm(forms.Form):
     """The topics that the page has shown, and why they are changed."""
 
     topics = forms.CharField(widget=forms.HiddenInput, max_length=MOST_AT_ONCE * 24)
@@ -135,13 +135,13 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
     """Say what ``verb`` would touch and what not; then do it to exactly these. Two queries, about sixteen to do it."""
     now = timezone.now()
     if request.method == "POST":
-        form = ConfirmForm(request.POST)
+        form = BulkConfirmForm(request.POST)
         if form.is_valid():
             return _done(request, verb, form.cleaned_data, now)
         ids: list[uuid.UUID] = list(form.cleaned_data.get("topics") or {})
     else:
         ids = ids_chosen(request.GET, principal=request.principal)
-        form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
+        form = BulkConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
     found = topics_preview(verb, ids, principal=request.principal)
     form.initial["topics"] = topics_pack(found.touched)
     return show(
@@ -152,7 +152,7 @@ def bulk(request: ConsoleRequest, verb: str) -> HttpResponse:
             "words": WORDS[verb],
             "form": form,
             "back": back_to(request, request.GET.get("next", "")),
-            **_told(found),
+            **_selection_context(found),
         },
         status=422 if form.errors else 200,
     )
@@ -218,7 +218,7 @@ def topics_words(count: int) -> str:
     return "1 topic is" if count == 1 else f"{count:,} topics are"
 
 
-def _told(found: TopicsPreview) -> dict[str, Any]:
+def _selection_context(found: TopicsPreview) -> dict[str, Any]:
     touched = [_row(row) for row in found.touched[:SHOWN]]
     groups: dict[str, list[dict[str, Any]]] = {}
     counts = Counter(why for *_row, why in found.left)

@@ -13,8 +13,8 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from memory import jobs
-from memory.console.duplicate_forms import ConfirmForm, DecideForm, LookForm, PairsForm, pairs_chosen, pairs_pack
-from memory.console.list_page import Asked, ListPage
+from memory.console.duplicate_forms import DecideForm, FindForm, MergeConfirmForm, PairsForm, pairs_chosen, pairs_pack
+from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.undo import back_to, pair_undo_offer, undo_offer
 from memory.core.differences import Piece, pieces_shorten, words_differ
@@ -66,7 +66,7 @@ LIST = "console:duplicates"
 @page(get=OPERATOR, post=OPERATOR)
 def duplicates_look(request: ConsoleRequest) -> HttpResponse:
     """Ask where, and compare there what was written since the last look; a great deal is left to the worker."""
-    form = LookForm(request.POST if request.method == "POST" else None, initial={"scope": request.GET.get("scope", "")})
+    form = FindForm(request.POST if request.method == "POST" else None, initial={"scope": request.GET.get("scope", "")})
     if not form.is_valid():
         return show(request, "duplicates_look.html", {"form": form}, status=422 if form.is_bound else 200)
     scope = form.cleaned_data["scope"]
@@ -88,13 +88,13 @@ def duplicates_merge(request: ConsoleRequest) -> HttpResponse:
     about thirty for each pair, each by itself."""
     now = timezone.now()
     if request.method == "POST":
-        form = ConfirmForm(request.POST)
+        form = MergeConfirmForm(request.POST)
         if form.is_valid():
             return _merged(request, form.cleaned_data)
         ids: list[uuid.UUID] = form.cleaned_data.get("pairs") or []
     else:
         ids = pairs_chosen(request.GET, principal=request.principal)
-        form = ConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
+        form = MergeConfirmForm(initial={"next": request.GET.get("next", ""), "seen_at": now.isoformat()})
     found = pairs_select(ids, principal=request.principal)
     form.initial["pairs"] = pairs_pack([pair["id"] for pair in found.taken])
     return show(
@@ -190,7 +190,7 @@ def _pair(
     """Show a pair; ``refused`` says why nothing was done."""
     pair = pair_detail(pair_id, principal=request.principal, now=timezone.now())
     differing = [each | {"one": each["older"], "other": each["newer"]} for each in pair["differences"]]
-    following, left = pair_next(_wanted(request), pair_id, principal=request.principal)
+    following, left = pair_next(_list_filter(request), pair_id, principal=request.principal)
     return show(
         request,
         "duplicate.html",
@@ -216,18 +216,18 @@ def _decide(request: ConsoleRequest, pair_id: uuid.UUID, do: Callable[[str], Non
         do(form.cleaned_data["reason"])
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
-    waiting = dataclasses.replace(_wanted(request), state="open")
+    waiting = dataclasses.replace(_list_filter(request), state="open")
     following, _left = pair_next(waiting, pair_id, principal=request.principal)
     if following is None:
         return go(request, f"{reverse(LIST)}{_query(request)}")
     return go(request, _here(request, following))
 
 
-def _wanted(request: ConsoleRequest) -> PairFilter:
+def _list_filter(request: ConsoleRequest) -> PairFilter:
     """Return the filter of the list that a pair was found in; its page carries it in the address."""
     form = PairsForm(request.GET)
     form.is_valid()
-    return form.wanted()
+    return form.to_filter()
 
 
 def _query(request: ConsoleRequest) -> str:
@@ -271,9 +271,9 @@ def _flat(pair: dict[str, Any]) -> dict[str, Any]:
     return pair | sides
 
 
-def _around(asked: Asked[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _around(asked: ListRequest[PairFilter], pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what the page shows beside the pairs, and these with what differs marked. One query."""
-    request, scope = asked.request, asked.wanted.scope
+    request, scope = asked.request, asked.filter.scope
     return {
         "rows": [_marked(pair) for pair in pairs],
         "scope": scope,
@@ -289,8 +289,8 @@ PAIRS = ListPage(
     name="duplicates",
     address="duplicates/",
     form=PairsForm,
-    fetch=lambda asked, cursor, limit: pairs_list(asked.wanted, principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: pairs_count(asked.wanted, principal=asked.principal, at_most=most),
+    fetch=lambda asked, cursor, limit: pairs_list(asked.filter, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: pairs_count(asked.filter, principal=asked.principal, at_most=most),
     noun="pair",
     columns=COLUMNS,
     exported=_flat,

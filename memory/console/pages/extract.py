@@ -90,7 +90,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                enqueue=_nobody if now_or_later else jobs.extraction_enqueue,
+                enqueue=_not_enqueued if now_or_later else jobs.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
@@ -182,7 +182,7 @@ def _worker(job: ExtractionJob) -> str | None:
     return None if worker.ok else worker.sentence
 
 
-def _nobody(_job_id: uuid.UUID) -> None:
+def _not_enqueued(_job_id: uuid.UUID) -> None:
     """The request does it by itself."""
 
 

@@ -10,8 +10,8 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import form_error
-from memory.console.forget_forms import PURGE, ConfirmForm, ForgetForm, PickForm
-from memory.console.list_page import Asked, ListPage, NoFilter
+from memory.console.forget_forms import PURGE, ForgetConfirmForm, ForgetForm, PickForm
+from memory.console.list_page import ListPage, ListRequest, NoFilter
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, refusal, show
 from memory.console.undo import undo_offer
 from memory.core.errors import Conflict, MemoryProblem
@@ -48,7 +48,7 @@ def forget(request: ConsoleRequest) -> HttpResponse:
                 listing = forget_list(
                     form.cleaned_data["verb"],
                     query=form.cleaned_data["query"] or None,
-                    wanted=form.wanted(),
+                    wanted=form.to_filter(),
                     scope=form.cleaned_data["scope"] or None,
                     reason=form.cleaned_data["reason"],
                     principal=request.principal,
@@ -144,8 +144,8 @@ def _done(request: ConsoleRequest, listing: Listing) -> HttpResponse:
     return go(request, "console:forget_list", listing.id)
 
 
-def _confirm_form(listing: Listing, data: Any) -> ConfirmForm:
-    return ConfirmForm(data, phrases=[f"purge {listing.count}"] if listing.verb == PURGE else ())
+def _confirm_form(listing: Listing, data: Any) -> ForgetConfirmForm:
+    return ForgetConfirmForm(data, phrases=[f"purge {listing.count}"] if listing.verb == PURGE else ())
 
 
 def _topics(count: int) -> str:
@@ -184,13 +184,13 @@ def _filter_words(listing: Listing) -> str:
     return ", ".join(filter(None, words))
 
 
-def _listings(asked: Asked[None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+def _listings(asked: ListRequest[None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the lists that were made, each with its filter in words. One query."""
     listings, following = listings_list(principal=asked.principal, cursor=cursor, limit=limit, now=asked.now)
     return [{"listing": listing, "words": _filter_words(listing)} for listing in listings], following
 
 
-def _file(asked: Asked[None]) -> str:
+def _file(asked: ListRequest[None]) -> str:
     """Return the name of the export of a list. One query, which refuses a list that is not there."""
     listing = listing_get(asked.arguments["listing_id"], principal=asked.principal, now=asked.now)
     return f"forget-{listing.id}"

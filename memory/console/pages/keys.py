@@ -24,7 +24,7 @@ from memory.access.keys import (
     secret_generate,
 )
 from memory.console.fields import DayField, ReasonField, ScopeField, end_of
-from memory.console.list_page import Asked, FilterForm, ListPage
+from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
 from memory.console.people import people_list
 from memory.core.problem_codes import ProblemCode
@@ -50,7 +50,7 @@ class KeysForm(FilterForm[dt.datetime | None]):
         widget=forms.Select(attrs={"data-submits": True}),
     )
 
-    def wanted(self) -> dt.datetime | None:
+    def to_filter(self) -> dt.datetime | None:
         """Return the moment at which the keys shown are valid, None for all of them."""
         return None if self.cleaned_data.get("state") == "all" else timezone.now()
 
@@ -85,13 +85,15 @@ class RevokeForm(forms.Form):
     reason = ReasonField()
 
 
-def _keys(asked: Asked[dt.datetime | None], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+def _keys(
+    asked: ListRequest[dt.datetime | None], cursor: str | None, limit: int
+) -> tuple[list[dict[str, Any]], str | None]:
     """Return the keys, the latest first. One query."""
-    found, following = keys_list(valid_at=asked.wanted, cursor=cursor, limit=limit)
+    found, following = keys_list(valid_at=asked.filter, cursor=cursor, limit=limit)
     return [key_as_json(key, now=asked.now) for key in found], following
 
 
-def _people(_asked: Asked[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
+def _people(_asked: ListRequest[dt.datetime | None], _rows: Sequence[Any]) -> dict[str, Any]:
     """Return the accounts beside the keys. One query."""
     people = people_list(most=MOST_PEOPLE + 1)
     return {"people": people[:MOST_PEOPLE], "more_people": len(people) > MOST_PEOPLE}
@@ -103,7 +105,7 @@ KEYS = ListPage(
     address="keys/",
     form=KeysForm,
     fetch=_keys,
-    count=lambda asked, most: keys_count(valid_at=asked.wanted, at_most=most),
+    count=lambda asked, most: keys_count(valid_at=asked.filter, at_most=most),
     noun="key",
     more=_people,
 )

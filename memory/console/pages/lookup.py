@@ -107,21 +107,23 @@ class AgentForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Check that the scope is one that the key sees, and that the moment is one that the store knows."""
-        said: dict[str, Any] = super().clean() or self.cleaned_data
-        if said.get("scope") and "key" in said:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if cleaned.get("scope") and "key" in cleaned:
             try:
-                self.principal.scope_chosen(said["scope"])
+                self.principal.scope_chosen(cleaned["scope"])
             except MemoryProblem as problem:
                 self.add_error("scope", form_error(problem))
-        if said.get("as_of") is not None and not EARLIEST <= said["as_of"] <= LATEST:
+        if cleaned.get("as_of") is not None and not EARLIEST <= cleaned["as_of"] <= LATEST:
             sentence = f"Choose a time between {EARLIEST:%Y-%m-%d} and {LATEST:%Y-%m-%d}."
             self.add_error("as_of", forms.ValidationError(sentence, code=ProblemCode.INVALID_PERIOD))
-        return said
+        return cleaned
 
-    def wanted(self) -> QueryRequest:
+    def to_filter(self) -> QueryRequest:
         """Return the request; what was left empty is as the API has it by default."""
-        said = {name: value for name, value in self.cleaned_data.items() if name != "key" and value not in (None, "")}
-        return QueryRequest(**said)
+        cleaned = {
+            name: value for name, value in self.cleaned_data.items() if name != "key" and value not in (None, "")
+        }
+        return QueryRequest(**cleaned)
 
 
 @page(get=READER)
@@ -164,7 +166,7 @@ def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     form = AgentForm(asked, keys=keys, operator=request.principal)
     context: dict[str, Any] = {"form": form}
     if form.is_valid():
-        answer = query_answer(form.wanted(), principal=form.principal, now=now, record=False)
+        answer = query_answer(form.to_filter(), principal=form.principal, now=now, record=False)
         context |= {"reply": json.loads(json_text(answer.body)), "timings": answer.timings, "seen_by": form.principal}
     return show(request, "lookup_agent.html", context, status=422 if form.errors else 200)
 
@@ -179,8 +181,8 @@ TOPICS = ListPage(
     name="lookup",
     address="lookup/",
     read=_search,
-    fetch=lambda asked, cursor, limit: search_export(asked.wanted, cursor=cursor, limit=limit, now=asked.now),
-    count=lambda asked, most: search_count(asked.wanted, at_most=most, now=asked.now),
+    fetch=lambda asked, cursor, limit: search_export(asked.filter, cursor=cursor, limit=limit, now=asked.now),
+    count=lambda asked, most: search_count(asked.filter, at_most=most, now=asked.now),
     noun="topic",
     columns=COLUMNS,
     view=lookup,

@@ -61,14 +61,14 @@ class QueriesForm(FilterForm[QueryFilter]):
     since = DayField(required=False, label="From")
     until = DayField(required=False, label="Until")
 
-    def wanted(self) -> QueryFilter:
+    def to_filter(self) -> QueryFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
+        cleaned: dict[str, Any] = self.cleaned_data
         return QueryFilter(
-            scope=said.get("scope") or ROOT,
-            actor=said.get("actor") or None,
-            since=start_of(said.get("since")),
-            until=end_of(said.get("until")),
+            scope=cleaned.get("scope") or ROOT,
+            actor=cleaned.get("actor") or None,
+            since=start_of(cleaned.get("since")),
+            until=end_of(cleaned.get("until")),
         )
 
 
@@ -79,13 +79,13 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
     since = DayField(required=False, label="Archived from")
     until = DayField(required=False, label="Until")
 
-    def wanted(self) -> dict[str, Any]:
+    def to_filter(self) -> dict[str, Any]:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
-        said: dict[str, Any] = self.cleaned_data
+        cleaned: dict[str, Any] = self.cleaned_data
         return {
-            "scope": said.get("scope") or ROOT,
-            "since": start_of(said.get("since")),
-            "until": end_of(said.get("until")),
+            "scope": cleaned.get("scope") or ROOT,
+            "since": start_of(cleaned.get("since")),
+            "until": end_of(cleaned.get("until")),
         }
 
 
@@ -187,9 +187,9 @@ REGRETTED = ListPage(
     address="overview/regretted/",
     form=RegrettedForm,
     fetch=lambda asked, cursor, limit: regretted_list(
-        **asked.wanted, principal=asked.principal, now=asked.now, cursor=cursor, limit=limit
+        **asked.filter, principal=asked.principal, now=asked.now, cursor=cursor, limit=limit
     ),
-    count=lambda asked, most: regretted_count(**asked.wanted, principal=asked.principal, now=asked.now, at_most=most),
+    count=lambda asked, most: regretted_count(**asked.filter, principal=asked.principal, now=asked.now, at_most=most),
     noun="archiving",
 )
 # What was asked through the API, newest first. One query for a page, one to count.
@@ -198,9 +198,9 @@ QUERIES = ListPage(
     address="overview/queries/",
     form=QueriesForm,
     fetch=lambda asked, cursor, limit: queries_list(
-        asked.wanted, principal=asked.principal, cursor=cursor, limit=limit
+        asked.filter, principal=asked.principal, cursor=cursor, limit=limit
     ),
-    count=lambda asked, most: queries_count(asked.wanted, principal=asked.principal, at_most=most),
+    count=lambda asked, most: queries_count(asked.filter, principal=asked.principal, at_most=most),
     noun="query",
 )
 

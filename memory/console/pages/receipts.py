@@ -74,9 +74,9 @@ RECEIPT = ListPage(
     name="forget_receipt",
     address="forget/receipts/<uuid:receipt_id>/",
     read=lambda request, receipt_id: receipt_get(receipt_id, principal=request.principal),
-    fetch=lambda asked, _cursor, _limit: ([asked.wanted], None),
+    fetch=lambda asked, _cursor, _limit: ([asked.filter], None),
     columns=COLUMNS,
-    file=lambda asked: f"receipt-{asked.wanted.number}",
+    file=lambda asked: f"receipt-{asked.filter.number}",
     view=receipt,
 )
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.console.fields import ReasonForm
-from memory.console.list_page import Asked, ListPage
+from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.run_forms import ActionsForm, RunsForm, StartForm
 from memory.core.errors import Conflict, MemoryProblem
@@ -156,7 +156,7 @@ def _progress(found: ForgetRun) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _RunConfirmation:
     """One thing that can be done with a run: what it is called, what it would do, and what does it."""
 
     title: str
@@ -196,7 +196,7 @@ def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
     return undone_words(undone.restored, undone.conflict_count)
 
 
-_APPLY = _Step(
+_APPLY = _RunConfirmation(
     "Apply this plan",
     "Apply",
     "Applies exactly what the dry run planned. This can be undone.",
@@ -204,7 +204,7 @@ _APPLY = _Step(
     apply_preview,
     _applied,
 )
-_APPROVE = _Step(
+_APPROVE = _RunConfirmation(
     "Approve this run",
     "Approve",
     "The run was held and starts when you approve it. It can be undone.",
@@ -212,7 +212,7 @@ _APPROVE = _Step(
     approve_preview,
     _approved,
 )
-_UNDO = _Step(
+_UNDO = _RunConfirmation(
     "Undo this run",
     "Undo",
     "Restores every topic that has not changed since the run. "
@@ -229,7 +229,7 @@ def _behind(run: ForgetRun) -> list[dict[str, Any]]:
     return versions_behind(run.policy_versions, before=before.policy_versions if before else {})
 
 
-def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _Step) -> HttpResponse:
+def _confirm(request: ConsoleRequest, run_id: uuid.UUID, step: _RunConfirmation) -> HttpResponse:
     form = ReasonForm(request.POST if request.method == "POST" else None)
     refused: MemoryProblem | None = None
     status = 200
@@ -277,19 +277,19 @@ def run_undone(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
     return _confirm(request, run_id, _UNDO)
 
 
-def _runs(asked: Asked[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+def _runs(asked: ListRequest[RunFilter], cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return every run, newest first. One query."""
-    found, following = runs_list(asked.wanted, cursor=cursor, limit=limit)
+    found, following = runs_list(asked.filter, cursor=cursor, limit=limit)
     return [run_as_json(run) for run in found], following
 
 
-def _waiting(asked: Asked[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
+def _waiting(asked: ListRequest[RunFilter], _rows: Sequence[Any]) -> dict[str, Any]:
     """Return the runs that wait for approval, unless the list shows them. One query."""
-    held, waiting = ([], 0) if asked.wanted.status == ForgetRun.Status.HELD else runs_held()
+    held, waiting = ([], 0) if asked.filter.status == ForgetRun.Status.HELD else runs_held()
     return {"held": [run_as_json(run) for run in held], "held_more": waiting - len(held)}
 
 
-def _file(asked: Asked[ActionFilter]) -> str:
+def _file(asked: ListRequest[ActionFilter]) -> str:
     """Return the name of the export of a run. One query, which refuses a run that is not there."""
     return f"run-{run_get(asked.arguments['run_id'], principal=asked.principal).pk}"
 
@@ -300,7 +300,7 @@ RUNS = ListPage(
     address="runs/",
     form=RunsForm,
     fetch=_runs,
-    count=lambda asked, most: runs_count(asked.wanted, at_most=most),
+    count=lambda asked, most: runs_count(asked.filter, at_most=most),
     noun="run",
     columns=COLUMNS,
     more=_waiting,
@@ -311,10 +311,10 @@ ACTIONS = ListPage(
     address="runs/<uuid:run_id>/",
     form=ActionsForm,
     fetch=lambda asked, cursor, limit: run_actions_worded(
-        asked.arguments["run_id"], asked.wanted, principal=asked.principal, cursor=cursor, limit=limit
+        asked.arguments["run_id"], asked.filter, principal=asked.principal, cursor=cursor, limit=limit
     ),
     count=lambda asked, most: run_actions_count(
-        asked.arguments["run_id"], asked.wanted, principal=asked.principal, at_most=most
+        asked.arguments["run_id"], asked.filter, principal=asked.principal, at_most=most
     ),
     noun="action",
     columns=ACTION_COLUMNS,

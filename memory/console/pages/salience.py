@@ -7,9 +7,9 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from memory.console.drafts import BacktestForm, Draft, SaveForm, draft_sent
+from memory.console.drafts import BacktestForm, SalienceDraft, SaveForm, draft_sent
 from memory.console.fields import MOST_ADDRESS, form_error
-from memory.console.list_page import Asked, ListPage
+from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import field_named
 from memory.console.policy_steps import draft_save
@@ -37,7 +37,7 @@ def salience(request: ConsoleRequest) -> HttpResponse:
     A draft that no address can hold is shown at once.
     """
     sent = request.method == "POST"
-    draft = Draft(request.POST if sent else request.GET, policies=policies_current())
+    draft = SalienceDraft(request.POST if sent else request.GET, policies=policies_current())
     taken = next((step for step in STEPS if step in (request.POST if sent else request.GET)), None)
     if taken and not (taken == "aside" and draft.refused):
         stepped = draft.stepped(taken)
@@ -56,7 +56,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
     said = request.POST.dict()
     said["scope"] = said["at"] = said.get("at") or said.get("scope", "")
     form, policies = SaveForm(request.POST), policies_current()
-    draft = Draft(said, policies=policies)
+    draft = SalienceDraft(said, policies=policies)
     if not form.is_valid() or draft.refused:
         return _shown(request, draft, save=form, status=422)
     try:
@@ -67,7 +67,7 @@ def salience_save(request: ConsoleRequest) -> HttpResponse:
         draft.form.add_error(field_named(problem), form_error(problem))
         draft.refused = True
         return _shown(request, draft, save=form, status=422)
-    return go(request, Draft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
+    return go(request, SalienceDraft({"scope": draft.scope}, policies=policies).address + "&saved=1#save")
 
 
 @page(get=READER, post=OPERATOR)
@@ -92,7 +92,7 @@ def salience_backtest(request: ConsoleRequest) -> HttpResponse:
         said |= {name: str(value) for name, value in BacktestForm.opening(now).items()}
     form, policies = BacktestForm(said), policies_current()
     if "at" in said:
-        draft = Draft({**said, "scope": said["at"]}, policies=policies)
+        draft = SalienceDraft({**said, "scope": said["at"]}, policies=policies)
     else:
         draft = draft_sent(said.get("scope", ""), said.get("draft", ""), policies=policies)
     if sent and not request.htmx:
@@ -117,18 +117,18 @@ def _back(request: ConsoleRequest) -> HttpResponse:
     return go(request, f"{reverse('console:salience')}?{request.GET.urlencode()}")
 
 
-def _valid(request: ConsoleRequest) -> Draft:
+def _valid(request: ConsoleRequest) -> SalienceDraft:
     """Return the draft of an address. Raises ``ValueRefused`` with the first sentence if it cannot be tried."""
-    draft = Draft(request.GET, policies=policies_current())
+    draft = SalienceDraft(request.GET, policies=policies_current())
     if draft.refused:
         wrong = next(iter(draft.form.errors.as_data().values()))[0]
         raise ValueRefused(wrong.messages[0], code=ProblemCode.DRAFT_REFUSED)
     return draft
 
 
-def _tried(asked: Asked[Draft]) -> dict[str, Any]:
+def _tried(asked: ListRequest[SalienceDraft]) -> dict[str, Any]:
     """Return what a list of the affected is made of."""
-    draft = asked.wanted
+    draft = asked.filter
     return {
         "scope": draft.scope,
         "present": draft.policies,
@@ -144,9 +144,9 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
     The draft then stands on that version: who has seen it and saves again, means it.
     """
     policies = policies_current()
-    draft = Draft(said, policies=policies)
+    draft = SalienceDraft(said, policies=policies)
     newest = policies.numbers.get(draft.scope, 0)
-    again = Draft({**said, "base_version": str(newest)}, policies=policies)
+    again = SalienceDraft({**said, "base_version": str(newest)}, policies=policies)
     versions = policy_versions(draft.scope, limit=1).items
     conflict = {
         "sentence": problem.sentence,
@@ -159,7 +159,7 @@ def _overtaken(request: ConsoleRequest, said: dict[str, str], form: SaveForm, pr
 
 def _shown(
     request: ConsoleRequest,
-    draft: Draft,
+    draft: SalienceDraft,
     *,
     save: SaveForm | None = None,
     conflict: dict[str, Any] | None = None,
@@ -201,7 +201,7 @@ def _shown(
     return reply
 
 
-def _typed(draft: Draft) -> list[str]:
+def _typed(draft: SalienceDraft) -> list[str]:
     return [name for name, field in draft.form.fields.items() if "placeholder" in field.widget.attrs]
 
 
@@ -215,7 +215,7 @@ AFFECTED = ListPage(
     noun="topic",
     columns=AFFECTED_COLUMNS,
     file=lambda _asked: "affected",
-    more=lambda asked, _topics: {"draft": asked.wanted},
+    more=lambda asked, _topics: {"draft": asked.filter},
 )
 
 urlpatterns = [

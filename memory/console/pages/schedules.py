@@ -75,7 +75,7 @@ def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
 
 
 @dataclass(frozen=True)
-class _Act:
+class _ScheduleAction:
     """One thing that can be done with a schedule."""
 
     title: str
@@ -85,20 +85,20 @@ class _Act:
     done: str
 
 
-_RUN = _Act(
+_RUN = _ScheduleAction(
     "Run now",
     "Run now",
     "Queues the job in addition to its schedule. The worker starts it shortly.",
     schedule_run,
     "{} is queued.",
 )
-_PAUSE = _Act(
+_PAUSE = _ScheduleAction(
     "Pause", "Pause", "The job does not run until it is resumed, even after a restart.", schedule_pause, "{} is paused."
 )
-_RESUME = _Act("Resume", "Resume", "The schedule continues from now.", schedule_resume, "{} is resumed.")
+_RESUME = _ScheduleAction("Resume", "Resume", "The schedule continues from now.", schedule_resume, "{} is resumed.")
 
 
-def _confirm(request: ConsoleRequest, schedule_id: int, act: _Act) -> HttpResponse:
+def _confirm(request: ConsoleRequest, schedule_id: int, act: _ScheduleAction) -> HttpResponse:
     now = timezone.now()
     form = WhyForm(request.POST if request.method == "POST" else None)
     refused: MemoryProblem | None = None
@@ -140,7 +140,7 @@ def schedules_change(request: ConsoleRequest, schedule_id: int) -> HttpResponse:
     """Ask how often a job is to run, and set it."""
     now = timezone.now()
     schedule = schedule_get(schedule_id, now=now)
-    act = _Act("Change", "Change interval", "The job next runs after this interval.", schedule_change, "")
+    act = _ScheduleAction("Change", "Change interval", "The job next runs after this interval.", schedule_change, "")
     form = ChangeForm(request.POST if request.method == "POST" else None, schedule=schedule)
     refused: MemoryProblem | None = None
     status = 422 if form.is_bound else 200

@@ -96,7 +96,7 @@ class TopicForm(forms.Form):
         return TopicChange(**{name: self.cleaned_data[name] for name in MEMBERS if name in self.changed_data})
 
 
-class ActForm(forms.Form):
+class TopicActionForm(forms.Form):
     """Why something is done to a topic."""
 
     reason = ReasonField(max_length=MOST_REASON, required=False)
@@ -108,7 +108,7 @@ class ActForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class TopicAction:
     """One thing that can be done to a topic, in words and in deed."""
 
     title: str
@@ -121,21 +121,21 @@ class Act:
 
 
 ACTS = {
-    "pin": Act(
+    "pin": TopicAction(
         "Pin",
         ("No run summarizes, detaches, archives or releases it, whatever its score, until it is unpinned.",),
         "Pin topic",
         "is pinned. Runs skip it.",
         partial(topics_pin, pinned=True),
     ),
-    "unpin": Act(
+    "unpin": TopicAction(
         "Unpin",
         ("The policy applies to it again, based on its current score.",),
         "Unpin topic",
         "is no longer pinned.",
         partial(topics_pin, pinned=False),
     ),
-    "archive": Act(
+    "archive": TopicAction(
         "Archive",
         (
             "Queries and lists no longer show it.",
@@ -148,7 +148,7 @@ ACTS = {
         topics_archive,
         tone="danger",
     ),
-    "restore": Act(
+    "restore": TopicAction(
         "Restore",
         (
             "It becomes active: queries return it again, with all its fields and links.",
@@ -159,7 +159,7 @@ ACTS = {
         "is active again.",
         topics_restore,
     ),
-    "release": Act(
+    "release": TopicAction(
         "Release",
         (
             "Queries and lists no longer show it, even if they include archived topics.",
@@ -220,7 +220,7 @@ def topic_act(request: ConsoleRequest, topic_id: uuid.UUID, verb: str) -> HttpRe
     """Say what an act means and ask for the reason; then do it. About a dozen queries."""
     act, now = ACTS[verb], timezone.now()
     told = topic_get(topic_id, principal=request.principal, now=now)
-    form = ActForm(request.POST if request.method == "POST" else None, why=act.reason_label)
+    form = TopicActionForm(request.POST if request.method == "POST" else None, why=act.reason_label)
     if request.method == "POST" and form.is_valid():
         run = act.do([topic_id], principal=request.principal, reason=form.cleaned_data["reason"], now=now)
         undo_offer(request, f"“{told['title']}” {act.done}", run)

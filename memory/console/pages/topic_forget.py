@@ -10,7 +10,7 @@ from django.urls import path
 from django.utils import timezone
 
 from memory.console.fields import ReasonField, form_error
-from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ConfirmForm
+from memory.console.forget_forms import MOST_REASON, WHY_PURGED, ForgetConfirmForm
 from memory.console.page import OPERATOR, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem, NotVisible
 from memory.core.problem_codes import ProblemCode
@@ -26,7 +26,7 @@ SHORT = 8
 MOST_FACTS, MOST_TOLD, EXCERPT = 60, 3, 120
 
 
-class PurgeForm(ConfirmForm):
+class PurgeForm(ForgetConfirmForm):
     """Why a topic is erased, and its title or the beginning of its id, typed."""
 
     reason = ReasonField(max_length=MOST_REASON, error_messages={"required": WHY_PURGED})

@@ -267,12 +267,12 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        enqueue=_nobody if here else jobs.import_enqueue,
+        enqueue=_not_enqueued if here else jobs.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 
 
-def _nobody(_import_id: uuid.UUID) -> None:
+def _not_enqueued(_import_id: uuid.UUID) -> None:
     """The request does it by itself."""
 
 
