@@ -1,4 +1,4 @@
-"""Which facts are known already: said in the same words, or by a near duplicate that differs in nothing of weight."""
+"""Finds facts that are already stored: in the same words, or as a near duplicate without significant differences."""
 
 import uuid
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from memory.text.statements import title_of
 
 FACT_FIELD = "fact"
 
-# Live topics with the title that a fact would have, and the fact they hold, if they hold one.
+# Live topics with the title that a fact would get, and the fact they hold, if any.
 _SAME_TITLE = """
 SELECT t.id, t.title, r.value
 FROM memory_topic t
@@ -29,7 +29,7 @@ ORDER BY t.id
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A fact that was not stored, and the topic that says it already."""
+    """A fact that was not stored, and the topic that already states it."""
 
     text: str
     topic_id: uuid.UUID
@@ -40,9 +40,9 @@ class Duplicate:
 def known_facts_split(
     facts: Sequence[Fact], *, scope: str, kind: str, principal: Principal
 ) -> tuple[list[Fact], list[Duplicate]]:
-    """Return the facts that would be new in ``scope``, and those that are known there, both in their order.
+    """Return the facts that would be new in ``scope``, and those that are known there, both in order.
 
-    Another number, date or name, or a "not", makes another fact. One query beside those of ``near_duplicates``,
+    A different number, date or name, or a "not", makes a different fact. One query beside those of ``near_duplicates``,
     whatever the number of facts, and one call of the embedder for those that are not known word by word. Raises
     ``EmbeddingFailed``.
     """
@@ -62,14 +62,14 @@ def known_facts_split(
 
 def _in_the_same_words(facts: Sequence[Fact], *, scope: str, kind: str) -> list[uuid.UUID | None]:
     titles = list({title_of(fact.text) for fact in facts})
-    said: dict[str, uuid.UUID] = {}
+    topics: dict[str, uuid.UUID] = {}
     with connection.cursor() as cursor:
         cursor.execute(_SAME_TITLE, {"field": FACT_FIELD, "scope": scope, "kind": kind, "titles": titles})
         for topic_id, title, value in cursor.fetchall():
-            said.setdefault(fact_key(value or title), topic_id)
-    return [said.get(fact_key(fact.text)) for fact in facts]
+            topics.setdefault(fact_key(value or title), topic_id)
+    return [topics.get(fact_key(fact.text)) for fact in facts]
 
 
 def fact_key(text: str) -> str:
-    """Return what two ways to write one fact have in common."""
+    """Return a key that is equal for two spellings of one fact."""
     return fold(text).rstrip(" .!。！")

@@ -1,4 +1,4 @@
-"""Extractions as lists and in words: what was extracted from, how far it is, and which facts came of it."""
+"""Lists of extractions, and the progress and facts of each."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 
 STORED, KNOWN = "stored", "known"
-# So much of the text is shown beside a fact that was known.
+# The most characters shown of the text of a known fact.
 EXCERPT = 300
 
 
@@ -26,7 +26,7 @@ def extractions_list(
 ) -> tuple[Sequence[ExtractionJob], str | None]:
     """Return a page of jobs, newest first, and the cursor of the next. One query. Raises ``ValueRefused``.
 
-    Each with ``stored_count`` and ``known_count``, without the long lists they are counts of.
+    Each with ``stored_count`` and ``known_count``, without the lists that they count.
     """
     rows = ExtractionJob.objects.filter(path_q(principal.scope)).defer("stored", "skipped", "methods")
     rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
@@ -41,9 +41,9 @@ def extractions_count(*, principal: Principal, at_most: int) -> int:
 def extraction_facts(
     job: ExtractionJob, which: str, *, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return a page of the facts that a job has stored, or of those that were known, and the cursor of the next.
+    """Return a page of the facts that a job stored, or of those that were known, and the cursor of the next.
 
-    At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for a foreign cursor.
+    At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
     """
     after = 0 if cursor is None else place_read(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
@@ -59,14 +59,14 @@ def extraction_facts(
     facts = []
     for entry in shown:
         title, released, archived = titles.get(str(entry.get("topic_id")), ("", False, False))
-        said = " ".join(content[entry.get("start", 0) : entry.get("end", 0)].split())[:EXCERPT]
+        excerpt = " ".join(content[entry.get("start", 0) : entry.get("end", 0)].split())[:EXCERPT]
         facts.append(
             {
                 "topic_id": entry.get("topic_id"),
                 "title": title,
                 "released": released,
                 "archived": archived,
-                "said": said,
+                "said": excerpt,
             }
         )
     more = after + limit < len(entries)
@@ -74,7 +74,7 @@ def extraction_facts(
 
 
 def extraction_as_json(job: ExtractionJob) -> dict[str, Any]:
-    """Return what a job has come to, with the facts as they stand now. At most two queries, whatever their number."""
+    """Return a job as JSON, with its facts as they are now. At most two queries, whatever the number of facts."""
     facts = _facts_of([uuid.UUID(topic_id) for topic_id in job.stored])
     content = (source_text(job.source_id) or "") if job.skipped else ""
     skipped = [
@@ -117,7 +117,7 @@ def _facts_of(ids: list[uuid.UUID]) -> dict[str, str]:
 
 
 def _still_there(entry: Mapping[str, Any]) -> bool:
-    """Tell whether an entry names a topic. Purge masks the id of one that it has erased."""
+    """Tell whether an entry holds a topic id. Purge masks the ids of erased topics."""
     try:
         uuid.UUID(str(entry.get("topic_id")))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What a model said a moment ago, in this process alone: looking and then storing are one question and one answer.
+"""Recent answers of the model, cached in this process: a preview and the storing that follows ask only once.
 
-Not in the shared cache: no text may come to rest where a purge does not reach.
+Not in the shared cache, because a purge cannot erase text there.
 """
 
 import hashlib
@@ -14,26 +14,26 @@ SECONDS = 600.0
 MOST = 64
 
 _lock = threading.Lock()
-_told: OrderedDict[str, tuple[float, FactsTold]] = OrderedDict()
+_answers: OrderedDict[str, tuple[float, FactsTold]] = OrderedDict()
 
 
 def key_of(*parts: str) -> str:
-    """Return what a question is known by."""
+    """Return the cache key of a question."""
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).hexdigest()
 
 
 def answer_get(key: str) -> FactsTold | None:
-    """Return what was told to this question, if that is not long ago."""
+    """Return the cached answer to a question, if it is recent."""
     with _lock:
-        at, told = _told.get(key, (0.0, None))
-        return told if told is not None and time.monotonic() - at < SECONDS else None
+        at, answer = _answers.get(key, (0.0, None))
+        return answer if answer is not None and time.monotonic() - at < SECONDS else None
 
 
-def answer_keep(key: str, told: FactsTold) -> None:
-    """Keep an answer for a while; the oldest makes room."""
+def answer_keep(key: str, answer: FactsTold) -> None:
+    """Cache an answer for ``SECONDS``; beyond ``MOST`` the oldest is dropped."""
     with _lock:
         now = time.monotonic()
-        _told[key] = (now, told)
-        _told.move_to_end(key)
-        while len(_told) > MOST or now - next(iter(_told.values()))[0] > SECONDS:
-            _told.popitem(last=False)
+        _answers[key] = (now, answer)
+        _answers.move_to_end(key)
+        while len(_answers) > MOST or now - next(iter(_answers.values()))[0] > SECONDS:
+            _answers.popitem(last=False)

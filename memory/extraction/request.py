@@ -1,4 +1,4 @@
-"""One request to extract, from end to end: bounds, facts, duplicates, and if asked for the store."""
+"""Handles one request to extract: checks, facts, duplicates, and storing if requested."""
 
 import datetime as dt
 import uuid
@@ -15,7 +15,7 @@ from memory.extraction.known import Duplicate, known_facts_split
 from memory.extraction.segments import GatheredFacts, note_of, segments_gather
 from memory.extraction.store import FACT_KIND, SOURCE_KIND, facts_store, scope_wait, source_id_of
 
-# A request waits so long for a language model in all; what is left then is read by rules.
+# The most time that a request waits for the model; remaining segments are read by rules.
 MODEL_SECONDS = 45.0
 
 Tick = Callable[[int, int], None]
@@ -23,7 +23,7 @@ Tick = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a text states, what of it was stored, and what was known. ``method`` is llm only if all of it is."""
+    """The facts of a text: all, stored and known ones. ``method`` is llm only if the model found all of them."""
 
     extracted: list[str]
     stored: list[uuid.UUID]
@@ -50,7 +50,7 @@ def extract(
 
     About two milliseconds a sentence, then one call of the embedder for all facts and about ten queries; to store,
     twice a batch of ingest more, whatever the number of facts. A model may take ``MODEL_SECONDS``. The same text twice
-    stores nothing the second time. Raises ``NotAllowed`` without an agent's key for storing, ``ValueRefused`` for an
+    stores nothing the second time. Raises ``NotAllowed`` for storing without an agent's key, ``ValueRefused`` for an
     empty text or one beyond ``MEMSTATE_EXTRACT_MAX_CHARS``, ``NotVisible``, ``EmbeddingFailed``.
     """
     principal.require("agent" if store else "reader")
@@ -73,12 +73,11 @@ def content_checked(content: str) -> str:
     most = settings.MEMSTATE_EXTRACT_MAX_CHARS
     if len(content) > most:
         raise ValueRefused(
-            f"The text has {len(content):,} characters; facts are extracted from at most {most:,} at once. "
-            "Send it in parts.",
+            f"The text has {len(content):,} characters; the limit for one extraction is {most:,}. Send it in parts.",
             code=ProblemCode.TEXT_TOO_LONG,
         )
     if not content.strip():
-        raise ValueRefused("There is no text to extract from.", code=ProblemCode.EMPTY_TEXT)
+        raise ValueRefused("The text is empty.", code=ProblemCode.EMPTY_TEXT)
     return content
 
 
@@ -86,7 +85,7 @@ def kind_checked(kind: str | None) -> str:
     """Return the kind of the topics that facts become. Raises ``ValueRefused`` for that of sources."""
     if kind == SOURCE_KIND:
         raise ValueRefused(
-            f"{SOURCE_KIND!r} is the kind of the texts that facts come from; choose another for the facts.",
+            f"{SOURCE_KIND!r} is reserved for the texts that facts are extracted from. Choose another kind.",
             code=ProblemCode.RESERVED_KIND,
         )
     return kind or FACT_KIND

@@ -17,18 +17,18 @@ from memory.text.statements import Reading, facts_read, segments_cut
 from memory.text.statements import Statement as Fact
 
 LLM, EXTRACTIVE = "llm", "extractive"
-# Long enough that pronouns find their names, short enough for a small model, and for a job to lose little.
+# Long enough to resolve pronouns, short enough for a small model and to lose little when a job is killed.
 SEGMENT_CHARS = 3_000
-# What comes before a segment is told along with it: so many characters.
+# Characters before a segment that are sent to the model as context.
 BEFORE_CHARS = 400
-# Below this, asking is not worth beginning.
+# With less time than this, the model is not asked.
 LEAST_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """The facts of one segment, how they were found, and what was left out. ``warning`` says why no model was used
-    although there is one."""
+    """The facts of one segment, how they were found, and what was left out. ``warning`` says why a
+    configured model was not used."""
 
     facts: list[Fact]
     method: str
@@ -48,7 +48,7 @@ class Segments:
         return len(self.spans)
 
     def reading(self) -> Reading:
-        """Return what rules find in the whole text, so that a name of one segment serves in the next."""
+        """Return what rules find in the whole text, so that a name in one segment is known in the next."""
         if self._reading is None:
             self._reading = facts_read(self.content)
         return self._reading
@@ -63,18 +63,18 @@ class Segments:
         if until is not None:
             left = min(left, until - time.monotonic())
         if left < LEAST_SECONDS:
-            return _without(plain, "There was no time left to ask the language model about all of the text.")
+            return _without(plain, "There was not enough time to ask the language model about the whole text.")
         try:
-            told = self._by_model(number, left)
+            answer = self._by_model(number, left)
         except ModelProblem as problem:
             return _without(plain, problem.sentence)
         start, end = self.spans[number]
-        return SegmentFacts([Fact(text, start, end) for text in told.facts], LLM, told.dropped)
+        return SegmentFacts([Fact(text, start, end) for text in answer.facts], LLM, answer.dropped)
 
     def _by_rules(self, number: int) -> SegmentFacts:
         start, end = self.spans[number]
         facts = [fact for fact in self.reading().facts if start <= fact.start < end]
-        # What was left out is counted for the whole text, and told with its first segment.
+        # Omissions are counted for the whole text and reported with the first segment.
         return SegmentFacts(facts, EXTRACTIVE, self.reading().dropped if number == 0 else Counter())
 
     def _by_model(self, number: int, seconds: float) -> FactsTold:
@@ -82,17 +82,17 @@ class Segments:
         units = [sentence.text for sentence in sentences_find(self.content[start:end])]
         text, before = self.content[start:end], self.content[max(0, start - BEFORE_CHARS) : start]
         known = key_of(settings.MEMSTATE_LLM_MODEL, before, text)
-        told = answer_get(known)
-        if told is None:
+        answer = answer_get(known)
+        if answer is None:
             speakers = sorted(self.reading().speakers)
-            told = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
-            answer_keep(known, told)
-        return told
+            answer = facts_ask(text, before=before, speakers=speakers, units=units, within=seconds)
+            answer_keep(known, answer)
+        return answer
 
 
 @dataclass(slots=True)
 class GatheredFacts:
-    """The facts of several segments, none told twice."""
+    """The facts of several segments, without repetitions."""
 
     facts: list[tuple[Fact, str]] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
@@ -101,7 +101,7 @@ class GatheredFacts:
     _seen: set[str] = field(default_factory=set)
 
     def add(self, found: SegmentFacts) -> None:
-        """Take in the facts of one segment."""
+        """Add the facts of one segment."""
         self.methods.append(found.method)
         self.dropped += found.dropped
         self.warning = self.warning or found.warning
@@ -115,12 +115,12 @@ class GatheredFacts:
 
     @property
     def method(self) -> str:
-        """How the whole was found: by the model only if all of it was."""
+        """The method of the whole: llm only if the model read every segment."""
         return LLM if self.methods and set(self.methods) == {LLM} else EXTRACTIVE
 
 
 def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], None] | None = None) -> GatheredFacts:
-    """Return the facts of a whole text; a model is asked for ``seconds`` in all. ``tick`` hears of each segment."""
+    """Return the facts of a whole text; a model may take ``seconds``. ``tick`` is called after each segment."""
     until = time.monotonic() + seconds
     segments, gathered = Segments(content), GatheredFacts()
     for number in range(len(segments)):
@@ -131,16 +131,16 @@ def segments_gather(content: str, *, seconds: float, tick: Callable[[int, int], 
 
 
 def note_of(method: str, methods: list[str]) -> str:
-    """Return in a sentence how the facts were found, and what that cannot do."""
+    """Return a sentence on how the facts were found, and its limits."""
     if method == LLM:
-        return "A language model told the facts; each was checked against the text it was found in."
+        return "A language model extracted the facts; each was checked against its text."
     if LLM in methods:
         return (
-            f"A language model told the facts of {methods.count(LLM)} of {len(methods)} parts of the text; those of "
-            "the others are its own sentences."
+            f"A language model extracted the facts of {methods.count(LLM)} of {len(methods)} parts of the text; the "
+            "facts of the other parts are sentences of the text."
         )
     return (
-        "These are sentences of the text as they stand. What follows from several sentences, or is only implied, is "
+        "These are unchanged sentences of the text. Facts that follow from several sentences, or are only implied, are "
         "not found, and small talk may remain."
     )
 

@@ -1,10 +1,10 @@
-"""Facts into the store: topics by the normal way of ingest, each with an edge to the text that it was read from.
+"""Stores facts as topics, through ingest, each with an edge to the text it was extracted from.
 
-The text is a topic of the kind ``source`` with an id made of what it says, so that one text is one topic. A text that
-is longer than a value may be is several fields, cut between paragraphs. It is released in the transaction that makes
-it: an answer consists of facts, which can be superseded and forgotten one by one, and must not bring them back by way
-of the text. By its id, and for a purge, it is there. Released topics are not told as neighbours, so each fact names its
-source in a field too, which holds nothing but the reference.
+The text becomes a topic of the kind ``source`` whose id is derived from the text, so that one text is one topic. A text
+longer than a value may be is split into several fields. The source is released in the transaction that creates it:
+facts can be superseded and forgotten one by one, and queries must not return them through the text. It is still found
+by its id and by a purge. Released topics are not listed as neighbours, so each fact also refers to its source in a
+field.
 """
 
 import datetime as dt
@@ -39,25 +39,25 @@ RELEASED_BECAUSE = "Kept as the source of extracted facts, outside every query."
 
 @dataclass(slots=True)
 class Stored:
-    """The topics that were made, in the order of their facts, and the facts that were known."""
+    """The topics created, in the order of their facts, and the facts that were known."""
 
     topics: list[uuid.UUID] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
 
 
 def source_id_of(content: str, *, scope: str) -> uuid.UUID:
-    """Return the id of the topic that holds ``content`` in ``scope``: the same each time, and no trace of the text."""
+    """Return the id of the topic that holds ``content`` in ``scope``: deterministic, without revealing the text."""
     digest = salted_hmac("memory.extraction.source", f"{scope}\x00{content}", algorithm="sha256").digest()
     return uuid.UUID(bytes=digest[:16], version=5)
 
 
 def source_title(content: str, *, now: dt.datetime) -> str:
-    """Return the title of the topic that holds ``content``. Lists and logs show titles, so it has no word of it."""
+    """Return the title of the topic that holds ``content``. Lists and logs show titles, so it reveals nothing."""
     return f"Text of {now:%Y-%m-%d}, {len(content):,} characters"
 
 
 def source_text(source_id: uuid.UUID | None) -> str | None:
-    """Return the text of a source; None if it is gone. One query."""
+    """Return the text of a source; None if it was erased. One query."""
     if source_id is None:
         return None
     # As it was stored; nobody writes to a released topic.
@@ -79,16 +79,16 @@ def source_fields(content: str) -> list[IngestField]:
 
 
 def source_hold(source_id: uuid.UUID | None) -> bool:
-    """Tell whether a source is still there, and keep it until the running transaction ends. One query."""
+    """Tell whether a source still exists, and lock it until the transaction ends. One query."""
     if source_id is None:
         return False
     return Topic.objects.select_for_update(no_key=True).filter(pk=source_id).first() is not None
 
 
 def scope_wait(scope: str) -> None:
-    """Wait until no other extraction into ``scope`` is being stored; for the running transaction.
+    """Take the lock for storing extractions into ``scope`` until the transaction ends.
 
-    Two requests with one text would otherwise both find that nothing of it is known.
+    Otherwise two requests with one text would both find that nothing of it is known.
     """
     lock_wait(Lock.STORE_EXTRACTION, scope)
 
@@ -105,8 +105,8 @@ def facts_store(
 ) -> Stored:
     """Store the facts that are not known yet, each with how it was found, and their source with the first of them.
 
-    With ``source``, the topic that holds the text, none is made: it may have been erased. In the transaction of the
-    caller, who has called ``scope_wait``. Seven queries beside those of
+    With ``source``, the topic that holds the text, no source is created: it may have been erased. Runs in the
+    transaction of the caller, who has called ``scope_wait``. Seven queries beside those of
     ``known_facts_split`` and of one batch of ingest. Raises what ingest raises for an item; then nothing may be kept.
     """
     new, known = known_facts_split([fact for fact, _how in facts], scope=scope, kind=kind, principal=principal)

@@ -1,6 +1,6 @@
-"""Extraction in the background: one segment after the other, each stored in one transaction with the note that it is.
+"""Extraction in the background: segment by segment, each stored in one transaction with the progress of the job.
 
-So a killed worker loses the segment it was at and repeats none, and two workers on one job do it once.
+A killed worker loses only its current segment and repeats none, and two workers on one job store each segment once.
 """
 
 import datetime as dt
@@ -25,9 +25,9 @@ from memory.models.stalled import stalled_take
 
 logger = structlog.get_logger(__name__)
 
-# A job that has not moved for so long has lost its worker.
+# A job without progress for this long has lost its worker.
 STALLED_AFTER = dt.timedelta(minutes=3)
-_ERASED = "The text was erased before it was read to its end."
+_ERASED = "The text was erased before the extraction finished."
 
 Status = ExtractionJob.Status
 
@@ -35,7 +35,7 @@ Status = ExtractionJob.Status
 def extraction_start(
     content: str, *, scope: str | None, kind: str | None, principal: Principal, now: dt.datetime, enqueue: Enqueue
 ) -> ExtractionJob:
-    """Keep the text as a source, and ask the worker to extract its facts. One transaction.
+    """Store the text as a source, and enqueue the extraction of its facts. One transaction.
 
     Raises ``NotAllowed`` without an agent's key, ``ValueRefused`` and ``NotVisible`` as ``extract`` does.
     """
@@ -69,8 +69,8 @@ def extraction_work(
 ) -> ExtractionJob:
     """Extract segments of a job until it is done or ``seconds`` have passed, and return it.
 
-    Safe to call from several processes at once, and again after a kill at any moment. A step that fails is tried once
-    more at the next call; a job that then comes no further has failed.
+    Safe to call from several processes at once, and again after a kill at any time. A failed step is retried once at
+    the next call; if it fails again without progress, the job fails.
     """
     until = time.monotonic() + seconds
     job = ExtractionJob.objects.get(pk=job_id)
@@ -91,7 +91,7 @@ def extraction_work(
 
 
 def extraction_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ExtractionJob:
-    """Stop a job; what it has stored stays. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it is at its end."""
+    """Stop a job; what it has stored stays. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it has ended."""
     principal.require("agent")
     extraction_get(job_id, principal=principal)
     with transaction.atomic():
@@ -108,19 +108,19 @@ def extraction_get(job_id: uuid.UUID, *, principal: Principal) -> ExtractionJob:
     """Return one job. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
     job = ExtractionJob.objects.filter(pk=job_id).first()
     if job is None or not principal.sees(job.scope):
-        raise NotVisible(f"There is no extraction {job_id}.", code=ProblemCode.EXTRACTION_NOT_FOUND)
+        raise NotVisible(f"Extraction {job_id} does not exist.", code=ProblemCode.EXTRACTION_NOT_FOUND)
     return job
 
 
 def extractions_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return the jobs whose worker was lost, noted as given to the worker: however long the queue stands, each is given
-    once in ``STALLED_AFTER``. Two queries."""
+    """Return the stalled jobs and mark them as enqueued: however long the queue is, each is returned once in
+    ``STALLED_AFTER``. Two queries."""
     jobs = ExtractionJob.objects.filter(status=Status.WORKING, moved_at__lt=now - STALLED_AFTER)
     return stalled_take(jobs, most=20, moved_at=now)
 
 
 def method_of(job: ExtractionJob) -> str:
-    """Tell how a job has found its facts: by the model only if all of them."""
+    """Return the method of a job: llm only if the model read every segment."""
     return LLM if job.methods and set(job.methods) == {LLM} else EXTRACTIVE
 
 
@@ -130,24 +130,24 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
     if job.status != Status.WORKING:
         return False
     if _writer(job, now=clock()) is None:
-        # Before a model is asked for nothing.
+        # Checked first, so that the model is not asked in vain.
         _finish(job_id, Status.FAILED, now=clock(), failure=unsigned(job.actor))
         return False
     number, gathered = job.done, GatheredFacts()
     if number < len(segments):
-        # A model may take its time; nothing is locked.
+        # The model may be slow, so nothing is locked here.
         gathered.add(segments.facts(number))
     now = clock()
     with transaction.atomic():
         scope_wait(job.scope)
-        # Before the job, as a purge locks them.
-        there = source_hold(job.source_id)
+        # Before the job: the order in which a purge locks them.
+        exists = source_hold(job.source_id)
         job = ExtractionJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WORKING or job.done != number:
-            # Somebody else did it, or has cancelled the job.
+            # Another process did this segment, or the job was cancelled.
             return job.status == Status.WORKING
-        if not there or job.source_id is None:
-            # Erased while it was being read. What was read of it must not come back, and nothing makes it anew.
+        if not exists or job.source_id is None:
+            # Erased during the extraction, so nothing of it may be stored.
             _finish(job_id, Status.FAILED, now=now, failure=_ERASED)
             return False
         writer = _writer(job, now=now)
@@ -168,7 +168,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
 
 
 def _writer(job: ExtractionJob, *, now: dt.datetime) -> Principal | None:
-    """Return in whose name facts are stored, within the scope of the job; None if that caller may write no longer."""
+    """Return the principal in whose name facts are stored, limited to the scope of the job; None if not allowed now."""
     asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
     return writer_still(asked, now=now)
 
@@ -187,7 +187,7 @@ def _store(job: ExtractionJob, gathered: GatheredFacts, content: str, *, writer:
 def _finish(
     job_id: uuid.UUID, status: str, *, now: dt.datetime, failure: str = "", actor: str | None = None
 ) -> ExtractionJob:
-    """Bring a job to its end, once, and journal it."""
+    """End a job, once, and write an audit event."""
     with transaction.atomic():
         job = ExtractionJob.objects.select_for_update().get(pk=job_id)
         if job.status == Status.WORKING:
@@ -200,11 +200,11 @@ def _finish(
 def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
     sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
     job = ExtractionJob.objects.get(pk=job_id)
-    told = f"After {job.done} of {job.segments} parts it came to a stop: {sentence}"
-    if job.failure == told:
-        _finish(job_id, Status.FAILED, now=now, failure=told)
+    failure = f"Failed after {job.done} of {job.segments} parts: {sentence}"
+    if job.failure == failure:
+        _finish(job_id, Status.FAILED, now=now, failure=failure)
     else:
-        ExtractionJob.objects.filter(pk=job_id, status=Status.WORKING).update(failure=told, moved_at=now)
+        ExtractionJob.objects.filter(pk=job_id, status=Status.WORKING).update(failure=failure, moved_at=now)
 
 
 def _audit(job: ExtractionJob, action: str, actor: str, now: dt.datetime) -> None:

@@ -11,6 +11,6 @@ __all__ = ["model"]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> Iterator[None]:
+def _empty_model_cache() -> Iterator[None]:
     yield
-    remembered._told.clear()
+    remembered._answers.clear()
