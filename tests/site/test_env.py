@@ -91,7 +91,7 @@ def test_a_secret_may_stand_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_secret_given_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("X", "one")
     monkeypatch.setenv("X_FILE", "/two")
-    with pytest.raises(SettingError, match="only one of them can count"):
+    with pytest.raises(SettingError, match="Set only one of them"):
         envsecret("X")
 
 

@@ -160,7 +160,7 @@ def test_an_address_of_another_machine_is_refused() -> None:
 
 
 def test_a_name_that_means_nothing_is_refused() -> None:
-    with pytest.raises(SettingError, match="no address of this machine"):
+    with pytest.raises(SettingError, match="not an address of this machine"):
         listening_socket("no.such.host.invalid", 8765)
 
 
