@@ -23,8 +23,8 @@ from django_q.models import Failure, OrmQ
 from memory.core.errors import MemoryProblem
 from memory.core.scopes import ROOT
 from memory.embedding import embedder_get
-from memory.embedding.status import embedder_told
-from memory.llm.client import model_told
+from memory.embedding.status import embedder_summary
+from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
 from memory.policy.draft import draft_check
@@ -267,9 +267,9 @@ def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
     return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 
 
-def outside_told() -> Finding:
+def outside_check() -> Finding:
     """Whether anything of the store leaves this machine, in a sentence; well if nothing does. No query."""
-    embedder, model = embedder_told(), model_told()
+    embedder, model = embedder_summary(), model_summary()
     said = [embedder.sentence] if embedder.address or not embedder.local else []
     if model.configured:
         said.append(model.sentence)
@@ -279,7 +279,7 @@ def outside_told() -> Finding:
 
 
 def _embedder_check_seldom(now: dt.datetime) -> Finding:
-    told = embedder_told()
+    told = embedder_summary()
     if not told.address:
         return embedder_check(now)
     # A question to an endpoint costs time and perhaps money, and much time where it does not answer.

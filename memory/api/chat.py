@@ -15,7 +15,7 @@ from memory.agents.chat.background_turn import Running, connection_lend, place_t
 from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
 from memory.agents.chat.conversations import conversations_list
 from memory.agents.chat.idempotency import reply_again
-from memory.agents.chat.replies import conversation_told
+from memory.agents.chat.replies import conversation_as_json
 from memory.agents.chat.request import ChatRequest
 from memory.api.authentication import principal_of
 from memory.api.chat_schemas import ChatReply
@@ -84,7 +84,7 @@ def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit 
     an operator's key."""
     principal = principal_of(request, "reader")
     found, following = conversations_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": [conversation_told(each) for each in found], "next": following})
+    return json_reply({"items": [conversation_as_json(each) for each in found], "next": following})
 
 
 def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:

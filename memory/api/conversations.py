@@ -9,11 +9,11 @@ from ninja import Query, Router
 
 from memory import jobs
 from memory.agents.chat.conversations import conversation_get, conversation_page
-from memory.agents.chat.replies import conversation_told, turn_told, wrote_told
-from memory.agents.chat.undo import conversation_undo, conversation_undo_look
-from memory.agents.chat.undo_preview import Part
-from memory.agents.chat.undo_text import undone_words
-from memory.agents.chat.write_summary import conversation_wrote
+from memory.agents.chat.replies import conversation_as_json, turn_as_json, writes_as_json
+from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo_preview import UndoPart
+from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.write_summary import conversation_writes
 from memory.api.authentication import principal_of
 from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
 from memory.api.paging import Cursor, limit_checked
@@ -44,9 +44,9 @@ def conversation_read(
     turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
     return json_reply(
         {
-            **conversation_told(found),
-            "wrote": wrote_told(conversation_wrote(found, most=MOST_TOLD)),
-            "items": [turn_told(turn) for turn in turns],
+            **conversation_as_json(found),
+            "wrote": writes_as_json(conversation_writes(found, most=MOST_TOLD)),
+            "items": [turn_as_json(turn) for turn in turns],
             "next": following,
         }
     )
@@ -67,7 +67,7 @@ def conversation_take_back(
     principal = principal_of(request, "operator")
     asked, now = payload or ConversationUndoRequest(), timezone.now()
     if asked.dry_run:
-        undone = conversation_undo_look(conversation_id, principal=principal, now=now)
+        undone = conversation_undo_preview(conversation_id, principal=principal, now=now)
     else:
         undone = conversation_undo(
             conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
@@ -77,7 +77,7 @@ def conversation_take_back(
         {
             "conversation_id": conversation_id,
             "dry_run": asked.dry_run,
-            "sentence": undone_words(undone, done=not asked.dry_run),
+            "sentence": undo_summary(undone, done=not asked.dry_run),
             "taken_back": {f"{what}s": number for what, number in undone.counts.items()},
             "items": [_told(part) for part in undone.taken_back[:MOST_TOLD]],
             "left": [{**_told(part), "why": part.why} for part in undone.left[:MOST_TOLD]],
@@ -89,5 +89,5 @@ def conversation_take_back(
     )
 
 
-def _told(part: Part) -> dict[str, object]:
+def _told(part: UndoPart) -> dict[str, object]:
     return {"what": part.what, "topic_id": part.topic_id, "title": part.title, "told": part.told}

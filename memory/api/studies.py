@@ -11,7 +11,7 @@ from pydantic import Field
 
 from memory import jobs
 from memory.agents.study.control import study_cancel, study_get, study_resume
-from memory.agents.study.progress import studies_list, study_told
+from memory.agents.study.progress import studies_list, study_as_json
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
@@ -69,7 +69,7 @@ def studies(
     page, next_cursor = studies_list(
         principal=principal, cursor=cursor, limit=limit_checked(limit), conversation_id=conversation_id
     )
-    return json_reply({"items": [study_told(job) for job in page], "next": next_cursor})
+    return json_reply({"items": [study_as_json(job) for job in page], "next": next_cursor})
 
 
 _JOB = problems(401, 403, 404, 422, 429, 503)
@@ -80,14 +80,14 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a study, and whether and until when it waits."""
     principal = principal_of(request, "reader")
-    return json_reply(study_told(study_get(study_id, principal=principal)))
+    return json_reply(study_as_json(study_get(study_id, principal=principal)))
 
 
 @router.post("/studies/{topicid:study_id}/cancel", summary="Stop a study", response={200: StudyOut, **_CHANGE})
 def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Stop a study before it asks the model again; what it has stored stays, and it can be resumed."""
     principal = principal_of(request, "agent")
-    return json_reply(study_told(study_cancel(study_id, principal=principal, now=timezone.now())))
+    return json_reply(study_as_json(study_cancel(study_id, principal=principal, now=timezone.now())))
 
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
@@ -96,4 +96,4 @@ def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     conversation wrote was taken back, and not if whoever began it may write no longer."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=jobs.study_enqueue)
-    return json_reply(study_told(job))
+    return json_reply(study_as_json(job))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.agents.study.progress import study_told
+from memory.agents.study.progress import study_as_json
 from memory.forgetting.manual_actions import MOST_AT_ONCE, TopicState, topics_states
 from memory.models import ConversationTurn
 
@@ -119,7 +119,7 @@ def _turn(turn: ConversationTurn, known: Mapping[uuid.UUID, TopicState]) -> Turn
         _ending(turn),
         FAULTS.get(turn.ended, ""),
         [_call(call, known) for call in turn.tool_log],
-        study_told(turn.study) if turn.study else None,
+        study_as_json(turn.study) if turn.study else None,
     )
 
 

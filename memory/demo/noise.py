@@ -70,7 +70,7 @@ def _family_is_work(family: Family) -> bool:
 def _moment(family: Family, *, calendar: Calendar, rng: random.Random) -> datetime:
     work = _family_is_work(family)
     day = calendar.day_draw(*family.days, rng=rng, work=work)
-    return calendar.moment_draw(day, rng=rng, work=work)
+    return calendar.time_draw(day, rng=rng, work=work)
 
 
 def _phrase_new(family: Family, *, at: datetime, titles: set[str], summaries: set[str], rng: random.Random) -> Phrase:

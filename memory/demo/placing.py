@@ -85,7 +85,7 @@ def _note_time(
         work = scope_is_work(note.scope)
         first, last = note.days or (0, calendar.last_day)
         day = calendar.day_draw(first, last, rng=rng, work=work) if last > first else first
-        at = calendar.moment_draw(day, rng=rng, work=work)
+        at = calendar.time_draw(day, rng=rng, work=work)
         for key in _targets(note, by_key):
             before = _note_time(
                 by_key[key], by_key=by_key, times=times, calendar=calendar, rng=rng, above=(*above, note.key)
@@ -131,7 +131,7 @@ def _revisions(note: Note, *, at: datetime, calendar: Calendar, rng: random.Rand
         for revision in field.later:
             if revision.day > calendar.last_day:
                 break
-            when = calendar.moment_draw(revision.day, rng=rng, work=scope_is_work(note.scope))
+            when = calendar.time_draw(revision.day, rng=rng, work=scope_is_work(note.scope))
             if when <= last:
                 when = last + timedelta(minutes=rng.randint(20, 90))
             if when >= calendar.now:

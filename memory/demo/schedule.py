@@ -60,7 +60,7 @@ class Calendar:
         days = range(max(first, 0), max(min(last, self.last_day), 0) + 1)
         return rng.choices(days, [self.day_weight(day, work=work) for day in days])[0]
 
-    def moment_draw(self, day: int, *, rng: random.Random, work: bool) -> datetime:
+    def time_draw(self, day: int, *, rng: random.Random, work: bool) -> datetime:
         """A time on that day, in hours that suit it, and never later than `now`."""
         hours = _WORK_HOURS if work else _HOME_HOURS
         hour = rng.choices(list(hours), list(hours.values()))[0]

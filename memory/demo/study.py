@@ -19,7 +19,7 @@ from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
 from memory.agents.study.control import study_keep
 from memory.agents.study.link_step import Placing
 from memory.agents.study.queue import turn_over
-from memory.agents.study.work import Step, study_forward
+from memory.agents.study.work import StudyStep, study_forward
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
@@ -108,7 +108,7 @@ class _Taker:
     there: set[uuid.UUID]
     made: dict[str, uuid.UUID] = field(default_factory=dict)
 
-    def __call__(self, _job: StudyJob, step: Step) -> LoopEnd:
+    def __call__(self, _job: StudyJob, step: StudyStep) -> LoopEnd:
         box = step.toolbox()
         if isinstance(step, Placing):
             for name, told in self._places(set(step.own)):

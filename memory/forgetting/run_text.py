@@ -50,7 +50,7 @@ def run_status(run: ForgetRun) -> str:
     return "replaced" if replaced else str(run.status)
 
 
-def counts_words(counts: Mapping[str, int], *, done: bool) -> str:
+def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
     """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; nothing for
     none."""
     return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
@@ -73,11 +73,11 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
         return f"It came to a stop after {run.applied + run.skipped:,} of {_topics(run.planned)}."
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
-    did = counts_words(run.counts, done=True)
+    did = counts_sentences(run.counts, done=True)
     return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}"
 
 
-def undone_words(back: int, left: int) -> str:
+def undo_summary(back: int, left: int) -> str:
     """Return what an undo did: ``back`` topics are as before, ``left`` were left alone."""
     changed = f" {_topics(left)} had changed since and {'was' if left == 1 else 'were'} left alone." if left else ""
     return f"Taken back: {_topics(back)} {'is' if back == 1 else 'are'} as before.{changed}"
@@ -130,15 +130,15 @@ def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def _plan(run: ForgetRun) -> str:
-    would = counts_words(run.counts, done=False) or "change nothing"
+    would = counts_sentences(run.counts, done=False) or "change nothing"
     more = f" {run.left_over:,} more are due and come with the next runs." if run.left_over else ""
     return f"It would {would}{_of_active(run, 'are')}.{more}"
 
 
 def _undone(run: ForgetRun, states: Mapping[str, int] | None) -> str:
     if states is None:
-        return f"{_capital(counts_words(run.counts, done=True) or 'changed nothing')}; taken back since."
-    return undone_words(states.get("undone", 0), states.get("conflict", 0))
+        return f"{_capital(counts_sentences(run.counts, done=True) or 'changed nothing')}; taken back since."
+    return undo_summary(states.get("undone", 0), states.get("conflict", 0))
 
 
 def _skipped(run: ForgetRun) -> str:

@@ -18,7 +18,7 @@ from memory.jobs.schedule_rows import (
     last_line,
     minutes_at_most,
     schedule_args,
-    schedule_gone,
+    schedule_not_found,
     schedule_scope,
     schedule_title,
 )
@@ -147,7 +147,7 @@ def _taken(schedule_id: int, principal: Principal) -> Schedule:
     # The scheduler writes the whole row back when it fires; it waits for this lock, and reads the row after it.
     row = Schedule.objects.select_for_update().filter(pk=schedule_id).first()
     if row is None:
-        raise schedule_gone()
+        raise schedule_not_found()
     return row
 
 

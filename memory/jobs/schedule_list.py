@@ -12,7 +12,14 @@ from memory.forgetting.run_list import runs_scheduled_last
 from memory.forgetting.run_text import run_sentence
 from memory.health import Finding, worker_check
 from memory.jobs import JOBS, JobKind
-from memory.jobs.schedule_rows import NEVER, last_line, minutes_at_most, schedule_gone, schedule_scope, schedule_title
+from memory.jobs.schedule_rows import (
+    NEVER,
+    last_line,
+    minutes_at_most,
+    schedule_not_found,
+    schedule_scope,
+    schedule_title,
+)
 from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
@@ -26,7 +33,7 @@ FAILURES_WITHIN = dt.timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleTold:
+class ScheduleSummary:
     """One schedule in words. ``scope`` is that of the policy it follows, None for upkeep and the like."""
 
     id: int
@@ -43,7 +50,7 @@ class ScheduleTold:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueTold:
+class QueueStatus:
     """What waits and what is in hand. ``first`` are the jobs that come next, ``happened`` is for the reasoner."""
 
     worker: Finding
@@ -56,14 +63,14 @@ class QueueTold:
     happened: list[dict[str, Any]] = field(default_factory=list)
 
 
-def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleTold]:
+def schedules_upkeep(*, now: dt.datetime) -> list[ScheduleSummary]:
     """Return the schedules that follow no policy, each with its next times and its last run. Two queries."""
     rows = list(Schedule.objects.exclude(func=FUNCTION).order_by("id")[:LISTED])
     last = _tasks_last([row.task for row in rows if row.task])
     return [_told(row, last.get(row.task), now) for row in rows]
 
 
-def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleTold], str | None]:
+def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> tuple[list[ScheduleSummary], str | None]:
     """Return the schedules of policies by scope, and the cursor of the next page. Three queries, however many.
 
     Raises ``ValueRefused`` for a foreign cursor.
@@ -89,7 +96,7 @@ def schedules_policies(*, now: dt.datetime, cursor: str | None, limit: int) -> t
     return told, cursor_make(shown[-1].args) if len(found) > limit else None
 
 
-def queue_told(*, now: dt.datetime) -> QueueTold:
+def queue_status(*, now: dt.datetime) -> QueueStatus:
     """Return the state of worker and queue. Five queries on small tables."""
     # A job in hand has its lock in the future, and so has one that waits for another try.
     due = OrmQ.objects.filter(lock__lte=now)
@@ -100,7 +107,7 @@ def queue_told(*, now: dt.datetime) -> QueueTold:
     )
     wake_ups = list(WakeUp.objects.select_related("scope").order_by("first_at", "id")[:LISTED])
     waiting = WakeUp.objects.aggregate(count=Count("id"), oldest=Min("first_at"))
-    return QueueTold(
+    return QueueStatus(
         worker=worker_check(now),
         waiting=counted["waiting"],
         oldest=oldest,
@@ -115,7 +122,7 @@ def queue_told(*, now: dt.datetime) -> QueueTold:
     )
 
 
-def failures_told(*, now: dt.datetime) -> list[dict[str, Any]]:
+def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
     """Return the last jobs that failed within a week, each with the last line of its error. One query."""
     rows = Failure.objects.filter(stopped__gte=now - FAILURES_WITHIN).order_by("-stopped")[:FAILURES_LISTED]
     return [
@@ -131,17 +138,17 @@ def failures_told(*, now: dt.datetime) -> list[dict[str, Any]]:
     ]
 
 
-def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleTold:
+def schedule_get(schedule_id: int, *, now: dt.datetime) -> ScheduleSummary:
     """Return one schedule without its last run. One query. Raises ``NotVisible``."""
     row = Schedule.objects.filter(pk=schedule_id).first()
     if row is None:
-        raise schedule_gone()
+        raise schedule_not_found()
     return _told(row, None, now)
 
 
-def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleTold:
+def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> ScheduleSummary:
     paused = row.repeats == NEVER
-    return ScheduleTold(
+    return ScheduleSummary(
         id=row.pk,
         title=schedule_title(row),
         what=JOBS[row.func].what if row.func in JOBS else "",

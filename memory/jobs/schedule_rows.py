@@ -47,7 +47,7 @@ def last_line(result: object) -> str:
     return lines[-1][:500] if lines else "It left no word."
 
 
-def schedule_gone() -> NotVisible:
+def schedule_not_found() -> NotVisible:
     """Return the refusal for a schedule that is not there."""
     return NotVisible(
         "There is no such schedule; it may have gone with its policy.", code=ProblemCode.SCHEDULE_NOT_FOUND

@@ -32,7 +32,7 @@ from memory.llm.wire import ModelProblem, ModelUnavailable, ModelUnusable, base_
 
 __all__ = [
     "ModelProblem",
-    "ModelTold",
+    "ModelSummary",
     "ModelUnavailable",
     "ModelUnusable",
     "Purpose",
@@ -40,7 +40,7 @@ __all__ = [
     "complete_text",
     "model_configured",
     "model_forget",
-    "model_told",
+    "model_summary",
 ]
 
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -63,7 +63,7 @@ _REPLY_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTold:
+class ModelSummary:
     """What a person should know of the model: which, where, and what that means for the texts of the store."""
 
     configured: bool
@@ -76,16 +76,16 @@ class ModelTold:
     sentence: str
 
 
-def model_told() -> ModelTold:
+def model_summary() -> ModelSummary:
     """Return what is configured, in words. Reads settings alone: no query, no request."""
     key_set = bool(settings.MEMSTATE_LLM_API_KEY)
     if not model_configured():
-        return ModelTold(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
+        return ModelSummary(False, "", "", key_set, True, "No language model is configured; nothing is sent to one.")
     model = settings.MEMSTATE_LLM_MODEL
     place = endpoint_address(base_url())
     where = f"{place.host}, on this machine" if place.local else place.host
     sentence = f"The language model {model} may be asked, at {where}."
-    return ModelTold(True, model, place.host, key_set, place.local, sentence)
+    return ModelSummary(True, model, place.host, key_set, place.local, sentence)
 
 
 def complete_text(instructions: str, data: object, *, purpose: Purpose, within: float | None = None) -> str:

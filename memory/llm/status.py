@@ -7,7 +7,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.core.cache import cache
 
-from memory.llm.client import Purpose, model_told
+from memory.llm.client import Purpose, model_summary
 from memory.llm.wire import ModelProblem, base_url, models_ask
 
 # A look at the endpoint is a small question; who asks is not kept waiting.
@@ -76,7 +76,7 @@ def model_reach() -> Reach:
 
     Takes ``REACH_SECONDS`` at most. No queries; raises nothing.
     """
-    told = model_told()
+    told = model_summary()
     if not told.configured:
         return Reach(True, told.sentence)
     try:

@@ -1,1 +1,1 @@
-"""What a text says, read without a model: identifiers, names, sentences, facts, differences that matter."""
+"""Reading of texts without a model: identifiers, names, sentences, facts, significant differences."""

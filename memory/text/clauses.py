@@ -64,7 +64,7 @@ def clauses_split(sentence: str) -> tuple[Clause, ...]:
     cuts = _cuts(words, verb)
     if not cuts:
         return _items(sentence, words, verb) or whole
-    return tuple(_told(sentence, words, verb, cuts))
+    return tuple(_clauses_joined(sentence, words, verb, cuts))
 
 
 def _semicolons(sentence: str) -> tuple[Clause, ...]:
@@ -251,7 +251,7 @@ def _begins(words: Sequence[Word], at: int) -> bool:
     return words[at].tag in SURE or (words[at].tag == "VVB" and words[at - 1].tag in ("NN2", "PNP"))
 
 
-def _told(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
+def _clauses_joined(sentence: str, words: Sequence[Word], verb: int, cuts: Sequence[_Cut]) -> list[Clause]:
     subject = sentence[: words[verb].start].strip()
     joined = sentence[: words[verb].end].strip()
     owner = _owner(words[:verb])

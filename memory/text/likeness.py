@@ -18,8 +18,8 @@ from memory.text.likeness_words import DIRECTED, SAME, SUBJECTS
 from memory.text.vocabulary import word_known
 
 SORTS: Final[tuple[Sort, ...]] = ("negation", "number", "date", "identifier", "name", "word", "order")
-# So many words that differ are told; two texts that differ in more are two texts.
-MOST_TOLD = 40
+# The most differences listed; texts that differ in more are different texts.
+MOST_LISTED = 40
 # Text beyond this is compared as it stands.
 MOST_COMPARED = 20_000
 
@@ -69,7 +69,7 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
 
     Words of one side that have no counterpart on the other, by sort: a negation, a number, a date, an identifier, a
     name, any other word; and ``order`` if the same words stand for each other. Linear in the length of the texts but
-    for the words that differ, of which ``MOST_TOLD`` are looked at.
+    for the words that differ, of which ``MOST_LISTED`` are looked at.
     """
     if fold(one) == fold(other):
         return []
@@ -79,7 +79,7 @@ def differences_that_matter(one: str, other: str) -> list[Difference]:
     pairs, only_left, only_right = _match(left, right)
     only_left, only_right = _without_subjects(only_left, only_right)
     if only_left or only_right:
-        return _told(only_left, only_right)
+        return _differences(only_left, only_right)
     if moved := order_differs(left, right, pairs):
         first, second = moved
         return [Difference("order", first.text, second.text, "", first.span, second.span)]
@@ -129,8 +129,8 @@ def _match(left: Sequence[Token], right: Sequence[Token]) -> tuple[dict[int, int
     loose_left = [place for place in range(len(left)) if place not in pairs]
     loose_right = [place for place in range(len(right)) if place not in taken]
     for same in (_inflected, _mistyped):
-        for place in list(loose_left[:MOST_TOLD]):
-            partner = next((other for other in loose_right[:MOST_TOLD] if same(left[place], right[other])), None)
+        for place in list(loose_left[:MOST_LISTED]):
+            partner = next((other for other in loose_right[:MOST_LISTED] if same(left[place], right[other])), None)
             if partner is not None:
                 pairs[place] = partner
                 loose_left.remove(place)
@@ -218,7 +218,7 @@ def _without_subjects(left: list[Token], right: list[Token]) -> tuple[list[Token
     return [token for token in left if token.key not in SUBJECTS], [t for t in right if t.key not in SUBJECTS]
 
 
-def _told(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
+def _differences(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
     found: list[Difference] = []
     for sort in SORTS:
         ours = [token for token in left if token.sort == sort]
@@ -234,7 +234,7 @@ def _told(left: Sequence[Token], right: Sequence[Token]) -> list[Difference]:
                     other.span if other else None,
                 )
             )
-    return found[:MOST_TOLD]
+    return found[:MOST_LISTED]
 
 
 def _whole(saying: Saying) -> str:

@@ -1,4 +1,4 @@
-"""A text as sentences: each whole, with its place, its speaker, and nothing of the text lost between them.
+"""Divides a text into sentences, each with its position and speaker; no text is lost between them.
 
 Abbreviations, initials, decimals, versions, ordinals, quotations and brackets do not end a sentence; the full stops of
 Chinese, Japanese, Arabic and Hindi do. Lists, headings, tables and transcripts are taken for what they are
@@ -163,12 +163,12 @@ def _whole(block: Block) -> str:
         return plain(block.text) if block.kind == "code" else ""
     names = block.header + ("",) * (len(block.cells) - len(block.header))
     # "#" numbers the rows.
-    told = [
+    cells = [
         f"{name}: {cell}" if name else cell
         for name, cell in zip(names, block.cells, strict=False)
         if cell and name != "#"
     ]
-    return plain("; ".join(told))
+    return plain("; ".join(cells))
 
 
 def _enclosures(text: str) -> list[tuple[int, int]]:

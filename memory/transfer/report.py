@@ -62,7 +62,7 @@ def counts_add(counts: dict[str, dict[str, int]], more: dict[str, dict[str, int]
             own[why] = own.get(why, 0) + times
 
 
-def counts_words(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
+def counts_sentences(counts: dict[str, dict[str, int]], *, done: bool) -> list[str]:
     """Return a sentence for each sort and reason, such as "12 links: there already, and left as they are."; of what a
     check has counted and nobody has ``done``, what would be brought."""
     words = REASONS if done else REASONS | {BROUGHT: "would be brought"}

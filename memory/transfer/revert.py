@@ -23,7 +23,7 @@ from memory.transfer.importing import import_get
 NAMED = 20
 
 
-class Brought(NamedTuple):
+class RevertPreview(NamedTuple):
     """What an import has brought, as it stands: how many topics can be released, how many were written to since and
     are left, and how many have left retrieval already; of those that are left, the first, with their titles."""
 
@@ -38,28 +38,29 @@ class Brought(NamedTuple):
         return min(self.standing, MOST_AT_ONCE)
 
 
-class TakenBack(NamedTuple):
+class RevertStep(NamedTuple):
     """What a step has released, with the run that takes it back (None for nothing), and what stands after it."""
 
     released: int
     run: ForgetRun | None
-    rest: Brought
+    rest: RevertPreview
 
 
-def import_look(job_id: uuid.UUID, *, principal: Principal) -> Brought:
+def import_revert_preview(job_id: uuid.UUID, *, principal: Principal) -> RevertPreview:
     """Return what an import has brought, as it stands. Three queries, one of which reads a row for each topic.
 
     Raises ``NotAllowed`` below operator, ``NotVisible``.
     """
     principal.require("operator")
-    return _look(import_get(job_id, principal=principal))
+    return _preview(import_get(job_id, principal=principal))
 
 
 def import_release(
     job_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime, expected: int | None = None
-) -> TakenBack:
+) -> RevertStep:
     """Release topics that an import has brought, ``MOST_AT_ONCE`` at most, in one transaction; call it again for the
-    rest. ``expected`` is how many that was when somebody looked (``Brought.next``). The statements of a change by hand.
+    remainder. ``expected`` is the number that the preview showed (``RevertPreview.next``). The statements of a change
+    by hand.
 
     Raises ``NotAllowed``, ``NotVisible``, and ``Conflict`` if the import is not at its end, or if it would be another
     number than ``expected``.
@@ -76,7 +77,7 @@ def import_release(
         ids = list(_standing(job).order_by("topic_id").values_list("topic_id", flat=True)[:MOST_AT_ONCE])
         if expected is not None and expected != len(ids):
             raise Conflict(
-                f"It would be {len(ids):,} topics by now, and not {expected:,}; look again.",
+                f"This would release {len(ids):,} topics now, not {expected:,}. Preview it again.",
                 code=ProblemCode.CHANGED_MEANWHILE,
             )
         moved = topics_move("release", ids, seen_at=job.finished_at, principal=principal, reason=reason, now=now)
@@ -90,12 +91,12 @@ def import_release(
                 reason=reason,
                 after={"job": str(job.pk), "run": str(moved.run.pk), "topics": released},
             )
-        return TakenBack(released, moved.run, _look(job))
+        return RevertStep(released, moved.run, _preview(job))
 
 
-def _look(job: ImportJob) -> Brought:
+def _preview(job: ImportJob) -> RevertPreview:
     if job.finished_at is None:
-        return Brought(0, 0, 0, [])
+        return RevertPreview(0, 0, 0, [])
     written = _written(job)
     counts = _topics(job).aggregate(
         standing=Count("topic", filter=_HERE & ~written),
@@ -103,7 +104,7 @@ def _look(job: ImportJob) -> Brought:
         gone=Count("topic", filter=~_HERE),
     )
     left = _topics(job).filter(_HERE & written).order_by("topic_id").values_list("topic_id", "topic__title")
-    return Brought(**counts, left=list(left[:NAMED]))
+    return RevertPreview(**counts, left=list(left[:NAMED]))
 
 
 _HERE = Q(topic__released_at__isnull=True, topic__merged_into__isnull=True)

@@ -48,7 +48,7 @@ _WAIT_SECONDS = 300
 _SAY_SECONDS = 1.0
 
 
-class Step(NamedTuple):
+class ImportStep(NamedTuple):
     """A batch: bytes and lines of the file up to its end, and the work, which returns what became of its lines."""
 
     offset: int
@@ -148,7 +148,7 @@ def _steps(
             # After it was read, so that what was checked is what is brought.
             if not file_is(path, seen):
                 break
-            if not _step(job_id, step, after=offset, now=clock()):
+            if not _step_do(job_id, step, after=offset, now=clock()):
                 # Somebody else was here, or it is at its end.
                 return ImportJob.objects.filter(pk=job_id, status=Status.WORKING).exists()
             offset = step.offset
@@ -166,7 +166,7 @@ def _steps(
     return False
 
 
-def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> bool:
+def _step_do(job_id: uuid.UUID, step: ImportStep, *, after: int, now: dt.datetime) -> bool:
     """Do one step, unless it is done; return whether it was done here."""
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -185,10 +185,10 @@ def _step(job_id: uuid.UUID, step: Step, *, after: int, now: dt.datetime) -> boo
     return True
 
 
-def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:
+def _export_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
     with path.open("rb") as file:
         for batch in lines_batches(file, offset=job.offset, done=job.done):
-            yield Step(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
+            yield ImportStep(batch.offset, batch.first + len(batch.lines) - 1, partial(_lines_work, batch, now=clock()))
 
 
 def _lines_work(batch: Lines, job: ImportJob, *, now: dt.datetime) -> Counts:
@@ -198,11 +198,11 @@ def _lines_work(batch: Lines, job: ImportJob, *, now: dt.datetime) -> Counts:
     return {batch.kind: lines_import(lines, job=job, principal=_principal(job), now=now)}
 
 
-def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[Step, None, None]:
+def _foreign_steps(job: ImportJob, path: Path, *, clock: Clock) -> Generator[ImportStep, None, None]:
     source = source_of(job.source)
     assert source is not None
     for items, offset, lines in source.batches(path, scope=job.scope, now=job.created_at, offset=job.offset):
-        yield Step(offset, lines, partial(_items_work, items, now=clock()))
+        yield ImportStep(offset, lines, partial(_items_work, items, now=clock()))
 
 
 def _items_work(given: Sequence[IngestItem], job: ImportJob, *, now: dt.datetime) -> Counts:
@@ -246,7 +246,7 @@ def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) ->
     if isinstance(problem, DatabaseError) and str(problem):
         sentence = str(problem).splitlines()[0]
     job = ImportJob.objects.get(pk=job_id)
-    told = f"After {job.done:,} of {job.lines:,} lines it came to a stop: {sentence}"
+    told = f"After {job.done:,} of {job.lines:,} lines the import failed: {sentence}"
     if job.failure == told:
         import_finish(job_id, Status.FAILED, now=now, failure=told)
     else:

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from memory.health import ALL_CHECKS, Finding, outside_told
+from memory.health import ALL_CHECKS, Finding, outside_check
 from memory.llm.status import SENT
 from tests.llm import server
 from tests.llm.server import Model
@@ -145,7 +145,7 @@ def test_none_is_no_illness(db: None, settings: Any) -> None:
     settings.MEMSTATE_LLM_MODEL = ""
     found = ALL_CHECKS["model"](timezone.now())
     assert found.ok
-    assert outside_told() == (True, "Nothing leaves this machine.")
+    assert outside_check() == (True, "Nothing leaves this machine.")
 
 
 def test_the_overview_leads_here(looker: Client) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from memory.embedding import EmbeddingFailed, remote
 from memory.embedding.remote import RemoteEmbedder
-from memory.embedding.status import embedder_told
+from memory.embedding.status import embedder_summary
 from tests.llm import server
 from tests.llm.server import Asked, Model
 
@@ -66,7 +66,7 @@ def test_without_an_address_it_is_the_one_that_people_are_told(
 ) -> None:
     settings.MEMSTATE_OPENAI_BASE_URL = ""
     monkeypatch.setenv("OPENAI_BASE_URL", configured.url)
-    assert embedder_told().address == "api.openai.com"
+    assert embedder_summary().address == "api.openai.com"
     assert made()._client.base_url.host == "api.openai.com"
 
 

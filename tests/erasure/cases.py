@@ -323,6 +323,6 @@ def table_told(outcomes: Iterable[Outcome]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
 
-def failures_told(outcomes: Iterable[Outcome]) -> str:
+def failures_list(outcomes: Iterable[Outcome]) -> str:
     """Return a line per failed case: its id and what is wrong."""
     return "\n".join(f"  {one.case.id}: {one.reason}" for one in outcomes if not one.passed)

@@ -19,7 +19,7 @@ from tests.erasure.cases import (
     case_run,
     cases_load,
     directories,
-    failures_told,
+    failures_list,
     table_told,
 )
 
@@ -39,7 +39,7 @@ def sheet() -> Iterator[Sheet]:
     sheets: dict[Path, list[Outcome]] = {}
     yield lambda folder, outcomes: sheets.setdefault(folder, []).extend(outcomes)
     for folder, outcomes in sheets.items():
-        print(f"\n\n{folder.name}\n\n{table_told(outcomes)}\n{failures_told(outcomes)}")
+        print(f"\n\n{folder.name}\n\n{table_told(outcomes)}\n{failures_list(outcomes)}")
 
 
 @pytest.mark.meaning

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from pydantic import BaseModel, ConfigDict, Field
 
 from memory.llm import chat_request, circuit_breaker, client
-from memory.llm.client import ModelUnavailable, ModelUnusable, complete_json, complete_text, model_told
+from memory.llm.client import ModelUnavailable, ModelUnusable, complete_json, complete_text, model_summary
 from tests.cast import raises_code
 from tests.llm import server
 from tests.llm.server import Model
@@ -539,7 +539,7 @@ def test_people_are_told_where_it_is_and_never_a_secret(
     model: Model, settings: Any, address: str, told: str, local: bool
 ) -> None:
     settings.MEMSTATE_LLM_BASE_URL = address
-    found = model_told()
+    found = model_summary()
     assert (found.configured, found.model, found.address, found.key_set) == (True, "small", told, True)
     assert found.local is local
     assert told in found.sentence
@@ -549,6 +549,6 @@ def test_people_are_told_where_it_is_and_never_a_secret(
 
 def test_people_are_told_that_there_is_none(settings: Any) -> None:
     settings.MEMSTATE_LLM_MODEL = ""
-    found = model_told()
+    found = model_summary()
     assert not found.configured
     assert found.sentence

@@ -21,7 +21,7 @@ from memory.transfer import importing as importing_room
 from memory.transfer import revert as back_room
 from memory.transfer import work as work_room
 from memory.transfer.importing import import_confirm, import_offer, import_start, imports_stalled
-from memory.transfer.revert import import_look, import_release
+from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.work import import_work
 from tests.cast import Cast, principal_like
 from tests.forgetting.shop import policy_put
@@ -239,13 +239,13 @@ def test_an_import_is_taken_back_but_for_what_was_written_to_since(
     job = done(job)
     cast.agent.ingest("extend_topic", topic_id=made[0], fields=[{"name": "city", "value": "Oslo"}])
     topics_release([uuid.UUID(made[1])], principal=SYSTEM, reason="old", now=timezone.now())
-    look = import_look(job.pk, principal=SYSTEM)
+    look = import_revert_preview(job.pk, principal=SYSTEM)
     assert look[:3] == (3, 1, 1)
     assert look.left == [(uuid.UUID(made[0]), "Topic 0")]
     with pytest.raises(NotVisible):
-        import_look(job.pk, principal=ALICE)
+        import_revert_preview(job.pk, principal=ALICE)
     with pytest.raises(NotAllowed):
-        import_look(job.pk, principal=principal_like("agent"))
+        import_revert_preview(job.pk, principal=principal_like("agent"))
     with pytest.raises(Conflict) as refused:
         import_release(job.pk, expected=5, **asked)
     assert refused.value.code == "changed-meanwhile"
@@ -267,4 +267,4 @@ def test_an_import_is_taken_back_but_for_what_was_written_to_since(
     assert import_release(job.pk, **asked)[:2] == (0, None)
     assert first.run is not None
     run_undo(first.run.pk, principal=SYSTEM, reason="it was right", now=timezone.now())
-    assert import_look(job.pk, principal=SYSTEM)[:3] == (2, 1, 2)
+    assert import_revert_preview(job.pk, principal=SYSTEM)[:3] == (2, 1, 2)

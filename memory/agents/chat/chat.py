@@ -20,10 +20,10 @@ from memory.agents.chat.conversations import conversation_begin, conversation_le
 from memory.agents.chat.idempotency import key_bind, key_take, reply_keep
 from memory.agents.chat.intent import SECONDS, Intent, intent_find
 from memory.agents.chat.prompts import instructions_of, long_message, reply_of, study_sentence
-from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, messages_said, request_check, wishes_of
+from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, model_messages, request_check, wishes_of
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.agents.study.control import study_start
-from memory.agents.study.progress import study_told
+from memory.agents.study.progress import study_as_json
 from memory.agents.tools.loop import LoopEnd, tools_loop
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox, ToolCalled
@@ -194,7 +194,7 @@ def _run(
             now=now,
             enqueue=enqueue,
         )
-        study_id, body["study"] = job.id, study_told(job)
+        study_id, body["study"] = job.id, study_as_json(job)
         body["reply"], ended = study_sentence(len(request.last), job.segments), "done"
     else:
         length_check(request)
@@ -256,7 +256,7 @@ def _talk(
         tools += writing_tools(writer)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
     end = tools_loop(
-        dialogue_begin(instructions, messages_said(request), mark=mark),
+        dialogue_begin(instructions, model_messages(request), mark=mark),
         Toolbox(tools),
         mark=mark,
         most_rounds=request.rounds,

@@ -3,15 +3,15 @@
 from typing import Any
 
 from memory.agents.chat.conversations import conversation_name
-from memory.agents.chat.write_summary import Wrote
-from memory.agents.study.progress import study_told
+from memory.agents.chat.write_summary import ConversationWrites
+from memory.agents.study.progress import study_as_json
 from memory.models import Conversation, ConversationTurn
 
 # What of a call is told; which topics were only to be seen in a result is for purges.
 _CALL = ("tool", "arguments", "ok", "ms", "topic_ids", "said")
 
 
-def conversation_told(conversation: Conversation) -> dict[str, Any]:
+def conversation_as_json(conversation: Conversation) -> dict[str, Any]:
     """Return a conversation as lists tell it. No query."""
     return {
         "conversation_id": conversation.pk,
@@ -27,7 +27,7 @@ def conversation_told(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def turn_told(turn: ConversationTurn) -> dict[str, Any]:
+def turn_as_json(turn: ConversationTurn) -> dict[str, Any]:
     """Return a message and what became of it, as ``conversation_turns`` has read it. No query."""
     return {
         "place": turn.place,
@@ -41,11 +41,11 @@ def turn_told(turn: ConversationTurn) -> dict[str, Any]:
         "ended": turn.ended,
         "erased": turn.erased,
         "tool_log": [{name: call.get(name) for name in _CALL} for call in turn.tool_log],
-        "study": study_told(turn.study) if turn.study else None,
+        "study": study_as_json(turn.study) if turn.study else None,
     }
 
 
-def wrote_told(wrote: Wrote) -> dict[str, Any]:
+def writes_as_json(wrote: ConversationWrites) -> dict[str, Any]:
     """Return what a conversation has written: how much of each sort, and its topics, the latest first. No query."""
     count = wrote.counts.get
     return {

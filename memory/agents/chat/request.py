@@ -119,7 +119,7 @@ def length_check(request: ChatRequest) -> None:
         )
 
 
-def messages_said(request: ChatRequest) -> list[dict[str, str]]:
+def model_messages(request: ChatRequest) -> list[dict[str, str]]:
     """Return what is said to the model: the last message, and the newest before it that fit. No queries."""
     said, left = [], MOST_BEFORE
     *before, last = [each for each in request.messages if each.role != "system" and each.content.strip()]

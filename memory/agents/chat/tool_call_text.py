@@ -11,7 +11,7 @@ _MOST_LIST = 20
 _MOST_SAID = 300
 
 
-def call_noted(called: ToolCalled) -> dict[str, Any]:
+def call_record(called: ToolCalled) -> dict[str, Any]:
     """Return a call as a turn holds it: without what the tool returned, and what it was given cut where it is long."""
     return {
         "tool": called.tool[:100],
@@ -20,11 +20,11 @@ def call_noted(called: ToolCalled) -> dict[str, Any]:
         "ms": round(called.ms, 1),
         "topic_ids": [str(each) for each in called.topic_ids],
         "seen": [str(each) for each in called.seen],
-        "said": call_said(called)[:_MOST_SAID],
+        "said": call_summary(called)[:_MOST_SAID],
     }
 
 
-def call_said(called: ToolCalled) -> str:
+def call_summary(called: ToolCalled) -> str:
     """Return what came of a call, in a few words and without any text of a topic."""
     result = called.result if isinstance(called.result, dict) else {}
     if not called.ok:

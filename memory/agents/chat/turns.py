@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from django.db.models import Case, F, Q, Value, When
 
-from memory.agents.chat.tool_call_text import call_noted
+from memory.agents.chat.tool_call_text import call_record
 from memory.agents.tools.tool import ToolCalled
 from memory.agents.tools.write_log import topics_vanished
 from memory.core.errors import Conflict
@@ -189,7 +189,7 @@ class Notes:
     def _write(self) -> None:
         if not self._waiting:
             return
-        calls = [call_noted(each) for each in self._waiting]
+        calls = [call_record(each) for each in self._waiting]
         told: dict[str, Any] = {"id": self.turn.pk, "bare": json.dumps(_BARE)}
         with connection.cursor() as cursor:
             if topics_vanished(self.heard()):

@@ -19,7 +19,16 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.conversations import conversation_get
 from memory.agents.chat.turns import turn_at_work, turns_hold
-from memory.agents.chat.undo_preview import AGAIN, Part, Step, Undoable, Write, merges_of, rest_judge, writes_read
+from memory.agents.chat.undo_preview import (
+    AGAIN,
+    Undoable,
+    UndoPart,
+    UndoStep,
+    Write,
+    merges_of,
+    writes_judge,
+    writes_read,
+)
 from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
@@ -32,7 +41,7 @@ from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
 PROVENANCE = "undo"
 UNLINKED = "unlinked"
 UNDONE = "conversation_undone"
-DRIFTED = "What would be taken back is not what it was when it was looked at; nothing was changed. Look again."
+OUTDATED = "What would be undone has changed since the preview. Nothing was changed; preview it again."
 
 # In the order in which every writer locks: runs, then topics with where they stand, then fields, each by their ids.
 _LOCKS = (
@@ -79,8 +88,8 @@ class ConversationUndone:
     release of its topics is taken back by, if any was released. ``cancelled`` counts studies that were at work;
     ``at_work`` if the assistant is at a message, which an undo waits for."""
 
-    taken_back: list[Part]
-    left: list[Part] = field(default_factory=list)
+    taken_back: list[UndoPart]
+    left: list[UndoPart] = field(default_factory=list)
     run_id: uuid.UUID | None = None
     cancelled: int = 0
     at_work: bool = False
@@ -100,13 +109,15 @@ class ConversationUndone:
         return found
 
 
-class LookDrifted(Conflict):
+class UndoPreviewOutdated(Conflict):
     """What would be taken back is not what was looked at (409)."""
 
     code = ProblemCode.PREVIEW_OUTDATED
 
 
-def conversation_undo_look(conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> ConversationUndone:
+def conversation_undo_preview(
+    conversation_id: uuid.UUID, *, principal: Principal, now: dt.datetime
+) -> ConversationUndone:
     """Return what an undo would take back now, and what not and why. Nothing is changed. At most twelve queries;
     merges are tried and rolled back, some thirty each, with what they touch locked meanwhile.
 
@@ -126,7 +137,7 @@ def conversation_undo(
     Operators only, whoever led the conversation: to release topics is to forget, which no agent's key can do. About
     eighty statements, and some thirty more for each merge. Again, it takes back what has come since, and nothing twice.
     Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, ``Conflict`` while the assistant is at a message of the
-    conversation, and ``LookDrifted``.
+    conversation, and ``UndoPreviewOutdated``.
     """
     principal.require("operator")
     conversation = conversation_get(conversation_id, principal=principal)
@@ -143,7 +154,7 @@ def conversation_undo(
         found = _taken_apart(cursor, conversation, writes, principal=principal, reason=told, now=now)
         if digest is not None and _told(found, cancelled=cancelled).digest != digest:
             # With that everything is as it was: studies go on, and merges stand.
-            raise LookDrifted(DRIFTED)
+            raise UndoPreviewOutdated(OUTDATED)
         run = _topics_release(found, principal=principal, reason=told, now=now)
         _links_remove(cursor, conversation_id, found, principal=principal, reason=told, now=now)
         _values_restore(found, prepared, told, principal=principal, now=now)
@@ -213,7 +224,7 @@ def _taken_apart(
     if found.steps:
         # Topics that were merged stand by themselves again.
         writes = writes_read(cursor, conversation.pk)
-    rest = rest_judge(cursor, conversation, writes, joined=found.joined)
+    rest = writes_judge(cursor, conversation, writes, joined=found.joined)
     return Undoable(found.steps + rest.steps, found.left + rest.left, found.settled + rest.settled)
 
 
@@ -283,7 +294,7 @@ def _values_restore(
             found.left.append((_left(step.part, outcome.sentence), step.writes))
 
 
-def _item(step: Step, told: str) -> IngestItem:
+def _item(step: UndoStep, told: str) -> IngestItem:
     assert step.former is not None
     former = step.former
     value = IngestField.model_validate(
@@ -301,8 +312,8 @@ def _item(step: Step, told: str) -> IngestItem:
     )
 
 
-def _left(part: Part, why: str) -> Part:
-    return Part(part.what, part.topic_id, part.title, part.told, why)
+def _left(part: UndoPart, why: str) -> UndoPart:
+    return UndoPart(part.what, part.topic_id, part.title, part.told, why)
 
 
 def _note(cursor: CursorWrapper, found: Undoable, *, now: dt.datetime) -> None:

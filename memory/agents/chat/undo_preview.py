@@ -100,7 +100,7 @@ WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.i
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UndoPart:
     """One thing that a conversation wrote: what it is, the topic it is about, what becomes of it in a few words, and
     why it is left, if it is. ``topic_id`` and ``title`` of a link are those of its source."""
 
@@ -123,11 +123,11 @@ class Former:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class UndoStep:
     """A part that can be taken back: the rows of ConversationWrite that it settles, and what its undo works with; of a
     merge the run and both topics, of a value what it was before, of a link its id."""
 
-    part: Part
+    part: UndoPart
     writes: list[int]
     run_id: uuid.UUID | None = None
     former: Former | None = None
@@ -139,14 +139,14 @@ class Step:
 class Undoable:
     """What can be taken back, in the order in which it is, and what cannot, with the rows of each."""
 
-    steps: list[Step] = field(default_factory=list)
-    left: list[tuple[Part, list[int]]] = field(default_factory=list)
+    steps: list[UndoStep] = field(default_factory=list)
+    left: list[tuple[UndoPart, list[int]]] = field(default_factory=list)
     # Rows of what is settled without anything to do: it says already what it said before, or is gone.
     settled: list[int] = field(default_factory=list)
     # The topics of merges that stay.
     joined: set[uuid.UUID] = field(default_factory=set)
 
-    def of(self, what: What) -> list[Step]:
+    def of(self, what: What) -> list[UndoStep]:
         """Return the steps of one sort."""
         return [step for step in self.steps if step.part.what == what]
 
@@ -194,14 +194,14 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
             found.settled += rows
         else:
             told = f"merged into “{titles[-1]}”" if len(titles) > 1 else "merged"
-            part = Part("merge", topics[0], titles[0], told + AGAIN)
-            found.steps.append(Step(part, rows, run_id=run_id, topics=tuple(topics)))
+            part = UndoPart("merge", topics[0], titles[0], told + AGAIN)
+            found.steps.append(UndoStep(part, rows, run_id=run_id, topics=tuple(topics)))
     # Of what was erased since, no action is left.
     found.settled += [row for rows in by_run.values() for row in rows]
     return found
 
 
-def rest_judge(
+def writes_judge(
     cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, joined: Collection[uuid.UUID]
 ) -> Undoable:
     """Return what is to be done about topics, values and links, once merges are taken apart. Four queries at most.
@@ -247,14 +247,16 @@ def _topics_judge(
             # Whether by this undo or by somebody else: it is where it would be put.
             found.settled += rows
         elif write.merged:
-            found.left.append((Part("topic", topic_id, write.title, "made", "It is merged into another topic."), rows))
+            found.left.append(
+                (UndoPart("topic", topic_id, write.title, "made", "It is merged into another topic."), rows)
+            )
         elif write.pinned:
             why = "It is pinned, so somebody wants to keep it."
-            found.left.append((Part("topic", topic_id, write.title, "made", why), rows))
+            found.left.append((UndoPart("topic", topic_id, write.title, "made", why), rows))
         elif touched.get(topic_id):
-            found.left.append((Part("topic", topic_id, write.title, "made", " ".join(touched[topic_id])), rows))
+            found.left.append((UndoPart("topic", topic_id, write.title, "made", " ".join(touched[topic_id])), rows))
         else:
-            found.steps.append(Step(Part("topic", topic_id, write.title, "made, and released"), rows))
+            found.steps.append(UndoStep(UndoPart("topic", topic_id, write.title, "made, and released"), rows))
 
 
 def _values_judge(
@@ -287,9 +289,9 @@ def _values_judge(
                 if before[0] is None
                 else f"{name}: “{line_cut(former.value, MOST_VALUE)}” again"
             )
-            found.steps.append(Step(Part(what, topic_id, title, told), rows, former=former))
+            found.steps.append(UndoStep(UndoPart(what, topic_id, title, told), rows, former=former))
             continue
-        found.left.append((Part(what, topic_id, title, name, why), rows))
+        found.left.append((UndoPart(what, topic_id, title, name, why), rows))
 
 
 def _links_judge(
@@ -305,7 +307,7 @@ def _links_judge(
             # It goes out of sight with the topic, and comes back with it; where that stays, so does its link.
             found.settled.append(row)
             continue
-        part = Part("link", source, title, f"{kind} → “{other}”; not linked any more")
-        found.steps.append(Step(part, [row], link=link_id))
+        part = UndoPart("link", source, title, f"{kind} → “{other}”; not linked any more")
+        found.steps.append(UndoStep(part, [row], link=link_id))
     # Somebody has removed it, or its other end was erased.
     found.settled += by_link.values()

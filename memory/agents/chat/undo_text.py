@@ -13,7 +13,7 @@ _SORTS = {
 }
 
 
-def undone_words(undone: ConversationUndone, *, done: bool) -> str:
+def undo_summary(undone: ConversationUndone, *, done: bool) -> str:
     """Return it as a sentence or two: ``Taken back: 2 topics are released, 1 value is put back. 1 thing is left.``"""
     parts = [
         f"{number:,} {_SORTS[what][number != 1]} {'is' if number == 1 else 'are'} {_SORTS[what][2]}"

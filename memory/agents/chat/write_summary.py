@@ -40,7 +40,7 @@ class TopicWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrote:
+class ConversationWrites:
     """What a conversation wrote: how much of each sort of ``ConversationWrite``, how much of it was taken back, and the
     topics, the latest first; ``topic_count`` counts those that are not named too."""
 
@@ -65,12 +65,12 @@ class Wrote:
         return self.counts.get("field", 0) + self.counts.get("version", 0)
 
     @property
-    def all_taken_back(self) -> bool:
+    def all_undone(self) -> bool:
         """Whether nothing is left of it."""
         return self.taken_back == self.total
 
 
-def conversation_wrote(conversation: Conversation, *, most: int = MOST_NAMED) -> Wrote:
+def conversation_writes(conversation: Conversation, *, most: int = MOST_NAMED) -> ConversationWrites:
     """Return what a conversation has written, but for what was erased since, with ``most`` topics. Two queries."""
     wanted: dict[str, Any] = {"conversation": conversation.pk, "most": most}
     with connection.cursor() as cursor:
@@ -78,7 +78,7 @@ def conversation_wrote(conversation: Conversation, *, most: int = MOST_NAMED) ->
         counted = cursor.fetchall()
         cursor.execute(_TOPICS, wanted)
         rows = cursor.fetchall()
-    return Wrote(
+    return ConversationWrites(
         {what: count for what, count, _undone in counted},
         sum(undone for _what, _count, undone in counted),
         [TopicWritten(*row[:5]) for row in rows],

@@ -33,7 +33,7 @@ _ENDED = {
 }
 
 
-def study_told(job: StudyJob) -> dict[str, Any]:
+def study_as_json(job: StudyJob) -> dict[str, Any]:
     """Return how far a study has come. No query, without the record of its steps, and no word of the text.
 
     ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of

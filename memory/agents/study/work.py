@@ -43,7 +43,7 @@ CUT_OTHERWISE = "It was begun by another version of MemState, which cut texts ot
 SHORT_WAIT = 15.0
 
 
-class Step(Protocol):
+class StudyStep(Protocol):
     """A step of either phase."""
 
     phase: Phase
@@ -58,7 +58,7 @@ class Step(Protocol):
     def store(self, *, now: dt.datetime) -> dict[str, int]: ...
 
 
-Speak = Callable[[StudyJob, Step], LoopEnd]
+Speak = Callable[[StudyJob, StudyStep], LoopEnd]
 
 
 def turn_seconds() -> float:
@@ -148,7 +148,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
     principal = study_writer(job, now=clock())
     if principal is None:
         return _fail(job, unsigned(job.actor), now=clock())
-    step: Step
+    step: StudyStep
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
         if content is None:
@@ -185,7 +185,7 @@ def _timeout() -> float:
     return float(str(settings.Q_CLUSTER["timeout"]))
 
 
-def _spoken(job: StudyJob, step: Step) -> LoopEnd:
+def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
     """Let the model do the step, as far as it comes; nothing is locked, and nothing written."""
     mark, timeout = mark_make(), _timeout()
     dialogue = min(MOST_DIALOGUE, timeout * DIALOGUE_SHARE)
@@ -219,7 +219,7 @@ def _spoken(job: StudyJob, step: Step) -> LoopEnd:
     )
 
 
-def _stored(job: StudyJob, step: Step, end: End, *, now: dt.datetime) -> bool:
+def _stored(job: StudyJob, step: StudyStep, end: End, *, now: dt.datetime) -> bool:
     """Write what a step came to, and how far the locked job is by it; return whether it can go on at once."""
     if end.whole or end.rounds:
         entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
@@ -266,7 +266,7 @@ def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) ->
         if job.status != Status.WORKING:
             return
         job.tries, job.moved_at = job.tries + 1, now
-        job.failure = f"It came to a stop: {sentence}"
+        job.failure = f"The step failed: {sentence}"
         if job.tries >= MOST_TRIES:
             study_finish(job, Status.FAILED, now=now, failure=job.failure)
         else:

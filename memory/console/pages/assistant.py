@@ -27,11 +27,11 @@ from memory.agents.chat.conversations import (
     conversations_list,
 )
 from memory.agents.chat.request import ChatMessage, ChatRequest
-from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_look
-from memory.agents.chat.undo_text import undone_words
-from memory.agents.chat.write_summary import conversation_wrote
+from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.write_summary import conversation_writes
 from memory.agents.study.control import study_cancel, study_get, study_resume
-from memory.agents.study.progress import study_told
+from memory.agents.study.progress import study_as_json
 from memory.console.chat_views import TurnShown, turns_shown
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
@@ -42,7 +42,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
-from memory.llm.client import model_told
+from memory.llm.client import model_summary
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
 
@@ -160,7 +160,7 @@ def conversation_written(request: ConsoleRequest, conversation_id: uuid.UUID) ->
     found = conversation_get(conversation_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", conversation_id)
-    return show(request, "parts/assistant_written.html", {"conversation": found, "wrote": conversation_wrote(found)})
+    return show(request, "parts/assistant_written.html", {"conversation": found, "wrote": conversation_writes(found)})
 
 
 @page(get=OPERATOR, post=OPERATOR)
@@ -186,14 +186,14 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
             _undo_notice(request, undone)
             jobs.upkeep_nudge()
             return go(request, "console:conversation", conversation_id)
-    look = conversation_undo_look(conversation_id, principal=request.principal, now=timezone.now())
+    look = conversation_undo_preview(conversation_id, principal=request.principal, now=timezone.now())
     context = {
         "conversation": found,
         "name": _name(found),
         "form": form,
         "look": look,
         "refusal": refusal,
-        "sentence": undone_words(look, done=False),
+        "sentence": undo_summary(look, done=False),
         "taken": look.taken_back[:SHOWN],
         "taken_more": max(0, len(look.taken_back) - SHOWN),
         "left": look.left[:SHOWN],
@@ -203,7 +203,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
 
 
 def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
-    sentence = undone_words(undone, done=True)
+    sentence = undo_summary(undone, done=True)
     if undone.run_id is None:
         messages.success(request, sentence)
         return
@@ -222,7 +222,7 @@ def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse
     if not request.htmx:
         return go(request, "console:conversation", job.conversation_id)
     reply = show(
-        request, "parts/assistant_study.html", {"study": study_told(job), "worker": worker_trouble(job.status)}
+        request, "parts/assistant_study.html", {"study": study_as_json(job), "worker": worker_trouble(job.status)}
     )
     if job.status != StudyJob.Status.WORKING:
         reply.headers["HX-Trigger-After-Swap"] = "conversation-moved"
@@ -325,7 +325,7 @@ def _conversation_page(
         "older": turns[0].place if turns and turns[0].place > 1 else None,
         "before": shown,
         "form": form,
-        "wrote": conversation_wrote(found),
+        "wrote": conversation_writes(found),
         "mine": found.identity == request.principal.identity,
         "working": working or any(turn.working for turn in turns),
         "worker": worker_trouble(StudyJob.Status.WORKING) if working else None,
@@ -335,7 +335,7 @@ def _conversation_page(
 
 
 def _model() -> dict[str, Any]:
-    return {"model": model_told(), "sent": [SENT[each] for each in _PURPOSES if each in SENT]}
+    return {"model": model_summary(), "sent": [SENT[each] for each in _PURPOSES if each in SENT]}
 
 
 def _turn(request: ConsoleRequest, conversation: Conversation, place: int) -> TurnShown:

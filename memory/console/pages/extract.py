@@ -23,7 +23,7 @@ from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
 from memory.health import worker_check
-from memory.llm.client import model_told
+from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
 # A request works this long by itself, then the worker goes on and the page shows how far it is.
@@ -85,7 +85,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
     if form.is_valid():
         said = form.said()
         # What is short is done before the answer; what is long, or takes a model its time, is the worker's.
-        now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_told().configured
+        now_or_later = len(said["content"]) <= settings.MEMSTATE_EXTRACT_INLINE_CHARS and not model_summary().configured
         try:
             job = extraction_start(
                 principal=request.principal,
@@ -152,7 +152,7 @@ def _form_page(request: ConsoleRequest, form: ExtractForm, *, status: int = 200,
     context = {
         **EXTRACTIONS.context(request),
         "form": form,
-        "model": model_told(),
+        "model": model_summary(),
         "most": settings.MEMSTATE_EXTRACT_MAX_CHARS,
         **more,
     }

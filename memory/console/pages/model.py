@@ -6,9 +6,9 @@ from django.urls import path
 
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.embedding.status import SENT as EMBEDDED
-from memory.embedding.status import embedder_told
-from memory.health import outside_told
-from memory.llm.client import model_told
+from memory.embedding.status import embedder_summary
+from memory.health import outside_check
+from memory.llm.client import model_summary
 from memory.llm.status import SENT, model_reach_lately
 
 
@@ -19,10 +19,10 @@ def model(request: ConsoleRequest) -> HttpResponse:
         request,
         "model.html",
         {
-            "outside": outside_told(),
-            "model": model_told(),
+            "outside": outside_check(),
+            "model": model_summary(),
             "sent": SENT.values(),
-            "embedder": embedder_told(),
+            "embedder": embedder_summary(),
             "embedded": EMBEDDED,
             "seconds": settings.MEMSTATE_LLM_TIMEOUT_SECONDS,
             "retries": settings.MEMSTATE_GROQ_RATE_LIMIT_MAX_RETRIES,

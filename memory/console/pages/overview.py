@@ -15,7 +15,7 @@ from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.scopes import ROOT
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
-from memory.health import health_watch, outside_told, worker_check
+from memory.health import health_watch, outside_check, worker_check
 from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
 from memory.insight.regret import regret_totals, regretted_count, regretted_list
 from memory.insight.topic_counts import limits_below, root_limit, topic_counts
@@ -103,7 +103,7 @@ def overview(request: ConsoleRequest) -> HttpResponse:
             "standing": standing,
             "pieces": rung_bar(standing.rungs),
             "gauge": limit_gauge(root_limit(policies, standing)),
-            "outside": outside_told(),
+            "outside": outside_check(),
             "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
             "runs": [run_as_json(run) for run in runs],

@@ -31,7 +31,7 @@ from memory.forgetting.run_list import (
     runs_held,
     runs_list,
 )
-from memory.forgetting.run_text import run_sentence, undone_words
+from memory.forgetting.run_text import run_sentence, undo_summary
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
 from memory.health import worker_check
 from memory.insight.regret import regret_of_run
@@ -193,7 +193,7 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
 
 def _taken_back(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
     undone = run_undo(run_id, principal=request.principal, reason=reason, now=timezone.now())
-    return undone_words(undone.restored, undone.conflict_count)
+    return undo_summary(undone.restored, undone.conflict_count)
 
 
 _APPLY = _RunConfirmation(

@@ -15,9 +15,9 @@ from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.errors import Conflict, MemoryProblem
 from memory.jobs.schedule_actions import job_retry, schedule_change, schedule_pause, schedule_resume, schedule_run
 from memory.jobs.schedule_list import (
-    ScheduleTold,
-    failures_told,
-    queue_told,
+    ScheduleSummary,
+    failures_list,
+    queue_status,
     schedule_get,
     schedules_policies,
     schedules_upkeep,
@@ -36,7 +36,7 @@ class ChangeForm(WhyForm):
     minutes = forms.IntegerField(label="Interval in minutes", min_value=1)
     field_order = ["minutes", "reason"]
 
-    def __init__(self, data: object = None, *, schedule: ScheduleTold) -> None:
+    def __init__(self, data: object = None, *, schedule: ScheduleSummary) -> None:
         super().__init__(data, initial={"minutes": schedule.minutes})  # type: ignore[arg-type]
         minutes = self.fields["minutes"]
         assert isinstance(minutes, forms.IntegerField)
@@ -60,8 +60,8 @@ def schedules(request: ConsoleRequest) -> HttpResponse:
             "upkeep": schedules_upkeep(now=now),
             "policies": policies,
             "next": following,
-            "queue": queue_told(now=now),
-            "failures": failures_told(now=now),
+            "queue": queue_status(now=now),
+            "failures": failures_list(now=now),
         },
     )
 
@@ -71,7 +71,7 @@ def schedules_pulse(request: ConsoleRequest) -> HttpResponse:
     """Return worker and queue alone, for the page that shows them. Five queries."""
     if not request.htmx:
         return go(request, "console:schedules")
-    return show(request, "parts/schedule_pulse.html", {"queue": queue_told(now=timezone.now())})
+    return show(request, "parts/schedule_pulse.html", {"queue": queue_status(now=timezone.now())})
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from memory.transfer.importing import (
 )
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
-from memory.transfer.revert import import_look, import_release
+from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.sources import SOURCES
 from memory.transfer.uploads import import_before, upload_discard, uploads_folder
 from memory.transfer.work import import_work
@@ -253,7 +253,7 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
             undo_offer(request, f"{done.released:,} topic{'' if done.released == 1 else 's'} released.", done.run)
         # The next step of a large one.
         return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
-    look = import_look(import_id, principal=request.principal)
+    look = import_revert_preview(import_id, principal=request.principal)
     context = {"job": import_get(import_id, principal=request.principal), "look": look, "form": form}
     return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
 

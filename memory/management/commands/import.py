@@ -19,8 +19,8 @@ from memory.models import ImportJob
 from memory.transfer.check import import_check
 from memory.transfer.importing import import_start
 from memory.transfer.lines import FORMAT
-from memory.transfer.report import ImportReport, Progress, counts_words
-from memory.transfer.revert import import_look, import_release
+from memory.transfer.report import ImportReport, Progress, counts_sentences
+from memory.transfer.revert import import_release, import_revert_preview
 from memory.transfer.sources import SOURCES
 from memory.transfer.work import import_work
 
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         self._told(job)
 
     def _take_back(self, job_id: uuid.UUID, principal: Principal, *, reason: str, dry: bool) -> None:
-        look, released = import_look(job_id, principal=principal), 0
+        look, released = import_revert_preview(job_id, principal=principal), 0
         with tqdm(total=look.standing, unit=" topics", desc="Releasing", dynamic_ncols=True, disable=dry) as bar:
             while look.standing and not dry:
                 step = import_release(job_id, principal=principal, reason=reason, now=timezone.now())
@@ -102,7 +102,7 @@ class Command(BaseCommand):
     def _dry(self, path: Path, principal: Principal, *, source: str) -> None:
         with _bar("Checking") as bar:
             report = import_check(path, principal=principal, now=timezone.now(), source=source, progress=_tick(bar))
-        for sentence in counts_words(report.sorts, done=False):
+        for sentence in counts_sentences(report.sorts, done=False):
             self.stdout.write(sentence)
         self._losses(report)
         if report.problems:
@@ -124,7 +124,7 @@ class Command(BaseCommand):
         return job
 
     def _told(self, job: ImportJob) -> None:
-        for sentence in counts_words(job.counts, done=True):
+        for sentence in counts_sentences(job.counts, done=True):
             self.stdout.write(sentence)
         if job.status != ImportJob.Status.DONE:
             raise CommandRefused(

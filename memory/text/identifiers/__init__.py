@@ -14,7 +14,7 @@ from memory.text.identifiers.digits import accounts_find, phones_find
 from memory.text.identifiers.machines import machines_find
 from memory.text.identifiers.moments import moments_find
 from memory.text.identifiers.places import files_find, paths_find, points_find
-from memory.text.identifiers.view import Identifier, View
+from memory.text.identifiers.view import Identifier, TextView
 from memory.text.identifiers.web import dotted_find, names_find, web_find
 
 __all__ = ["KINDS", "STRONG", "Identifier", "identifiers_find", "identifiers_index", "identifiers_sought"]
@@ -92,8 +92,8 @@ def identifiers_sought(request: str) -> set[str]:
     return keys
 
 
-def _read(text: str) -> View:
-    view = View(text)
+def _read(text: str) -> TextView:
+    view = TextView(text)
     if not _likely(view):
         return view
     web_find(view)
@@ -114,7 +114,7 @@ def _read(text: str) -> View:
     return view
 
 
-def _likely(view: View) -> bool:
+def _likely(view: TextView) -> bool:
     """Tell whether anything may be found. Most texts are sentences without a number, and cost no more than this."""
     text = view.text
     if _SIGN.search(text):

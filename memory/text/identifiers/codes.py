@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from memory.text.identifiers.tables import CAPITALS, NOUNS, SMALL
-from memory.text.identifiers.view import TAKEN, WORD, View
+from memory.text.identifiers.view import TAKEN, WORD, TextView
 
 _ALNUM: Final = rf"(?:(?!_){WORD})"
 _FRESH: Final = rf"(?<!{WORD})(?<![@$€£¥{TAKEN}])(?<!\w[-./])"
@@ -72,7 +72,7 @@ _SEPARATORS: Final = re.compile(r"[-_/.#: ]+")
 _RUNS: Final = re.compile(r"\d+|[^\W\d_]+")
 
 
-def numbered_find(view: View) -> None:
+def numbered_find(view: TextView) -> None:
     """Add what is numbered by name: ``order no. 4711``, ``ticket #12``, ``#12``. Linear in the text.
 
     "ticket #12" and "invoice #12" are two things; "#12" alone may be either.
@@ -98,7 +98,7 @@ def numbered_find(view: View) -> None:
     view.hide()
 
 
-def codes_find(view: View) -> None:
+def codes_find(view: TextView) -> None:
     """Add what is made of letters and digits, or of numbers with a sign between them. Linear in the text."""
     likely = view.digits and (_CAPITAL_NUMBER.search(view.text) or not _SMALL_CODES.isdisjoint(view.words))
     for pattern in (_PLATE, _SPACED) if likely else ():
@@ -119,7 +119,7 @@ def code_canonical(code: str) -> str:
     return "-".join(run.lstrip("0") or "0" if run.isdigit() else run for run in _RUNS.findall(code.casefold()))
 
 
-def _add(view: View, code: str, start: int, end: int, *, named: bool = False) -> None:
+def _add(view: TextView, code: str, start: int, end: int, *, named: bool = False) -> None:
     canonical = code_canonical(code)
     joined = "".join(_RUNS.findall(code.casefold()))
     marks: list[str] = []

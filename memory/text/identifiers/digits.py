@@ -6,7 +6,7 @@ from typing import Final
 from stdnum import isbn, luhn
 
 from memory.text.identifiers.tables import IBAN_LENGTHS
-from memory.text.identifiers.view import TAKEN, WORD, View
+from memory.text.identifiers.view import TAKEN, WORD, TextView
 
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./])(?<![#{TAKEN}])"
 _IBAN: Final = re.compile(rf"(?<!{WORD})([A-Za-z]{{2}}\d{{2}})(?=[ -]?[A-Za-z0-9]{{2}})")
@@ -39,7 +39,7 @@ _GROUPS: Final = re.compile(r"\d+")
 _NANP: Final = re.compile(r"[2-9]\d{2}[2-9]\d{6}")
 
 
-def accounts_find(view: View) -> None:
+def accounts_find(view: TextView) -> None:
     """Add IBANs, cards, ISBNs and social security numbers. Linear in the text."""
     for match in _IBAN.finditer(view.text) if view.digits > 9 else ():
         _iban(view, match)
@@ -64,7 +64,7 @@ def accounts_find(view: View) -> None:
     view.hide()
 
 
-def phones_find(view: View) -> None:
+def phones_find(view: TextView) -> None:
     """Add telephone numbers. With a country (+49, 0049, or the ten digits of North America) they are compared with it;
     without one by what follows the leading zero."""
     if view.digits < 7:
@@ -83,15 +83,14 @@ def phones_find(view: View) -> None:
     view.hide()
 
 
-def _phone(view: View, match: re.Match[str], raw: str, digits: str) -> None:
+def _phone(view: TextView, match: re.Match[str], raw: str, digits: str) -> None:
     bracket = match[2] == "(" and ")" not in match[3]
     raw = raw.lstrip("(") if bracket else raw
     start = match.start(2) if match[2] and not bracket else match.start(3)
     begin, end = (match.start() if match[1] else start), match.end()
     tail = f"x{int(match[4])}" if match[4] else ""
     if "+" in (match[2] or "") or (digits.startswith("00") and len(digits) > 9):
-        told = re.sub(r"\(0\)", "", match[3])
-        bare = re.sub(r"\D", "", told)
+        bare = re.sub(r"\D", "", re.sub(r"\(0\)", "", match[3]))
         bare = bare if "+" in (match[2] or "") else bare[2:]
         country, national = _parted(bare)
         view.add("phone", f"+{country}{national}{tail}", begin, end, marks=(f"*phone:{national}{tail}",))
@@ -134,7 +133,7 @@ def _parted(digits: str) -> tuple[str, str]:
     return str(parsed.country_code), ("0" if parsed.italian_leading_zero else "") + str(parsed.national_number)
 
 
-def _iban(view: View, match: re.Match[str]) -> None:
+def _iban(view: TextView, match: re.Match[str]) -> None:
     length = IBAN_LENGTHS.get(match[1][:2].casefold())
     if length is None:
         return
@@ -155,7 +154,7 @@ def _iban(view: View, match: re.Match[str]) -> None:
     view.add("iban", name, match.start(), at)
 
 
-def _card(view: View, match: re.Match[str]) -> None:
+def _card(view: TextView, match: re.Match[str]) -> None:
     digits = re.sub(r"\D", "", match[3])
     if not 13 <= len(digits) <= 19 or digits[0] not in "23456" or re.search(r"[./()]", match[3]):
         return

@@ -4,7 +4,7 @@ import ipaddress
 import re
 from typing import Final
 
-from memory.text.identifiers.view import WORD, View
+from memory.text.identifiers.view import WORD, TextView
 
 _FRESH: Final = rf"(?<!{WORD})"
 _ENDS: Final = rf"(?!{WORD})"
@@ -30,7 +30,7 @@ _SEVENTEEN: Final = re.compile(r"[A-Za-z0-9]{17}")
 _PAIRS: Final = re.compile(r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-]|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.")
 
 
-def machines_find(view: View) -> None:
+def machines_find(view: TextView) -> None:
     """Add what machines, networks and versions of code are known by. Linear in the text."""
     hexadecimal = _SEVEN.search(view.text) is not None
     for match in _UUID.finditer(view.text) if hexadecimal else ():
@@ -61,7 +61,7 @@ def machines_find(view: View) -> None:
     view.hide()
 
 
-def _ipv4(view: View) -> None:
+def _ipv4(view: TextView) -> None:
     for match in _IPV4.finditer(view.text):
         parts = [int(part) for part in match[1].split(".")]
         if max(parts) > 255:
@@ -74,7 +74,7 @@ def _ipv4(view: View) -> None:
     view.hide()
 
 
-def _ipv6(view: View) -> None:
+def _ipv6(view: TextView) -> None:
     for match in _IPV6.finditer(view.text):
         name = match[1]
         if not match[2] and not match[3]:
@@ -88,9 +88,9 @@ def _ipv6(view: View) -> None:
             address = ipaddress.IPv6Address(name)
         except ValueError:
             continue
-        told = str(address.ipv4_mapped) if address.ipv4_mapped else str(address)
+        plain = str(address.ipv4_mapped) if address.ipv4_mapped else str(address)
         if match[3] is None:
-            view.add("ip", told, match.start(), end)
+            view.add("ip", plain, match.start(), end)
         elif int(match[3]) <= 128:
-            view.add("cidr", f"{told}/{int(match[3])}", match.start(), end)
+            view.add("cidr", f"{plain}/{int(match[3])}", match.start(), end)
     view.hide()

@@ -6,7 +6,7 @@ import string
 from typing import Final
 
 from memory.text.identifiers.tables import MONTHS
-from memory.text.identifiers.view import LETTER, TAKEN, WORD, View
+from memory.text.identifiers.view import LETTER, TAKEN, WORD, TextView
 
 _FRESH: Final = rf"(?<!{WORD})(?<!\w[-./:])(?<![/\\#$€£{TAKEN}])"
 _ENDS: Final = r"(?![\w/])(?!-\w)(?![.:]\d)"
@@ -48,7 +48,7 @@ _NAMED: Final = re.compile(
 )
 
 
-def moments_find(view: View) -> None:
+def moments_find(view: TextView) -> None:
     """Add dates, times of day, and moments that are both. Linear in the text.
 
     A date that reads two ways, 03/04/2024, is found twice in its place: as the third of April and the fourth of March.
@@ -85,7 +85,7 @@ _TIMES: Final = frozenset(("noon", "midday", "midnight", "mitternacht", "пол�
 _MONTH_NAMES: Final = frozenset(MONTHS)
 
 
-def _dates(view: View) -> None:
+def _dates(view: TextView) -> None:
     for match in _ISO.finditer(view.text) if view.digits > 5 and _PARTED.search(view.text) else ():
         if not _real(year := int(match[1]), month := int(match[3]), day := int(match[4])):
             continue
@@ -166,20 +166,20 @@ def _month(name: str) -> int:
     return MONTHS.get(name.casefold(), 0)
 
 
-def _named(view: View, year: str | None, month: int, day: str, start: int, end: int) -> None:
+def _named(view: TextView, year: str | None, month: int, day: str, start: int, end: int) -> None:
     if year is None:
         if 1 <= int(day) <= 31 and 1 <= month <= 12:
-            told = f"{month:02}-{int(day):02}"
-            view.add("date", f"--{told}", start, end, marks=(f"~date:{told}",))
+            month_day = f"{month:02}-{int(day):02}"
+            view.add("date", f"--{month_day}", start, end, marks=(f"~date:{month_day}",))
     elif month and _real(full := _year(year.lstrip("'")), month, int(day)):
         _date(view, f"{full:04}-{month:02}-{int(day):02}", start, end)
 
 
-def _date(view: View, date: str, start: int, end: int) -> None:
+def _date(view: TextView, date: str, start: int, end: int) -> None:
     view.add("date", date, start, end, marks=(f"*date:{date[5:]}",))
 
 
-def _time(view: View, hour: int, minute: int, second: int, start: int, end: int) -> None:
+def _time(view: TextView, hour: int, minute: int, second: int, start: int, end: int) -> None:
     view.add("time", f"{hour:02}:{minute:02}" + (f":{second:02}" if second else ""), start, end)
 
 
@@ -197,9 +197,9 @@ def _hour(hour: int, half: str) -> int | None:
     return hour % 24 if hour <= 24 else None
 
 
-def _year(told: str) -> int:
-    year = int(told)
-    return year if len(told) > 2 else year + (1900 if year >= 70 else 2000)
+def _year(digits: str) -> int:
+    year = int(digits)
+    return year if len(digits) > 2 else year + (1900 if year >= 70 else 2000)
 
 
 def _real(year: int, month: int, day: int) -> bool:

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from memory.text.identifiers.tables import FILE_ENDINGS
-from memory.text.identifiers.view import TAKEN, WORD, View
+from memory.text.identifiers.view import TAKEN, WORD, TextView
 from memory.text.identifiers.web import domain_like, trimmed
 
 _FRESH: Final = rf"(?<!{WORD})(?<![./\\~>)\]@{TAKEN}-])(?<!::)(?!(?<=<)/\w{{1,20}}>)"
@@ -29,7 +29,7 @@ _DEGREES: Final = re.compile(
 )
 
 
-def paths_find(view: View) -> None:
+def paths_find(view: TextView) -> None:
     """Add paths that show where they begin: at a root, a drive, a home, or this folder. Linear in the text."""
     text = view.text
     if "/" not in text and "\\" not in text:
@@ -58,7 +58,7 @@ def paths_find(view: View) -> None:
         view.hide()
 
 
-def files_find(view: View) -> None:
+def files_find(view: TextView) -> None:
     """Add paths that begin in the middle and names of files: ``src/app/main.py``, ``report.pdf``."""
     if "/" in view.text:
         for match in _RELATIVE.finditer(view.text):
@@ -77,7 +77,7 @@ def files_find(view: View) -> None:
         view.hide()
 
 
-def points_find(view: View) -> None:
+def points_find(view: TextView) -> None:
     """Add points on the map, to four decimals of a degree (about ten metres)."""
     for match in _DEGREES.finditer(view.text) if "°" in view.text else ():
         north = _degrees(match[1], match[2], match[3], match[4])
@@ -85,9 +85,9 @@ def points_find(view: View) -> None:
         _point(view, north, east, match)
     view.hide()
     for match in _DECIMAL.finditer(view.text) if view.digits > 5 and "." in view.text else ():
-        told = bool(match[2]) or bool(match[4]) or "°" in match[0]
+        is_explicit = bool(match[2]) or bool(match[4]) or "°" in match[0]
         fine = min(len(match[1].split(".")[1]), len(match[3].split(".")[1])) > 2
-        if told or (fine and re.search("[,;/]", match[0])):
+        if is_explicit or (fine and re.search("[,;/]", match[0])):
             north = float(match[1]) * (-1 if (match[2] or "").upper() == "S" else 1)
             east = float(match[3]) * (-1 if (match[4] or "").upper() == "W" else 1)
             _point(view, north, east, match)
@@ -106,7 +106,7 @@ def path_canonical(path: str) -> str:
     return plain.casefold() if windows or "/" not in plain else plain
 
 
-def _add(view: View, name: str, start: int, end: int) -> None:
+def _add(view: TextView, name: str, start: int, end: int) -> None:
     view.add("path", path_canonical(name), start, end)
 
 
@@ -125,7 +125,7 @@ def _degrees(degrees: str, minutes: str, seconds: str | None, side: str) -> floa
     return -value if side.upper() in "SW" else value
 
 
-def _point(view: View, north: float, east: float, match: re.Match[str]) -> None:
+def _point(view: TextView, north: float, east: float, match: re.Match[str]) -> None:
     if abs(north) <= 90 and abs(east) <= 180:
         end = match.end() - (len(match[0]) - len(match[0].rstrip()))
         view.add("coordinates", f"{north + 0.0:.4f},{east + 0.0:.4f}".replace("-0.0000", "0.0000"), match.start(), end)

@@ -1,4 +1,4 @@
-"""A text as the families of identifiers look at it: plain signs, and what one family has taken hidden from the next."""
+"""The plain form of a text that identifiers are searched in; what one search has found is hidden from the next."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-# Stands where a family has found something. No word, no space, no digit: nothing begins, ends or goes on at it.
+# Replaces what a search has found. Neither word, space nor digit, so that no match begins, ends or continues at it.
 TAKEN: Final = "\ue000"
 
 # Signs of a canonical form. Of four bytes each, they are still within what an index of PostgreSQL takes.
@@ -98,8 +98,8 @@ class Identifier:
         return frozenset((self.key, *(f"{'~' if mark[0] == '*' else '*'}{mark[1:]}" for mark in self.marks)))
 
 
-class View:
-    """The plain form of a text, sign by sign, and what has been found in it."""
+class TextView:
+    """The plain form of a text, and what has been found in it."""
 
     __slots__ = ("_found", "_hidden", "_offsets", "_original", "_words", "ascii", "digits", "text")
 
@@ -126,25 +126,25 @@ class View:
         return self._words
 
     def add(self, kind: str, canonical: str, start: int, end: int, *, marks: tuple[str, ...] = ()) -> None:
-        """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from what looks next."""
+        """Note that ``kind`` stands from ``start`` to ``end`` of the plain text, and hide it from the next search."""
         self._found.append((kind, _bounded(canonical), start, end, tuple(map(_bounded, marks))))
         self._hidden.append((start, end))
 
     @property
     def found(self) -> list[Identifier]:
         """What has been added, with its place in the original text."""
-        told = []
+        identifiers = []
         for kind, canonical, start, end, marks in self._found:
             if self._offsets is not None:
                 start, end = self._offsets[start], self._end(self._offsets, end - 1)
-            told.append(Identifier(kind, canonical, start, end, self._original[start:end], marks))
-        return told
+            identifiers.append(Identifier(kind, canonical, start, end, self._original[start:end], marks))
+        return identifiers
 
     @property
     def keys(self) -> set[str]:
         """The keys and marks of what has been added: what ``found`` would be stored under, at less cost."""
-        told = {f"{kind}:{canonical}" for kind, canonical, *_place in self._found}
-        return told.union(*(marks for *_place, marks in self._found))
+        keys = {f"{kind}:{canonical}" for kind, canonical, *_place in self._found}
+        return keys.union(*(marks for *_place, marks in self._found))
 
     def hide(self) -> None:
         """Take what has been added since out of ``text``, in one pass."""
@@ -167,7 +167,7 @@ class View:
         return self._sign_end(here, offsets[at] if at < len(offsets) else len(self._original))
 
     def _sign_end(self, start: int, limit: int) -> int:
-        # What is unseen after a sign is no part of it.
+        # Invisible characters after a sign are not part of it.
         while limit - 1 > start and _sign(self._original[limit - 1]) == "":
             limit -= 1
         return limit

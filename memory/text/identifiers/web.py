@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from memory.text.identifiers.tables import FILE_ENDINGS, RESERVED
-from memory.text.identifiers.view import TAKEN, UNSPACED, WORD, View
+from memory.text.identifiers.view import TAKEN, UNSPACED, WORD, TextView
 
 _FRESH: Final = rf"(?<!{WORD})"
 _URL: Final = re.compile(
@@ -44,7 +44,7 @@ _DEFAULT_PORTS: Final = {("http", "80"), ("https", "443"), ("", "80"), ("", "443
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{", ">": "<"}
 
 
-def web_find(view: View) -> None:
+def web_find(view: TextView) -> None:
     """Add what names a place or a person on the net. Linear in the text."""
     if "10." in view.text and "/" in view.text:
         _dois(view)
@@ -54,7 +54,7 @@ def web_find(view: View) -> None:
         _emails(view)
 
 
-def names_find(view: View) -> None:
+def names_find(view: TextView) -> None:
     """Add handles and hashtags; those with digits in them are codes and left to them."""
     if "@" in view.text:
         for match in _HANDLE.finditer(view.text):
@@ -73,7 +73,7 @@ def names_find(view: View) -> None:
         view.hide()
 
 
-def dotted_find(view: View) -> None:
+def dotted_find(view: TextView) -> None:
     """Add domains and addresses without a scheme: ``example.com``, ``www.example.com/a``. Names of files are left."""
     if "localhost" in view.words:
         for match in _LOCAL.finditer(view.text):
@@ -185,7 +185,7 @@ def trimmed(text: str) -> str:
     return text
 
 
-def _urls(view: View) -> None:
+def _urls(view: TextView) -> None:
     for match in _URL.finditer(view.text):
         rest = trimmed(match[2][:2_000])
         if not rest or not (rest[0].isalnum() or rest[0] in "/[%_~"):
@@ -207,14 +207,14 @@ def _urls(view: View) -> None:
     view.hide()
 
 
-def _dois(view: View) -> None:
+def _dois(view: TextView) -> None:
     for match in _DOI.finditer(view.text):
         name = trimmed(match[1])
         view.add("doi", name.casefold(), match.start(), match.start(1) + len(name))
     view.hide()
 
 
-def _emails(view: View) -> None:
+def _emails(view: TextView) -> None:
     for match in _EMAIL.finditer(view.text) if "@" in view.text else ():
         local = match[1].lstrip("-~.'%+")
         domain = match[2].rstrip("-_")

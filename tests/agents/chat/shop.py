@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin
-from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_look
+from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
 from memory.agents.tools.write_log import writer_make
 from memory.agents.tools.write_tools import PROVENANCE
 from memory.duplicates.merge import pair_merge
@@ -52,7 +52,7 @@ class Talk:
 
     def look(self) -> ConversationUndone:
         """What an undo would do."""
-        return conversation_undo_look(self.row.pk, principal=OPERATOR, now=timezone.now())
+        return conversation_undo_preview(self.row.pk, principal=OPERATOR, now=timezone.now())
 
     def undo(self, reason: str = "wrong person", now: dt.datetime | None = None) -> ConversationUndone:
         """Undo, and check that it did what was said before."""

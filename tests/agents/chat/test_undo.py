@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.agents.chat.turns import turn_begin, turn_check
-from memory.agents.chat.undo import conversation_undo, conversation_undo_look
+from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
 from memory.agents.tools import read_tools as reading
 from memory.agents.tools.write_log import writer_make
 from memory.core.errors import Conflict, NotAllowed, NotVisible
@@ -174,7 +174,7 @@ def test_only_operators_who_see_the_conversation_undo_it(agent: Caller) -> None:
         conversation_undo(talk.row.pk, principal=LEADER, reason="", now=timezone.now())
     elsewhere = Principal("person:2", "Bo", "operator", "/user/bob")
     with pytest.raises(NotVisible):
-        conversation_undo_look(talk.row.pk, principal=elsewhere, now=timezone.now())
+        conversation_undo_preview(talk.row.pk, principal=elsewhere, now=timezone.now())
     with pytest.raises(NotVisible):
         conversation_undo(talk.row.pk, principal=elsewhere, reason="", now=timezone.now())
     assert store_rows() == rows

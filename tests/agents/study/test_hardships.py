@@ -12,7 +12,7 @@ from memory.agents.study import step_results as ends
 from memory.agents.study import work
 from memory.agents.study.control import study_cancel, study_resume
 from memory.agents.study.ids import session_ids
-from memory.agents.study.progress import study_told
+from memory.agents.study.progress import study_as_json
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
 from memory.forgetting.runs import run_undo
@@ -207,8 +207,8 @@ def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     job = worked(job)
     assert (job.status, job.done, job.tries) == ("working", 0, 1)
     assert job.not_before == clock.now + dt.timedelta(seconds=wait)
-    assert "rate-limiting" in study_told(job)["failure"]
-    assert study_told(job)["topics"] > 0
+    assert "rate-limiting" in study_as_json(job)["failure"]
+    assert study_as_json(job)["topics"] > 0
     asked = len(model.chats)
     assert worked(job, seconds=0.2).not_before == job.not_before
     assert len(model.chats) == asked
@@ -222,7 +222,7 @@ def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     model.answers(goes_on)
     rested(clock, job)
     job = worked(job)
-    assert (job.status, job.tries, study_told(job)["failure"]) == ("done", 0, None)
+    assert (job.status, job.tries, study_as_json(job)["failure"]) == ("done", 0, None)
     assert [each["ended"] for each in job.told[:2]] == ["limited", "done"]
     assert learned(job) == expected
 
@@ -274,7 +274,7 @@ def test_an_endless_loop_ends_at_the_bound_and_what_it_wrote_is_kept(model: Mode
     job = worked(started(TEXT))
     assert job.status == "done"
     assert [each["rounds"] for each in job.told[: job.segments]] == [8] * job.segments
-    assert study_told(job)["topics"] == 8 * job.segments == Topic.objects.exclude(pk=job.source_id).count()
+    assert study_as_json(job)["topics"] == 8 * job.segments == Topic.objects.exclude(pk=job.source_id).count()
     assert f"{job.segments} parts were ended after 8 rounds" in job.warning
 
 
@@ -359,7 +359,7 @@ def test_a_step_that_breaks_is_tried_again_and_not_for_ever(
         job.refresh_from_db()
         assert job.status == status
         clock.forward(minutes=1)
-    assert job.failure == "It came to a stop: RuntimeError"
+    assert job.failure.endswith(": RuntimeError")
 
 
 @pytest.mark.parametrize("moment", ["between two parts", "while a part is read"])
@@ -515,7 +515,7 @@ def test_two_merges_into_one_topic_are_undone_the_last_one_first(agent: Caller, 
     model.answers(merges)
     job = worked(started(TEXT))
     writes = list(ConversationWrite.objects.filter(what="merged").order_by("-id"))
-    assert len(writes) == job.to_link == study_told(job)["merged"]
+    assert len(writes) == job.to_link == study_as_json(job)["merged"]
     for write in writes:
         assert write.run_id is not None
         undone = run_undo(write.run_id, principal=principal_like("operator"), reason="", now=timezone.now())

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.agents.study.ids import session_ids
-from memory.agents.study.progress import study_told
+from memory.agents.study.progress import study_as_json
 from memory.agents.study.queue import studies_stalled
 from memory.erasure.purge import topics_purge
 from memory.extraction.store import source_text
@@ -44,10 +44,10 @@ def test_a_text_becomes_topics_that_are_linked_and_merged_and_all_is_noted(agent
     before = known(agent)
     model.answers(reader)
     job = started(TEXT)
-    assert study_told(job)["progress"] == 0
+    assert study_as_json(job)["progress"] == 0
     assert job.segments > 2
     job = worked(job)
-    told = study_told(job)
+    told = study_as_json(job)
     assert (told["status"], told["progress"], told["done"], told["linked"]) == (
         "done",
         1.0,
@@ -188,7 +188,7 @@ def test_after_phase_a_it_waits_and_gives_its_worker_back(model: Model, settings
     model.answers(reader)
     clock.stop()
     job = worked(started(TEXT))
-    told = study_told(job)
+    told = study_as_json(job)
     assert (told["status"], told["phase"], told["done"]) == ("working", "waiting", job.segments)
     assert told["waits_until"] == clock.now + dt.timedelta(seconds=600)
     assert told["progress"] == 0.75
