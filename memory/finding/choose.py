@@ -1,4 +1,4 @@
-"""Which facts a request means, among those that were found: evidence first, then rank, guards that only forbid.
+"""Chooses the facts that a request means: evidence first, then rank; guards only exclude.
 
 Pure but for ``near``, which gives for each fact its likeness to the request and to the new text.
 """

@@ -1,4 +1,4 @@
-"""What topics say, read for a command: every element with its text, and the facts in it one by one."""
+"""Loads the content of topics for commands: every element with its text, and the single facts in it."""
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +16,9 @@ from memory.text.grammar import FINITE, SURE, words_tag
 from memory.text.sentences import sentences_find
 
 TITLE, SUMMARY, FIELD, HISTORY = "title", "summary", "field", "history"
-# A text that is longer is one fact: nobody asks for a clause of a document.
+# A longer text is one fact: requests do not name clauses of a document.
 MOST_DIVIDED = 4_000
-# Names of fields that say nothing of what is in them.
+# Names of fields that do not describe the value.
 _NAMELESS = frozenset(
     {
         "fact",
@@ -51,7 +51,7 @@ SELECT f.topic_id, f.id, f.name, r.value, r.field_type FROM memory_field f
 JOIN memory_revision r ON r.field_id = f.id AND r.seq = f.last_seq
 WHERE f.topic_id = ANY(%s) ORDER BY f.topic_id, f.created_at, f.id
 """
-# Everything a topic has ever said: a purge must not leave behind what only its history tells.
+# All texts a topic has ever had: a purge must also erase what only the history holds.
 _EVER = """
 SELECT f.topic_id, r.value FROM memory_field f JOIN memory_revision r ON r.field_id = f.id
 WHERE f.topic_id = ANY(%(ids)s)
@@ -64,7 +64,7 @@ SELECT e.topic_id, e.before->>'summary' FROM memory_topicedit e WHERE e.topic_id
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A text of a topic: its title, its summary, the current value of a field and its type, or what it said once."""
+    """A text of a topic: title, summary, current value of a field with its type, or an earlier text."""
 
     where: str
     text: str
@@ -75,7 +75,7 @@ class Element:
 
 @dataclass(slots=True)
 class TopicContent:
-    """A topic as it speaks. ``ever`` holds what it said before too, where that was asked for."""
+    """The texts of a topic. ``ever`` holds earlier texts, if they were loaded."""
 
     id: uuid.UUID
     title: str
@@ -101,7 +101,7 @@ class TopicContent:
         return [*found, *(element for element in self.fields if element.text.strip())]
 
     def texts(self) -> list[str]:
-        """Return all it says, and has said where that was loaded."""
+        """Return all current texts, and earlier ones if they were loaded."""
         return [*(element.text for element in self.elements()), *self.ever]
 
 
@@ -125,7 +125,7 @@ class Fact:
 
 
 def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
-    """Return the ids that a statement gives. One query."""
+    """Return the ids that a statement selects. One query."""
     with connection.cursor() as cursor:
         cursor.execute(sql, bound.values)
         return [row[0] for row in cursor.fetchall()]
@@ -134,9 +134,9 @@ def ids_read(sql: str, bound: Bound) -> list[uuid.UUID]:
 def topic_contents(
     ids: Sequence[uuid.UUID], *, ever: bool = False, lock: bool = False
 ) -> dict[uuid.UUID, TopicContent]:
-    """Return what these topics say, by id, in the order given. Two queries; three with ``ever``.
+    """Return the contents of topics by id, in the order given. Two queries; three with ``ever``.
 
-    ``lock`` holds them until the transaction ends, in the order of their ids.
+    ``lock`` locks the topics until the transaction ends, in the order of their ids.
     """
     with connection.cursor() as cursor:
         if lock:
@@ -197,7 +197,7 @@ def _whole(topic: TopicContent, element: Element) -> Fact:
 
 
 def without(text: str, facts: Sequence[Fact]) -> str:
-    """Return what an element says without some of its ``facts``."""
+    """Return the text of an element without some of its ``facts``."""
     left: list[str] = []
     kept_from = 0
     by_sentence: dict[tuple[int, int], list[Fact]] = {}

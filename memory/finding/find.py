@@ -34,18 +34,18 @@ from memory.text.identifiers import STRONG, identifiers_find, identifiers_sought
 from memory.text.names import name_keys
 from memory.text.stems import UNSPACED, stems
 
-# So many topics are looked at closely: the best of the ranking.
+# How many of the best-ranked topics are examined in detail.
 POOL = 16
 # Of more topics than this every text is one fact: dividing sentences takes a millisecond each.
 MOST_DIVIDED = 60
-# Of those that mention a name, so many are looked at for one fact.
+# How many topics with a name are examined for one fact.
 MOST_NEAR = 40
-# So many facts are shown to a language model, none below this confidence.
+# The most facts sent to a language model, and their least confidence.
 MOST_SHOWN = 12
 LEAST_SHOWN = 0.02
 # Each name costs statements of its own.
 MOST_NAMED = 20
-TOO_MANY = f"One request names at most {MOST_NAMED} persons or things. Send several, or use a filter."
+TOO_MANY = f"One request can name at most {MOST_NAMED} persons or things. Send several requests, or use a filter."
 MOST_ALIAS_TEXTS = 200
 # One more than a command takes, so that too many are noticed.
 MOST_IDS = MOST_AT_ONCE + 1
@@ -197,7 +197,7 @@ def _refined(choice: Choice, ask: Callable[[Sequence[tuple[str, str]]], Refined 
         return choice
     known = {id(one) for one in shown.values()}
     chosen = [one for key, one in shown.items() if key in set(refined.chosen)]
-    # Of a long list it was shown the beginning; of the rest it has said nothing.
+    # The model saw only the first facts of a long list; the others are kept.
     chosen += [one for one in choice.candidates if id(one) not in known]
     return replace(choice, candidates=chosen, ambiguous=refined.unsure and len(chosen) > 1)
 

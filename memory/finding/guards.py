@@ -1,4 +1,4 @@
-"""Guards: why a fact cannot be what a request means, however near it is. They forbid, and never choose. Pure."""
+"""Guards: reasons why a request cannot mean a fact, however similar. They exclude facts and never choose. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ RELATIVE_STEMS: Final = frozenset(map(stem, map(fold, RELATIVES)))
 
 
 def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> list[str]:
-    """Return the names of whom the request is about; for a supersede, those that the new text mentions too."""
+    """Return the names that the request is about; for a supersede, those that the new text mentions too."""
     names = names_find(request.text, [one.text for one in found])
     about = subject(request.text) or frozenset()
     # Of a statement, whom it is about: Anna, not Oslo.
@@ -25,7 +25,7 @@ def about_whom(request: Request, new_text: str, found: Sequence[Candidate]) -> l
 
 
 def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[str]) -> str:
-    """Return why a fact cannot be meant, however near it is; empty if it can. ``names``: whom the request is about.
+    """Return why a fact cannot be meant, however similar; empty if it can. ``names``: whom the request is about.
 
     A word that is missing forbids nothing. What contradicts the request does: another subject, number or quotation.
     """
@@ -37,18 +37,18 @@ def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[s
     if names and not any(name_held(name, one.fact) for name in names) and one.subject:
         others = {part for name in names_find(one.text, [one.text]) for part in stems(name)}
         if others & (one.subject - known):
-            return "It is about somebody else."
+            return "It is about another person."
     if any(fold(quoted) not in fold(one.text) for quoted in _QUOTED.findall(request.text)):
-        return "It does not hold the quoted words."
+        return "It does not contain the quoted words."
     if new_text:
         return ""
     asked, there = numbers(request.body), numbers(one.text)
     if asked and BEFORE.search(request.body):
         return ""
     if asked and there and not asked & there:
-        return "It says another number."
+        return "It states another number."
     opposite = request.states and one.features["denial"] and one.stems <= known
-    return "It says the opposite." if opposite else ""
+    return "It states the opposite." if opposite else ""
 
 
 def _about_relative(one: Candidate, known: frozenset[str]) -> bool:

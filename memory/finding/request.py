@@ -63,7 +63,7 @@ class Request:
 
 @lru_cache(maxsize=512)
 def request_read(text: str) -> Request:
-    """Read a request. Whatever it says is only looked for, never obeyed."""
+    """Parse a request. Its text is only searched for, never executed as an instruction."""
     plain = " ".join(text.split())
     parts = _EXCEPT.split(plain, maxsplit=1)
     body = parts[0]
