@@ -132,7 +132,7 @@ def repeated(text: str) -> str | None:
 def test_a_repeated_sentence_is_found():
     assert repeated("There is no topic 7.")
     assert repeated(r"^A purge cannot be undone\. .*")
-    assert repeated("409: The request of this list was: this list was executed before, make another")
+    assert repeated("409: The request of this list was: this list was already executed, make a new one")
     assert not repeated("Anna plays the oboe in the harbor every Sunday.")
 
 
