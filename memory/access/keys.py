@@ -169,7 +169,7 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
     """Return one key. One query. Raises ``NotVisible``."""
     key = ApiKey.objects.filter(pk=key_id).first()
     if key is None:
-        raise NotVisible("There is no such key.", code=ProblemCode.KEY_NOT_FOUND)
+        raise NotVisible("This key does not exist.", code=ProblemCode.KEY_NOT_FOUND)
     return key
 
 
@@ -208,7 +208,7 @@ def key_revoke_one(key_id: uuid.UUID, *, actor: str, reason: str, now: dt.dateti
     with transaction.atomic():
         key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
         if key is None:
-            raise NotVisible("There is no such key.", code=ProblemCode.KEY_NOT_FOUND)
+            raise NotVisible("This key does not exist.", code=ProblemCode.KEY_NOT_FOUND)
         if key.revoked_at is not None:
             raise Conflict(
                 f"This key was revoked on {key.revoked_at:%Y-%m-%d %H:%M} UTC already.",
@@ -225,7 +225,7 @@ def key_revoke(prefix: str, *, actor: str, reason: str, now: dt.datetime) -> Api
     with transaction.atomic():
         keys = list(ApiKey.objects.select_for_update(no_key=True).filter(prefix=prefix, revoked_at__isnull=True)[:2])
         if not keys:
-            raise NotVisible(f"No key that is valid begins with {prefix!r}.", code=ProblemCode.KEY_NOT_FOUND)
+            raise NotVisible(f"No valid key begins with {prefix!r}.", code=ProblemCode.KEY_NOT_FOUND)
         if len(keys) > 1:
             raise RequestRefused(
                 f"More than one key begins with {prefix!r}; revoke it in the console.",

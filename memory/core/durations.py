@@ -26,7 +26,7 @@ def duration_parse(text: str) -> float:
     match = _WRITTEN.fullmatch(text.strip().lower()) if len(text) <= 50 else None
     if match is None:
         raise ValueRefused(
-            f"{text[:50]!r} is no duration. Write a whole number and one of y, m (30 days), w, d, h, min, s: 30d, 24h.",
+            f"{text[:50]!r} is not a duration. Write a number and one of y, m (30 days), w, d, h, min, s: 30d, 24h.",
             code=ProblemCode.INVALID_DURATION,
         )
     return seconds_bounded(float(int(match[1]) * SECONDS[match[2]]))

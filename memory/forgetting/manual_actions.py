@@ -202,7 +202,7 @@ def _all_move(
         rows = [row for row in itertools.starmap(TopicState, cursor.fetchall()) if principal.sees(row.scope)]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
-            raise NotVisible(f"There is no topic {missing[0]}.", code=ProblemCode.TOPIC_NOT_FOUND)
+            raise NotVisible(f"Topic {missing[0]} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
         for row in rows:
             if strict and (why := VERBS[verb].in_vain(row)):
                 raise Conflict(

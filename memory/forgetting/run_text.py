@@ -70,7 +70,7 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if status == "undone":
         return _undone(run, states)
     if status == "failed":
-        return f"It came to a stop after {run.applied + run.skipped:,} of {_topics(run.planned)}."
+        return f"Failed after {run.applied + run.skipped:,} of {_topics(run.planned)}."
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
     did = counts_sentences(run.counts, done=True)

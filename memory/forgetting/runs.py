@@ -95,7 +95,7 @@ def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: En
 
 
 def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> None:
-    sentence = f"After {{}} actions it came to a stop: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
+    sentence = f"Failed after {{}} actions: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         told = sentence.format(run.applied + run.skipped)
@@ -177,7 +177,7 @@ def run_get(run_id: uuid.UUID, *, principal: Principal) -> ForgetRun:
     """Return one run. One query. Raises ``NotVisible`` if its scope lies outside the caller's."""
     run = ForgetRun.objects.filter(pk=run_id).first()
     if run is None or not principal.sees(run.scope):
-        raise NotVisible(f"There is no run {run_id}.", code=ProblemCode.RUN_NOT_FOUND)
+        raise NotVisible(f"Run {run_id} does not exist.", code=ProblemCode.RUN_NOT_FOUND)
     return run
 
 
