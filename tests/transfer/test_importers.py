@@ -149,7 +149,7 @@ class TestMem0:
         [
             (memory("half \ud800"), "surrogate"),
             (memory("nul \x00"), "NUL"),
-            (["a list"], "is a list"),
+            (["a list"], " list"),
             (7, "this is a number"),
             (7.5, "this is a number"),
             (None, "this is nothing"),
