@@ -82,7 +82,7 @@ def test_picked_pairs_are_merged_after_a_page_that_counts_them(enter: Enter) -> 
     page.get_by_role("button", name="Merge…").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Merge 2 pairs")
     page.get_by_role("button", name="Merge 2 pairs").click()
-    expect(page.locator("#notices .notice.success")).to_contain_text("2 pairs are merged")
+    expect(page.locator("#notices .notice.success")).to_contain_text("2 pairs were merged")
     assert DuplicatePair.objects.filter(state="merged").count() >= 2
 
 

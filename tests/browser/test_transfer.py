@@ -66,8 +66,8 @@ def test_an_export_is_downloaded_and_is_all_there_when_it_comes_back(page: Page,
     assert json.loads(file.read_text().splitlines()[-1])["type"] == "end"
     upload(page, file)
     work(page, "There is nothing to import")
-    expect(page.get_by_role("button", name=re.compile("^Bring"))).to_have_count(0)
-    page.get_by_role("button", name="Remove the file").click()
+    expect(page.get_by_role("button", name=re.compile("^Import "))).to_have_count(0)
+    page.get_by_role("button", name="Remove file").click()
     expect(page.locator("#notices .notice.success")).to_contain_text("nothing was imported")
     settled(page)
 
@@ -81,7 +81,7 @@ def test_memories_of_mem0_are_checked_brought_and_found(page: Page, tmp_path: Pa
     expect(page.get_by_role("listitem").filter(has_text="1 of 3: relations: not kept")).to_be_visible()
     assert not findings_of(page)
     page.get_by_role("button", name="Import 2 topics").click()
-    work(page, "2 topics brought")
+    work(page, "2 topics imported")
     assert set(Topic.objects.filter(kind="memory").values_list("scope__path", flat=True)) == {"/brought/user/ida"}
     page.goto("/lookup/?q=hurdy-gurdy")
     expect(page.get_by_role("main")).to_contain_text("Ida plays the hurdy-gurdy on Sundays")

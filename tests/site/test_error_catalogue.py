@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "benchmarks/likenesses.py": {"does not speak"},
     "api/test_chat.py": {"(A text of "},
     "api/test_conversations.py": {"(A text of "},
-    "browser/test_duplicates.py": {"2 pairs are merged"},
+    "browser/test_duplicates.py": {"2 pairs were merged"},
     "browser/test_without_script.py": {"all of them"},
     "console/test_bulk.py": {"the first 50 of them", "It was changed while you looked: 1."},
     "console/test_forget.py": {"1 of those you picked is not there any more."},

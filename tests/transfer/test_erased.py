@@ -63,7 +63,7 @@ def test_a_purge_between_two_batches(cast: Cast, tmp_path: Path, monkeypatch: py
     path.write_bytes(exported())
     emptied()
     job = import_start(path, principal=SYSTEM, now=timezone.now())
-    real, purged = work_room._step, []
+    real, purged = work_room._step_do, []
 
     def step(*args: Any, **named: Any) -> bool:
         done = real(*args, **named)
@@ -72,7 +72,7 @@ def test_a_purge_between_two_batches(cast: Cast, tmp_path: Path, monkeypatch: py
             purged.append(erased)
         return done
 
-    monkeypatch.setattr(work_room, "_step", step)
+    monkeypatch.setattr(work_room, "_step_do", step)
     job = import_work(job.pk, clock=timezone.now, seconds=60)
     assert (job.status, job.counts["link"]) == ("done", {"erased": 1})
     assert [str(topic.pk) for topic in Topic.objects.all()] == [kept]

@@ -163,7 +163,7 @@ def test_only_operators_export_and_import(agent: Caller, role: str, tmp_path: Pa
 def stepped(job: ImportJob, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a worker do so many steps of an import, and be gone."""
     left = iter(range(steps))
-    real = work_room._step
+    real = work_room._step_do
 
     def step(*args: Any, **named: Any) -> bool:
         if next(left, None) is None:
@@ -171,7 +171,7 @@ def stepped(job: ImportJob, steps: int, monkeypatch: pytest.MonkeyPatch) -> None
         return real(*args, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(work_room, "_step", step)
+        patch.setattr(work_room, "_step_do", step)
         with pytest.raises(KeyboardInterrupt):
             import_work(job.pk, clock=timezone.now, seconds=600)
 
