@@ -11,7 +11,7 @@ from django.db.models import Q
 from memory.access.accounts import role_of
 from memory.access.principal import ROLES, Principal
 from memory.core.scopes import ROOT, scope_within
-from memory.models import ApiKey
+from memory.models import ApiKey, ExtractionJob, StudyJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,11 @@ def principal_still(principal: Principal, *, now: dt.datetime) -> Principal | No
     return replace(principal, role=ROLES[min(found, ROLES.index(principal.role))])
 
 
-def writer_still(principal: Principal, *, now: dt.datetime) -> Principal | None:
-    """Return ``principal_still`` of somebody in whose name the worker writes; None also if he may write no longer. At
-    most two queries."""
-    found = principal_still(principal, now=now)
+def job_writer(job: ExtractionJob | StudyJob, *, now: dt.datetime) -> Principal | None:
+    """Return in whose name a job writes, within its scope, as ``principal_still``; None also if that caller may write
+    no longer. At most two queries."""
+    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
+    found = principal_still(asked, now=now)
     return found if found is not None and found.covers("agent") else None
 
 

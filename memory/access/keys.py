@@ -14,7 +14,7 @@ from django.utils import timezone
 from memory.access.accounts import people_named, person_identities
 from memory.access.principal import ROLES, Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize
 from memory.models import ApiKey, AuditEvent
@@ -71,7 +71,7 @@ def key_create(
     now = timezone.now()
     with transaction.atomic():
         key = ApiKey(
-            id=key_id or key_id_new(now),
+            id=key_id or uuid7_at(now),
             name=name,
             role=role,
             scope=scope_normalize(scope),
@@ -129,11 +129,6 @@ def key_authenticate(secret: str, *, now: dt.datetime) -> Principal:
     if key.last_used_at is None or now - key.last_used_at >= LAST_USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
     return Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope)
-
-
-def key_id_new(now: dt.datetime) -> uuid.UUID:
-    """Return an id for a key that is about to be made."""
-    return uuid7(now_ms=int(now.timestamp() * 1000))
 
 
 def keys_list(*, valid_at: dt.datetime | None, cursor: str | None, limit: int) -> tuple[list[ApiKey], str | None]:

@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from memory.access.principal import Principal
-from memory.console.fields import ReasonField, ScopeField
+from memory.console.fields import ReasonField, ScopeField, filter_choice
 from memory.console.list_page import FilterForm
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -31,17 +31,12 @@ STATES = {
 VERDICTS = {"duplicate": "The same", "supersedes": "An update"}
 
 
-def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
-    select = forms.Select(attrs={"data-submits": True})
-    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
-
-
 class PairsForm(FilterForm[PairFilter]):
     """What the list of pairs can be filtered by. An empty state selects open pairs."""
 
-    state = _choice("Status", [*STATES.items(), ("any", "Any")])
-    verdict = _choice("Verdict", [("", "Any"), *VERDICTS.items()])
-    held = _choice("Differences", [("", "Any"), ("no", "None that matter"), ("yes", "Some that matter")])
+    state = filter_choice("Status", [*STATES.items(), ("any", "Any")])
+    verdict = filter_choice("Verdict", [("", "Any"), *VERDICTS.items()])
+    held = filter_choice("Differences", [("", "Any"), ("no", "None that matter"), ("yes", "Some that matter")])
     scope = ScopeField(required=False)
 
     def to_filter(self) -> PairFilter:

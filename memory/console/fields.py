@@ -22,6 +22,12 @@ def form_error(problem: MemoryProblem) -> ValidationError:
     return ValidationError(problem.sentence, code=problem.code)
 
 
+def filter_choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
+    """Return a choice of a filter, which submits its form as soon as it changes."""
+    select = forms.Select(attrs={"data-submits": True})
+    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
+
+
 class ScopeField(forms.CharField):
     """A scope path, returned in its canonical form; nothing stands for the whole store."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from memory.console.fields import ScopeField
+from memory.console.fields import ScopeField, filter_choice
 from memory.console.list_page import FilterForm
 from memory.core.rules import EVENTS
 from memory.core.scopes import ROOT
@@ -28,18 +28,13 @@ _STATUSES = [
 MOST_WORD = 20
 
 
-def _choice(label: str, choices: list[tuple[str, str]]) -> forms.ChoiceField:
-    select = forms.Select(attrs={"data-submits": True})
-    return forms.ChoiceField(label=label, choices=choices, required=False, widget=select)
-
-
 class RunsForm(FilterForm[RunFilter]):
     """What the list of runs can be filtered by."""
 
     scope = ScopeField(required=False)
-    status = _choice("Status", _STATUSES)
-    event = _choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
-    dry = _choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
+    status = filter_choice("Status", _STATUSES)
+    event = filter_choice("Kind", [("", "Any"), *((event, event_words(event)) for event in (*EVENTS, BY_HAND, REVISE))])
+    dry = filter_choice("Dry runs", [("", "Include"), ("no", "Exclude"), ("yes", "Only dry runs")])
 
     def to_filter(self) -> RunFilter:
         """Return the filter; a form with errors filters nothing beyond what could be read."""
@@ -63,8 +58,8 @@ class StartForm(forms.Form):
 class ActionsForm(FilterForm[ActionFilter]):
     """What the actions of a run can be filtered by."""
 
-    action = _choice("Action", [])
-    state = _choice("Outcome", [])
+    action = filter_choice("Action", [])
+    state = filter_choice("Outcome", [])
 
     def __init__(self, data: Any, *, tally: ActionCounts | None = None) -> None:
         super().__init__(data)

@@ -21,6 +21,11 @@ class MemoryProblem(Exception):
             self.code = code
 
 
+def failure_sentence(problem: Exception) -> str:
+    """Return what a failed job reports as the cause: the sentence of a problem, else the name of the error."""
+    return problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+
+
 class RequestRefused(MemoryProblem):
     """The request contradicts itself or names something that does not exist (400)."""
 

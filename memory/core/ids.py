@@ -1,5 +1,6 @@
 """Identifiers that sort by creation time."""
 
+import datetime as dt
 import secrets
 import threading
 import uuid
@@ -34,6 +35,11 @@ def uuid7(*, now_ms: int) -> uuid.UUID:
             _last_ms, _last_tail = now_ms, secrets.randbits(_TAIL_BITS)
         moment, tail = _last_ms, _last_tail
     return _uuid7(moment, tail)
+
+
+def uuid7_at(now: dt.datetime) -> uuid.UUID:
+    """Return ``uuid7`` for ``now``, an aware datetime."""
+    return uuid7(now_ms=int(now.timestamp() * 1000))
 
 
 def uuid7_past(*, at_ms: int) -> uuid.UUID:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import F
 
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.models import Conversation, ConversationTurn, ConversationWrite, Revision, Rung
 
 MODEL = "demo"
@@ -34,7 +34,7 @@ def talk_load(topics: Sequence[uuid.UUID]) -> None:
     before = Revision.objects.get(field=change.field, seq=change.seq - 1).value
     began = change.recorded_at - BEFORE
     talk = Conversation.objects.create(
-        id=uuid7(now_ms=int(began.timestamp() * 1000)),
+        id=uuid7_at(began),
         scope=SCOPE,
         actor=LEADER,
         identity=LEADER,

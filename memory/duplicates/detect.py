@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import MemoryProblem
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT, scope_normalize
 from memory.duplicates.merge import pairs_merge
 from memory.duplicates.plan import fields_read, saying_of, sides_read
@@ -250,11 +250,7 @@ def _pairs_write(
             continue
         if row is None:
             row = DuplicatePair(
-                id=uuid7(now_ms=int(now.timestamp() * 1000)),
-                scope_id=place.scope_id,
-                one_id=pair.one,
-                other_id=pair.other,
-                found_at=now,
+                id=uuid7_at(now), scope_id=place.scope_id, one_id=pair.one, other_id=pair.other, found_at=now
             )
             new.append(row)
         else:

@@ -11,11 +11,12 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
+from memory.core.ids import uuid7_at
 from memory.duplicates.plan import MergePlan, Side
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_id, hand_run_write
+from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_write
 from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
@@ -101,7 +102,7 @@ def topics_join(
     _topics_write(cursor, plan, principal=principal, now=now)
     _text_write(plan, vectors=vectors)
     cursor.execute(_MENTIONS, {"survivor": survivor.id, "loser": loser.id})
-    run_id = hand_run_id(now)
+    run_id = uuid7_at(now)
     _journal(plan, run_id, principal=principal, reason=reason, now=now)
     left = merge_fingerprint(cursor, [survivor.id, loser.id])
     links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}

@@ -11,13 +11,14 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.pair_locks import pairs_lapse, topics_hold
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import HandAction, hand_run_id, hand_run_write
+from memory.forgetting.manual_runs import HandAction, hand_run_write
 from memory.forgetting.runs import run_undo
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
@@ -126,7 +127,7 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             kind=SUPERSEDES,
             defaults={"created_at": now, "actor": principal.actor},
         )
-        run_id = hand_run_id(now)
+        run_id = uuid7_at(now)
         told = {"run": str(run_id), "link": link.pk}
         AuditEvent.objects.bulk_create(
             AuditEvent(

@@ -14,7 +14,7 @@ from django.db import connection, transaction
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.filters import ForgetFilter, conditions_sql, scope_of
 from memory.erasure.forget_lists import Listing, listed_topics, listing_of, listing_state
@@ -100,7 +100,7 @@ def forget_list(
             code=ProblemCode.TOO_MANY_TOPICS,
         )
     row = ForgetListing(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        id=uuid7_at(now),
         verb=verb,
         scope=place,
         query=query,

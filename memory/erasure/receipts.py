@@ -20,7 +20,7 @@ from django.db import connection
 from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, number_read
 from memory.core.errors import NotVisible
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.redact_text import Passage, passage_of
 from memory.models import ErasureReceipt
@@ -77,7 +77,7 @@ def receipt_write(
     text, identifier = text_hasher(), identifier_hasher()
     last = ErasureReceipt.objects.order_by("-number").values_list("hash", flat=True).first()
     receipt = ErasureReceipt(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        id=uuid7_at(now),
         number=number,
         at=now,
         actor=actor,

@@ -11,11 +11,11 @@ from collections import Counter
 import structlog
 from django.db import transaction
 
-from memory.access.impersonation import unsigned, writer_still
+from memory.access.impersonation import job_writer, unsigned
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
-from memory.core.errors import Conflict, MemoryProblem, NotVisible
-from memory.core.ids import uuid7
+from memory.core.errors import Conflict, NotVisible, failure_sentence
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.request import content_checked, kind_checked
 from memory.extraction.segments import EXTRACTIVE, LLM, GatheredFacts, Segments
@@ -47,7 +47,7 @@ def extraction_start(
         scope_wait(where)
         source = source_ensure(content, scope=where, principal=principal, now=now)
         job = ExtractionJob.objects.create(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            id=uuid7_at(now),
             scope=where,
             kind=kind,
             actor=principal.actor,
@@ -129,7 +129,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
     job = ExtractionJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
         return False
-    if _writer(job, now=clock()) is None:
+    if job_writer(job, now=clock()) is None:
         # Checked first, so that the model is not asked in vain.
         _finish(job_id, Status.FAILED, now=clock(), failure=unsigned(job.actor))
         return False
@@ -150,7 +150,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
             # Erased during the extraction, so nothing of it may be stored.
             _finish(job_id, Status.FAILED, now=now, failure=_ERASED)
             return False
-        writer = _writer(job, now=now)
+        writer = job_writer(job, now=now)
         if writer is None:
             _finish(job_id, Status.FAILED, now=now, failure=unsigned(job.actor))
             return False
@@ -165,12 +165,6 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
             _finish(job_id, Status.DONE, now=now)
             return False
     return True
-
-
-def _writer(job: ExtractionJob, *, now: dt.datetime) -> Principal | None:
-    """Return the principal in whose name facts are stored, limited to the scope of the job; None if not allowed now."""
-    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
-    return writer_still(asked, now=now)
 
 
 def _store(job: ExtractionJob, gathered: GatheredFacts, content: str, *, writer: Principal, now: dt.datetime) -> None:
@@ -198,7 +192,7 @@ def _finish(
 
 
 def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
-    sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+    sentence = failure_sentence(problem)
     job = ExtractionJob.objects.get(pk=job_id)
     failure = f"Failed after {job.done} of {job.segments} parts: {sentence}"
     if job.failure == failure:

@@ -90,7 +90,7 @@ def facts_meant(query: str, *, scope: str, conditions: str, bound: Bound, histor
     exact title, not by meaning. Raises ``ValueRefused`` for more than ``MOST_NAMED`` names, ``EmbeddingFailed``.
     """
     request = request_read(query)
-    _identifiers_count(request.body)
+    _identifiers_check(request.body)
     ids = _ids_identified(request.body, conditions, bound)
     question = RequestVectors(request.text)
     if not ids:
@@ -116,7 +116,7 @@ def facts_replaced(old_query: str, new_text: str, *, new_vector: Vectors, scope:
     ``new_vector`` is that of a topic that says the new text. Raises ``ValueRefused`` and ``EmbeddingFailed`` as
     ``facts_meant`` does.
     """
-    _identifiers_count(old_query)
+    _identifiers_check(old_query)
     question = RequestVectors(old_query, new_vector)
     bound = Bound()
     within = scope_sql("t.scope_id", scope, bound.bind)
@@ -207,7 +207,7 @@ def _scaled(cosine: float) -> float:
     return (float(cosine) - unrelated) / (1 - unrelated)
 
 
-def _identifiers_count(text: str) -> None:
+def _identifiers_check(text: str) -> None:
     if sum(one.kind in STRONG for one in identifiers_find(text)) > MOST_NAMED:
         raise ValueRefused(TOO_MANY, code=ProblemCode.TOO_MANY_NAMES)
 

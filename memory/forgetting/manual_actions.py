@@ -17,9 +17,10 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_id, hand_run_write
+from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_write
 from memory.forgetting.topic_state import STATE
 from memory.models import ForgetRun, Rung
 from memory.policy.effective import policies_current
@@ -245,7 +246,7 @@ def _move(
     if done.touches:
         cursor.execute(_TOUCH, {"ids": ids, "now": now})
     changes = done.act(cursor, rows, reason, now)
-    run_id = hand_run_id(now)
+    run_id = uuid7_at(now)
     _journal(cursor, rows, done, run_id, principal=principal, reason=reason, now=now)
     actions = [HandAction(row.id, row.scope, row.state, fields.get(row.id), changes.get(row.id, {})) for row in rows]
     return hand_run_write(cursor, run_id, actions, action=done.action, actor=principal.actor, reason=reason, now=now)

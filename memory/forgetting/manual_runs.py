@@ -14,7 +14,6 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.core.ids import uuid7
 from memory.core.scopes import ROOT
 from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
@@ -132,11 +131,6 @@ def hand_run_write(
         },
     )
     return run
-
-
-def hand_run_id(now: dt.datetime) -> uuid.UUID:
-    """Return an id for a run at ``now``: the journal of the change names it before it is written."""
-    return uuid7(now_ms=int(now.timestamp() * 1000))
 
 
 def undone_journal(cursor: CursorWrapper, actions: Sequence[int], *, actor: str, reason: str, now: dt.datetime) -> None:

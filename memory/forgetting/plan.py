@@ -7,7 +7,7 @@ import uuid
 from django.db import connection, transaction
 
 from memory.core.errors import Conflict
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import scope_within
@@ -64,7 +64,7 @@ def run_plan(
         if not dry_run:
             overlap_refuse(scope)
         run = ForgetRun(
-            id=uuid7(now_ms=int(now.timestamp() * 1000)),
+            id=uuid7_at(now),
             scope=scope,
             event=event,
             dry_run=dry_run,

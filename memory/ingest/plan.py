@@ -14,7 +14,7 @@ from typing import Any
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.knobs import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES, UNTITLED
@@ -226,7 +226,7 @@ class _Placing:
         if topic_id is not None and topic_id in self.known.topics:
             raise Conflict(f"Topic {topic_id} already exists.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
-            topic_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
+            topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
         knobs = self.knobs(scope)
         topic = KnownTopic(
@@ -308,7 +308,7 @@ class _Placing:
         knobs = self.knobs(topic.scope)
         if present is None:
             present = KnownField(
-                id=uuid7(now_ms=int(self.now.timestamp() * 1000)),
+                id=uuid7_at(self.now),
                 name=entry.name,
                 last_seq=0,
                 cold_through=0,
@@ -336,7 +336,7 @@ class _Placing:
         present.value, present.field_type = entry.text, entry.field_type
         if not entry.keeps_reference:
             present.ref_topic_id = entry.ref_topic_id
-        revision_id = uuid7(now_ms=int(self.now.timestamp() * 1000))
+        revision_id = uuid7_at(self.now)
         self.plan.revisions.append(
             (
                 revision_id,

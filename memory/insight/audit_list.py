@@ -16,9 +16,6 @@ from memory.access.principal import Principal
 from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
 from memory.predicates.binding import Bound, path_sql
 
-# What the journal calls the two ways in which a policy gets a new version.
-POLICY_ACTIONS = ("policy_saved", "policy_rolled_back")
-
 _EVENTS = """
 SELECT at, 0 AS kind, id, actor, action, topic_id, scope, reason, before, after FROM memory_auditevent
 """

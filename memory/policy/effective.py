@@ -1,6 +1,7 @@
 """The one place that says which policies are in force now, and so which knobs hold for a scope."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -55,7 +56,7 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     # Whoever saved between the two statements is in these rows, so the stamp is taken from them.
     newest = max(((row[0], row[1]) for row in rows), key=lambda stamp: int(stamp[0]))
     found = [
-        SetPolicy(scope, number, _preset(preset), _values(json.loads(values)), rules_stored(json.loads(rules), scope))
+        policy_stored(scope, number, preset, json.loads(values), json.loads(rules))
         for _id, _at, scope, number, preset, values, rules in rows
     ]
     return Policies(
@@ -66,16 +67,18 @@ def _load(environment: tuple[tuple[str, KnobValue], ...]) -> Policies:
     )
 
 
-def _preset(name: str) -> str:
-    return name if name in PRESETS else ""
+def policy_stored(
+    scope: str, number: int, preset: str, values: Mapping[str, Any], rules: Sequence[dict[str, Any]]
+) -> SetPolicy:
+    """Return a stored version as a policy. Presets and values that this version of the program does not know are left
+    out. No query."""
+    known = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in KNOBS
+    }
+    return SetPolicy(scope, number, preset if preset in PRESETS else "", known, rules_stored(rules, scope))
 
 
-def _values(stored: dict[str, Any]) -> dict[str, KnobValue]:
-    """Return stored values as knobs have them. Names that this version of the program does not know say nothing."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name in KNOBS}
-
-
-def rules_stored(stored: list[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
+def rules_stored(stored: Sequence[dict[str, Any]], scope: str) -> tuple[Rule, ...]:
     """Return stored rules as they were read when they were saved."""
     return tuple(
         Rule(

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, RequestRefused, ValueRefused
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.models import AuditEvent, ImportedTopic, ImportJob
@@ -236,7 +236,7 @@ def _where(source: str, scope: str | None, principal: Principal) -> str:
 
 def _made(path: Path, status: str, *, source: str, scope: str, principal: Principal, now: dt.datetime) -> ImportJob:
     return ImportJob(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        id=uuid7_at(now),
         file=str(path),
         source=source,
         scope=scope,

@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection, transaction
 from memory.access.impersonation import principal_still
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
-from memory.core.errors import MemoryProblem
+from memory.core.errors import MemoryProblem, failure_sentence
 from memory.erasure.receipts import purges_wait
 from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
@@ -242,7 +242,7 @@ def _importer(job: ImportJob, *, now: dt.datetime) -> Principal | None:
 
 
 def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
-    sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+    sentence = failure_sentence(problem)
     if isinstance(problem, DatabaseError) and str(problem):
         sentence = str(problem).splitlines()[0]
     job = ImportJob.objects.get(pk=job_id)

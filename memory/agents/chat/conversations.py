@@ -11,7 +11,7 @@ from memory.access.principal import Principal
 from memory.agents.chat.turns import turn_ended
 from memory.core.cursors import place_read
 from memory.core.errors import NotVisible
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.models import Conversation, ConversationTurn, ConversationWrite
 from memory.models.newest_first import newest_page
@@ -26,7 +26,7 @@ _NAME = 120
 def conversation_begin(*, scope: str, channel: str, principal: Principal, now: dt.datetime) -> Conversation:
     """Begin a conversation at ``scope``, which must be one that ``principal`` may work in. One query."""
     return Conversation.objects.create(
-        id=uuid7(now_ms=int(now.timestamp() * 1000)),
+        id=uuid7_at(now),
         scope=scope,
         channel=channel,
         actor=principal.actor,

@@ -7,13 +7,13 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.access.impersonation import unsigned, writer_still
+from memory.access.impersonation import job_writer, unsigned
 from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
 from memory.agents.study.queue import room_check
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, NotVisible, ValueRefused
-from memory.core.ids import uuid7
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import scope_wait, source_ensure, source_text
@@ -76,7 +76,7 @@ def study_keep(
         source = source_ensure(text, scope=where, principal=principal, now=now)
         room_check(principal.identity, counting=True)
         job = StudyJob.objects.create(
-            id=job_id or uuid7(now_ms=int(now.timestamp() * 1000)),
+            id=job_id or uuid7_at(now),
             conversation_id=conversation_id,
             scope=where,
             actor=principal.actor,
@@ -112,13 +112,6 @@ def studies_visible(principal: Principal) -> QuerySet[StudyJob]:
     grows with the text. No query."""
     rows = StudyJob.objects.defer("told").filter(path_q(principal.scope))
     return rows if principal.role == "operator" else rows.filter(identity=principal.identity)
-
-
-def study_writer(job: StudyJob, *, now: dt.datetime) -> Principal | None:
-    """Return in whose name a study writes, within its scope; None if that caller may write no longer. At most two
-    queries."""
-    asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
-    return writer_still(asked, now=now)
 
 
 def study_cancel(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> StudyJob:
@@ -164,7 +157,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
                 "it again.",
                 code=ProblemCode.ERASED_MEANWHILE,
             )
-        if study_writer(job, now=now) is None:
+        if job_writer(job, now=now) is None:
             raise Conflict(unsigned(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
         room_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0

@@ -16,9 +16,9 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from memory.access.impersonation import unsigned
+from memory.access.impersonation import job_writer, unsigned
 from memory.agents.study.build_step import Part
-from memory.agents.study.control import ERASED, Status, study_finish, study_writer
+from memory.agents.study.control import ERASED, Status, study_finish
 from memory.agents.study.ids import Phase, rounds_in
 from memory.agents.study.link_step import Placing
 from memory.agents.study.progress import warning_of
@@ -27,7 +27,7 @@ from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, r
 from memory.agents.tools.loop import LoopEnd, tools_loop
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.core.callbacks import Clock, Enqueue
-from memory.core.errors import MemoryProblem
+from memory.core.errors import failure_sentence
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
 from memory.llm.chat_request import mark_make
@@ -145,7 +145,7 @@ def study_forward(
 
 
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Speak) -> bool:
-    principal = study_writer(job, now=clock())
+    principal = job_writer(job, now=clock())
     if principal is None:
         return _fail(job, unsigned(job.actor), now=clock())
     step: StudyStep
@@ -175,7 +175,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
             # Erased while it was being read. What was read of it must not come back.
             study_finish(held, Status.FAILED, now=now, failure=ERASED)
             return False
-        if study_writer(held, now=now) is None:
+        if job_writer(held, now=now) is None:
             study_finish(held, Status.FAILED, now=now, failure=unsigned(held.actor))
             return False
         return _stored(held, step, end, now=now)
@@ -260,7 +260,7 @@ def _advance(job: StudyJob, to: int, *, now: dt.datetime) -> None:
 
 def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
     """Note that a step broke; it is tried again after a while, and not for ever."""
-    sentence = problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
+    sentence = failure_sentence(problem)
     with transaction.atomic():
         job = StudyJob.objects.select_for_update().get(pk=job_id)
         if job.status != Status.WORKING:

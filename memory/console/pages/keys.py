@@ -17,7 +17,6 @@ from memory.access.keys import (
     key_as_json,
     key_create,
     key_get,
-    key_id_new,
     key_revoke_one,
     keys_count,
     keys_list,
@@ -27,6 +26,7 @@ from memory.console.fields import DayField, ReasonField, ScopeField, end_of
 from memory.console.list_page import FilterForm, ListPage, ListRequest
 from memory.console.page import ADMINISTRATOR, ConsoleRequest, go, page, show
 from memory.console.people import people_list
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 
@@ -116,7 +116,7 @@ def keys_create(request: ConsoleRequest) -> HttpResponse:
     """Ask what the key is for, make it, and show its secret in the reply to the form and nowhere else: no address, no
     session and no journal holds it. Sent again, the form is refused."""
     if request.method != "POST":
-        initial = {"once": key_id_new(timezone.now()), "role": "agent", "scope": request.GET.get("scope", "")}
+        initial = {"once": uuid7_at(timezone.now()), "role": "agent", "scope": request.GET.get("scope", "")}
         return show(request, "key_create.html", {"form": KeyForm(initial=initial)})
     form = KeyForm(request.POST)
     if not form.is_valid():

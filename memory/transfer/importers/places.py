@@ -1,7 +1,7 @@
 """Scopes of what other systems know by the ids of users, agents and runs."""
 
 import re
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 # What a segment of a scope cannot hold, and the sign of the spelling itself, without which it could not be read back.
 _ODD = re.compile(r"[/%\s\x00-\x1f\x7f]")
@@ -12,8 +12,3 @@ def segment_made(name: str) -> str:
     if name in (".", ".."):
         return name.replace(".", "%2E")
     return _ODD.sub(lambda found: quote(found[0], safe=""), name)
-
-
-def segment_read(segment: str) -> str:
-    """Return the name that ``segment_made`` made it of."""
-    return unquote(segment)
