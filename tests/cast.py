@@ -20,8 +20,9 @@ from django.test import Client
 from django.utils import timezone
 
 from memory import jobs
-from memory.access.keys import PREFIX_LENGTH, key_id_new, secret_hash
+from memory.access.keys import PREFIX_LENGTH, secret_hash
 from memory.access.principal import SYSTEM, Principal
+from memory.core.ids import uuid7_at
 from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.models import ApiKey, AuditEvent
 
@@ -217,7 +218,7 @@ def cast_make(send: Send) -> Cast:
     # As `key_create` does, for all at once: most tests begin with this.
     ApiKey.objects.bulk_create(
         ApiKey(
-            id=key_id_new(now),
+            id=uuid7_at(now),
             name=name,
             role=role,
             scope=scope,

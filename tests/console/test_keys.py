@@ -9,7 +9,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from memory.access.keys import key_create, key_id_new, secret_generate, secret_hash
+from memory.access.keys import key_create, secret_generate, secret_hash
+from memory.core.ids import uuid7_at
 from memory.models import ApiKey, AuditEvent
 from tests.console.people import account_make, client_of, codes_of, statements_of
 
@@ -133,7 +134,7 @@ def test_readers_and_operators_see_keys_and_change_none(looker: Client, op: Clie
         assert "agent smith" in page
         assert "/keys/new/" not in page
         assert "Revoke" not in page
-        new = {"once": str(key_id_new(timezone.now())), "name": "mine", "role": "operator"}
+        new = {"once": str(uuid7_at(timezone.now())), "name": "mine", "role": "operator"}
         assert client.get("/keys/new/").status_code == 403
         assert client.post("/keys/new/", new).status_code == 403
         assert client.get(f"/keys/{key.pk}/revoke/").status_code == 403
