@@ -193,6 +193,11 @@ class Forgetting(RuleBasedStateMachine):
     def some(self, place: int) -> str:
         return self.topics[place % len(self.topics)]
 
+    def writable(self, place: int) -> str | None:
+        """Return a topic that may be written to: a released one may not."""
+        topics = sorted(row[0] for row in rows(_STANDING) if row[8] is None)
+        return topics[place % len(topics)] if topics else None
+
     def put(self, node: str, policy: dict[str, Any]) -> bool:
         answer = self.cast.operator.put(f"/v1/policies{node}", {**policy, "reason": f"reason {next(self.reasons)}"})
         assert answer.status in (200, 422), answer.body
@@ -231,14 +236,20 @@ class Forgetting(RuleBasedStateMachine):
 
     @rule(place=places, number=st.integers(1, 4), defer=st.booleans())
     def version(self, place: int, number: int, defer: bool) -> None:
+        topic_id = self.writable(place)
+        if topic_id is None:
+            return
         fields = [{"name": "a", "value": f"version {each} of {self.now}"} for each in range(number)]
-        item = {"placement": "extend_topic", "topic_id": self.some(place), "fields": fields}
+        item = {"placement": "extend_topic", "topic_id": topic_id, "fields": fields}
         self.cast.operator.post(f"/v1/ingest?defer={int(defer)}", item).ok()
 
     @rule(place=places, other=places)
     def link(self, place: int, other: int) -> None:
-        edges = [{"to_topic_id": self.some(other), "kind": "near"}]
-        self.cast.operator.ingest("extend_topic", topic_id=self.some(place), edges=edges)
+        topic_id, other_id = self.writable(place), self.writable(other)
+        if topic_id is None:
+            return
+        edges = [{"to_topic_id": other_id, "kind": "near"}]
+        self.cast.operator.ingest("extend_topic", topic_id=topic_id, edges=edges)
 
     @rule(q=st.sampled_from(TITLES), names=st.sampled_from([None, ["a"]]))
     def ask(self, q: str, names: list[str] | None) -> None:
