@@ -2,8 +2,8 @@
 
 gunicorn's threads read the request themselves and wait for it without end: as many idle connections as there are
 threads stop the server. Here the main loop, which waits for all connections at once, collects the head of a request and
-a short body, and gives a thread the whole. A longer body is read by the thread at a minimum rate. A client that is too slow is
-disconnected. `/livez` has a thread of its own.
+a short body, and gives a thread the whole. A longer body is read by the thread at a minimum rate. A client that is too
+slow is disconnected. `/livez` has a thread of its own.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         super().init_process()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Take what has arrived; hand a whole request to a thread. Called in the main loop whenever there may be more."""
+        """Take what has arrived; hand a whole request to a thread. Called in the main loop when there may be more."""
         if self.cfg.is_ssl:
             super().enqueue_req(conn)
             return
