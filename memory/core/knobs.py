@@ -193,6 +193,9 @@ class Knobs:
 
 KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
 
+# The thresholds of the ladder, from the first step to the last.
+THRESHOLDS = ("theta_summary", "theta_detach", "forget_salience_threshold")
+
 # Outside these bounds a threshold finds other things than duplicates; it is accepted, and said where it is shown.
 DUPLICATE_THRESHOLD_USUAL = (0.85, 0.95)
 

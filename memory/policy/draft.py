@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
+from memory.core.knobs import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse
 from memory.core.presets import PRESETS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
@@ -96,9 +96,9 @@ def policies_drafted(
 
 def draft_check(policies: Policies, scope: str) -> None:
     """Raise ``ValueRefused`` unless what ``policies`` puts in force at ``scope`` and below it holds together."""
+    if scope in policies.policies:
+        _thresholds_check(policies.policies[scope])
     for effective in policies.nodes(scope):
-        where = "" if effective.scope == scope else f" in {effective.scope}"
-        _thresholds_check(effective, where)
         # Rules of several scopes, each in order by itself, may wait for each other's categories.
         rules_ordered(effective.rules.rules)
         try:
@@ -110,16 +110,25 @@ def draft_check(policies: Policies, scope: str) -> None:
             raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.", code=problem.code) from None
 
 
-def _thresholds_check(effective: EffectivePolicy, where: str) -> None:
-    ladder = ("theta_summary", "theta_detach", "forget_salience_threshold")
-    for upper, lower in itertools.pairwise(ladder):
-        above, below = getattr(effective.knobs, upper), getattr(effective.knobs, lower)
+def _thresholds_check(policy: SetPolicy) -> None:
+    """Raise ``ValueRefused`` if thresholds that are set together, at one scope, contradict each other.
+
+    Those of several scopes are put in order where they are read.
+    """
+    preset = PRESETS[policy.preset].values if policy.preset else {}
+    values = {**preset, **policy.values}
+    here = [(name, float(str(values[name]))) for name in THRESHOLDS if name in values]
+    for (upper, above), (lower, below) in itertools.pairwise(here):
         if above < below:
             raise ValueRefused(
-                f"{upper} must be at least {lower}{where}, but {upper} is {above:g} ({_from(effective, upper)}) and "
-                f"{lower} is {below:g} ({_from(effective, lower)}).",
+                f"{upper} must be at least {lower}, but {upper} is {above:g}{_by_preset(policy, upper)} and "
+                f"{lower} is {below:g}{_by_preset(policy, lower)}.",
                 code=ProblemCode.POLICY_VALUES_CONTRADICT,
             )
+
+
+def _by_preset(policy: SetPolicy, name: str) -> str:
+    return "" if name in policy.values else f" (by preset {policy.preset})"
 
 
 def _from(effective: EffectivePolicy, name: str) -> str:

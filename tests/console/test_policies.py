@@ -291,7 +291,7 @@ def test_a_scope_gets_its_first_policy_and_can_be_emptied_again(op: Client):
 REFUSED = [
     ("cron", "daily at three", "invalid-cron"),
     ("cron", "0 0 30 2 *", "invalid-cron"),
-    ("theta_detach", "0.5", "policy-values-contradict"),
+    ("theta_detach", "5000", "invalid-policy-value"),
     ("half_life_days", "soon", "invalid-policy-value"),
     ("max_archive_share", "7", "invalid-policy-value"),
     ("mode", "sometimes", "invalid-policy-value"),

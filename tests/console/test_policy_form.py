@@ -88,7 +88,7 @@ def test_each_value_is_refused_at_its_field_with_what_was_typed_kept(name: str) 
 
 
 def test_thresholds_that_cross_are_refused_at_the_upper_one() -> None:
-    form = form_of("base_version=0&theta_summary=0.1")
+    form = form_of("base_version=0&theta_summary=0.1&theta_detach=0.2")
 
     assert not form.is_valid()
     assert form.has_error("theta_summary", "policy-values-contradict")

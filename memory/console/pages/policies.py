@@ -17,7 +17,6 @@ from memory.console.policy_form import DraftForm, draft_of, draft_query, field_n
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
 from memory.core.cursors import place_read
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
-from memory.core.knobs import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize
 from memory.insight.policy_effect import Effect, rollback_effect
@@ -219,7 +218,7 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
-        "warnings": [] if drafted is None else knobs_warnings(drafted.effective(form.scope).knobs),
+        "warnings": [] if drafted is None else drafted.effective(form.scope).warnings(),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),
         "sets": tuple(RULE_PRESETS),
