@@ -112,8 +112,8 @@ class RevisionRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """One field made of two. ``order`` is its history; the first ``cold`` revisions of it are cold. ``refold`` is set if
-    the summaries of the survivor's field no longer fit their revisions."""
+    """One field made of two. ``order`` is its history; its first ``cold`` revisions are cold. ``refold`` is set if the
+    summaries of the survivor's field no longer fit their revisions."""
 
     ours: FieldRow
     theirs: FieldRow
