@@ -55,7 +55,8 @@ def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
 
 @router.post("/duplicates/{topicid:pair_id}/merge", summary="Merge a pair", response={200: PairDecided, **_CHANGE})
 def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Merge two topics: the one written to last survives and takes over the other's fields and history. Operator keys."""
+    """Merge two topics. The one written to last survives and takes over the fields and history of the other. Operator
+    keys."""
     principal = principal_of(request, "operator")
     run = pair_merge(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
     return _decided(pair_id, principal, run)
