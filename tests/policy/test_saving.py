@@ -8,7 +8,7 @@ from django.db import connection
 from django_q.models import Schedule
 
 from memory.core.errors import Conflict, ValueRefused
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import knobs_effective, policies_current
 from memory.policy.save import policy_rollback, policy_save

@@ -15,7 +15,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.console.download import download
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
@@ -170,7 +170,7 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
 def transfer_upload(request: HttpRequest) -> HttpResponseBase:
     """Let the file of a form go to disk as it arrives. Nothing can read the form before that is said, not even for its
     token, so the token is looked at behind it."""
-    welcome = may(role_of(request.user), OPERATOR)
+    welcome = may(account_role(request.user), OPERATOR)
     limit = settings.MEMSTATE_MAX_IMPORT_BYTES if welcome else 0
     upload = FolderUpload(request, folder=uploads_folder(), limit=limit)
     request.upload_handlers = [upload]

@@ -1,4 +1,4 @@
-"""Field values: each is stored as text together with the type that the text must parse as."""
+"""Values of the fields of topics: each is stored as text, with the type that the text must parse as."""
 
 import datetime as dt
 import json
