@@ -15,9 +15,9 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.core.rules import PIN_ACTIONS, Rule, RuleSet
 from memory.core.text import MAX_CATEGORIES
-from memory.core.values import json_array
 from memory.forgetting.judge import Judge
 from memory.models import AuditEvent
 from memory.policy.snapshot import EffectivePolicy, Policies

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from django.db.backends.utils import CursorWrapper
 
-from memory.core.values import json_array
+from memory.core.field_values import json_array
 from memory.ingest.bulk import array_literal, rows_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import WritePlan

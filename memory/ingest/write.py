@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.core.text import TopicText
-from memory.core.values import json_array
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
 from memory.ingest.load import KnownTopic
