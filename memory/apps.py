@@ -25,6 +25,6 @@ class MemoryConfig(AppConfig):
 
 
 def _schedules_make(**_context: Any) -> None:
-    from memory.jobs import schedules_ensure
+    from memory.jobs.tasks import schedules_ensure
 
     schedules_ensure()
