@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import ROOT
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target

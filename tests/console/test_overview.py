@@ -153,7 +153,7 @@ def test_days_are_counted_in_utc_and_by_scope(agent: Caller, operator: Caller, c
 def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None:
     WorkerHeartbeat.objects.create(name="worker", seen_at=timezone.now() - dt.timedelta(hours=2))
     now = timezone.now()
-    Failure.objects.create(id="1", name="x", func="memory.jobs.tidy", started=now, stopped=now, success=False)
+    Failure.objects.create(id="1", name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
 
     page = text_of(looker, "/overview/health/", headers=PART)
 

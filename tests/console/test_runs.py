@@ -242,7 +242,7 @@ def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkey
     run = planned(op)
     handed: list[uuid.UUID] = []
     monkeypatch.setattr("memory.console.pages.runs.WORK_SECONDS", 0.0)
-    monkeypatch.setattr("memory.jobs.run_enqueue", handed.append)
+    monkeypatch.setattr("memory.jobs.tasks.run_enqueue", handed.append)
 
     page = words(body_of(step(op, run, "apply")))
 

@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory import jobs
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
+from memory.jobs import tasks
 from memory.models import ForgetRun, WakeUp, WorkerHeartbeat
 from memory.policy.effective import policies_current
 from tests.cast import Caller, Clock, worker_turn
@@ -181,7 +181,7 @@ def test_a_plan_that_waits_for_approval_is_not_written_again_by_each_event(agent
     worker_turn()
     assert runs() == [("/", "ingest_complete", "held")]
     # The schedule looks again.
-    jobs.forget_scheduled("/")
+    tasks.forget_scheduled("/")
     assert sorted(status for _scope, _event, status in runs()) == ["failed", "held"]
     assert ForgetRun.objects.get(status="held").planned == 2
 
@@ -191,14 +191,14 @@ def test_where_the_mode_is_off_nothing_answers(agent: Caller, operator: Caller):
     agent.remember("Tea", salience=0.01)
     operator.post("/v1/events", {"event": "memory_pressure"})
     worker_turn()
-    assert jobs.forget_scheduled("/") is None
+    assert tasks.forget_scheduled("/") is None
     assert runs() == []
     assert not WakeUp.objects.exists()
 
 
 def test_the_scheduled_run_leaves_a_record_even_if_nothing_is_due(operator: Caller):
     memstate(operator)
-    run_id = jobs.forget_scheduled("/")
+    run_id = tasks.forget_scheduled("/")
     assert [(str(made.id), made.event, made.status, made.planned) for made in ForgetRun.objects.all()] == [
         (run_id, "cron", "done", 0)
     ]
@@ -207,10 +207,10 @@ def test_the_scheduled_run_leaves_a_record_even_if_nothing_is_due(operator: Call
 def test_the_scheduled_run_forgets_and_a_second_one_changes_nothing(operator: Caller):
     memstate(operator)
     faded = topics_make(operator, 3, salience=0.01)
-    first = jobs.forget_scheduled("/")
+    first = tasks.forget_scheduled("/")
     assert operator.get(f"/v1/runs/{first}").ok()["applied"] == 3
     before = dump(*JOURNALS)
-    second = jobs.forget_scheduled("/")
+    second = tasks.forget_scheduled("/")
     assert operator.get(f"/v1/runs/{second}").ok()["planned"] == 0
     assert dump(*JOURNALS) == before
     assert set(rungs(operator, *faded)) == {"archived"}
@@ -221,7 +221,7 @@ def test_a_schedule_that_meets_a_run_at_work_leaves_it_alone(operator: Caller):
     topics_make(operator, 1, salience=0.01)
     plan = run(operator)
     ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
-    assert jobs.forget_scheduled("/") is None
+    assert tasks.forget_scheduled("/") is None
     assert ForgetRun.objects.count() == 1
 
 
@@ -230,9 +230,9 @@ def test_continuing_a_run_twice_does_its_work_once(operator: Caller):
     topics_make(operator, 3, salience=0.04)
     plan = run(operator)
     ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
-    assert jobs.run_continue(plan["run_id"]) == "done"
+    assert tasks.run_continue(plan["run_id"]) == "done"
     before = dump()
-    assert jobs.run_continue(plan["run_id"]) == "done"
+    assert tasks.run_continue(plan["run_id"]) == "done"
     assert dump() == before
     assert operator.get(f"/v1/runs/{plan['run_id']}").ok()["applied"] == 3
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.core.knobs import STRATEGIES, STRATEGY_DEFAULTS, Knobs
+from memory.core.policy_values import STRATEGIES, STRATEGY_DEFAULTS, Knobs
 from memory.formulas.ladder import ARCHIVED, rung_target
 from memory.formulas.salience import Reinforcement, salience_reinforced
 from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS, TopicUsage, archive_due, score

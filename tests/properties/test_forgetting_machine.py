@@ -27,14 +27,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memory.core.knobs import STRATEGIES
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import STRATEGIES
 from memory.core.scopes import scope_within
 from memory.forgetting.gate import gate_of
 from memory.formulas.salience import FADE_FLOOR_LAG, fade_key
 from memory.policy.effective import policies_current
 from memory.policy.rekey import half_lives_rekey
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.recall.access_fold import accesses_fold
 from tests.cast import Cast, cast_make, in_process, worker_turn
 from tests.properties.conftest import TIMES
@@ -111,7 +111,7 @@ own_rules = st.builds(
 rule_lists = st.one_of(
     st.just([]),
     st.none(),
-    st.sampled_from(sorted(RULE_PRESETS)).map(lambda name: [name]),
+    st.sampled_from(sorted(SHIPPED_RULE_SETS)).map(lambda name: [name]),
     st.lists(own_rules, max_size=3).map(
         lambda rules: [{"name": f"rule {place}", **rule} for place, rule in enumerate(rules)]
     ),

@@ -1,7 +1,7 @@
-"""Every value an operator may turn, with its default. A value that is not set in a policy has the value it has here.
+"""Policy values, called knobs in the code: half-lives, thresholds, modes, limits and weights, with types and defaults.
 
-The environment may give other defaults: the variable of a knob is its name in capitals after ``MEMSTATE_``
-(``MEMSTATE_FIELD_SALIENCE_MAX``). A few thresholds have another default under another strategy (``STRATEGY_DEFAULTS``).
+A knob that no policy sets has its default. An environment variable can replace the default: ``MEMSTATE_`` and the name
+in capitals (``MEMSTATE_FIELD_SALIENCE_MAX``). A few defaults depend on the strategy (``STRATEGY_DEFAULTS``).
 """
 
 import dataclasses
