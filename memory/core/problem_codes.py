@@ -194,6 +194,7 @@ class ProblemCode(StrEnum):
     MODEL_UNAVAILABLE = "model-unavailable", "The language model cannot be asked."
     MODEL_UNUSABLE = "model-unusable", "The language model gave no answer that can be used."
     EMBEDDER_UNAVAILABLE = "embedder-unavailable", "The embedder could not be reached or gave no usable answer."
+    EMBEDDING_TIME_USED = "embedding-time-used", "Embedding has used the processor time of the key."
     WRONG_DIMENSION = "wrong-dimension", "The embedder makes vectors of another length than the store holds."
 
     # Schedules and jobs.

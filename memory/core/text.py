@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # The title of a topic that was given none.
 UNTITLED = "untitled"
-# An embedder reads a text in windows of about 512 tokens at a cost that grows with each; what a topic is about shows
-# in the first of them.
+# What a topic is about shows in its beginning. Embedders have limits of their own besides; the packaged one reads 512
+# tokens.
 MAX_EMBEDDED_CHARS = 4_000
 # PostgreSQL holds at most a megabyte of lexemes in one document, and keeps a hyphenated word whole and in its parts.
 MAX_DOCUMENT_BYTES = 250_000
