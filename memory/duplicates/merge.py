@@ -11,7 +11,6 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
-from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
@@ -127,33 +126,32 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             kind=SUPERSEDES,
             defaults={"created_at": now, "actor": principal.actor},
         )
-        run_id = uuid7_at(now)
-        common = {"run": str(run_id), "link": link.pk}
-        AuditEvent.objects.bulk_create(
-            AuditEvent(
-                at=now,
-                actor=principal.actor,
-                action=action,
-                topic_id=side.id,
-                scope=side.scope,
-                reason=reason,
-                before={"released": False},
-                after={**after, **common},
-            )
-            for action, side, after in (
-                (SUPERSEDED, older, {"released": True, "by": str(newer.id)}),
-                (SUPERSEDES, newer, {"old": str(older.id)}),
-            )
-        )
-        changes: dict[str, Any] = {"released": True, "by": str(newer.id)} | ({"link_made": link.pk} if made else {})
+        changes: dict[str, Any] = {"released": True, "by": str(newer.id)}
         run = hand_run_write(
             cursor,
-            run_id,
-            [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
+            [
+                HandAction(
+                    older.id,
+                    older.scope,
+                    found.states[older.id],
+                    changes | {"link": link.pk},
+                    changes=changes | ({"link_made": link.pk} if made else {}),
+                )
+            ],
             action=SUPERSEDED,
             actor=principal.actor,
             reason=reason,
             now=now,
+        )
+        AuditEvent.objects.create(
+            at=now,
+            actor=principal.actor,
+            action=SUPERSEDES,
+            topic_id=newer.id,
+            scope=newer.scope,
+            reason=reason,
+            before={"released": False},
+            after={"old": str(older.id), "link": link.pk, "run": str(run.pk)},
         )
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
         pairs_lapse(older.id, but=pair_id)
