@@ -100,13 +100,13 @@ class Knobs:
     topic_count_soft_limit: int = _count(
         500,
         "runs",
-        "active topics below which no event and no schedule forgets, but for memory pressure",
+        "live topics of the scope that sets it below which only memory pressure and manual runs forget",
         0,
         1_000_000_000,
     )
     max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics one run acts on", 1, 1_000_000)
     max_archive_share: float = _number(
-        0.2, "runs", "share of the active topics above which a run waits for approval", 0, 1
+        0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)

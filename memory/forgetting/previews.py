@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 from memory.core.errors import Conflict
-from memory.forgetting.candidates import active_count
+from memory.forgetting.candidates import live_count
 from memory.forgetting.manual_runs import MERGED
 from memory.forgetting.plan import ALWAYS_ALLOWED
 from memory.forgetting.runs import begin_refuse
@@ -161,11 +161,11 @@ def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
 
 def _share_warning(run: ForgetRun, leaving: int) -> str:
     share = policies_current().knobs(run.scope).max_archive_share
-    active = active_count(run.scope) if leaving else 0
+    active = live_count(run.scope) if leaving else 0
     if leaving <= ALWAYS_ALLOWED or leaving <= share * active:
         return ""
     return (
-        f"That takes {leaving:,} of {active:,} active topics ({leaving / active:.0%}) out of retrieval, more than the "
+        f"That takes {leaving:,} of {active:,} live topics ({leaving / active:.0%}) out of retrieval, more than the "
         f"{share:.0%} that max_archive_share lets pass without somebody looking at it. You are looking at it now."
     )
 
