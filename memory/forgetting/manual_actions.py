@@ -1,7 +1,7 @@
 """Where a topic stands, changed by hand: archived, released, restored, pinned; each time with a journal row.
 
-All copies of the state change in one transaction (``state_changes``), so that no read path can see a topic half archived. The
-same transaction writes the run that undo works from (``manual_runs``).
+All copies of the state change in one transaction (``state_changes``), so that no read path can see a topic half
+archived. The same transaction writes both journals (``manual_runs``), from which undo works.
 """
 
 import datetime as dt
