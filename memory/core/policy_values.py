@@ -98,11 +98,15 @@ class Knobs:
     )
     cron: str = _text("0 3 * * *", "runs", "when the scheduled run starts, in UTC")
     topic_count_soft_limit: int = _count(
-        500, "runs", "number of active topics below which only memory pressure and manual runs forget", 0, 1_000_000_000
+        500,
+        "runs",
+        "live topics of the scope that sets it below which only memory pressure and manual runs forget",
+        0,
+        1_000_000_000,
     )
     max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics that one run changes", 1, 1_000_000)
     max_archive_share: float = _number(
-        0.2, "runs", "share of the active topics above which a run waits for approval", 0, 1
+        0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)

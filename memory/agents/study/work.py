@@ -24,7 +24,7 @@ from memory.agents.study.link_step import Placing
 from memory.agents.study.progress import warning_of
 from memory.agents.study.queue import alone, place_taken, study_next, turn_over, turn_taken
 from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
-from memory.agents.tools.loop import LoopEnd, tools_loop
+from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import failure_sentence
@@ -205,7 +205,7 @@ def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
         used = False
         return StudyJob.objects.filter(pk=job.pk, status=Status.WORKING).exists()
 
-    return tools_loop(
+    return tool_loop_run(
         step.messages(mark),
         step.toolbox(),
         mark=mark,
