@@ -29,13 +29,13 @@ from memory.agents.chat.undo_preview import (
     writes_judge,
     writes_read,
 )
-from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
+from memory.jobs.resumable import job_cancel
 from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
 
 PROVENANCE = "undo"
@@ -193,7 +193,7 @@ def _studies_cancel(conversation: Conversation, *, principal: Principal, now: dt
     cancelled = 0
     for job_id in _at_work(conversation):
         with suppress(Conflict):
-            study_cancel(job_id, principal=principal, now=now)
+            job_cancel(StudyJob, job_id, principal=principal, now=now)
             cancelled += 1
     return cancelled
 
