@@ -15,10 +15,11 @@ from django_q.models import Failure
 from memory import health
 from memory.access.principal import SYSTEM
 from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
+from memory.forgetting.gate import SoftLimit
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.insight.activity import activity_days
 from memory.insight.regret import regretted_list
-from memory.insight.topic_counts import SoftLimit, topic_counts
+from memory.insight.topic_counts import topic_counts
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock

@@ -175,7 +175,7 @@ def test_run_now_queues_the_job_and_leaves_a_row_in_the_journal(op: Client, oper
         ("/shop", "user:operator", "for the test"),
     ]
     assert tasks.forget_scheduled("/shop") is not None
-    assert "Nothing was done. There are 0 active topics" in text_of(op.get("/schedules/"))
+    assert "Nothing was done. The live topics" in text_of(op.get("/schedules/"))
 
 
 def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: Caller) -> None:

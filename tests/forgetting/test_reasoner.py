@@ -97,7 +97,7 @@ def test_the_soft_limit_is_a_gate_for_this_event(operator: Caller, event: str):
     memstate(operator, topic_count_soft_limit=5)
     topics_make(operator, 4, salience=0.01)
     told = run(operator, event=event, dry_run=False)
-    assert (told["status"], told["planned"], "fewer than the soft limit of 5" in told["gate"]) == ("done", 0, True)
+    assert (told["status"], told["planned"], "fewer than its soft limit of 5" in told["gate"]) == ("done", 0, True)
     topics_make(operator, 1)
     told = run(operator, event=event, dry_run=False)
     assert (told["gate"], told["applied"]) == (None, 4)
@@ -110,12 +110,39 @@ def test_the_soft_limit_is_no_gate_for_this_event(operator: Caller, event: str):
     assert run(operator, event=event, dry_run=False)["applied"] == 4
 
 
-def test_the_gate_of_a_scope_counts_its_own_topics(operator: Caller):
+def test_the_gate_counts_the_topics_of_the_scope_that_sets_the_limit(operator: Caller):
     memstate(operator, topic_count_soft_limit=5)
     topics_make(operator, 4, salience=0.01, scope="/a")
     topics_make(operator, 10, scope="/b")
-    assert "4 active topics" in run(operator, scope="/a", event="cron", dry_run=False)["gate"]
-    assert run(operator, event="cron", dry_run=False)["applied"] == 4
+    assert run(operator, scope="/a", event="cron", dry_run=False)["applied"] == 4
+
+
+def test_a_scope_with_its_own_limit_is_left_alone_by_runs_from_above(operator: Caller):
+    memstate(operator, topic_count_soft_limit=5)
+    policy_put(operator, "/gate", topic_count_soft_limit=500)
+    own = topics_make(operator, 3, salience=0.01, scope="/gate/deeper")
+    others = topics_make(operator, 6, salience=0.01)
+    plan = run(operator, event="cron")
+    assert plan["planned"] == 6
+    assert "/gate has 3 live topics, fewer than its soft limit of 500" in plan["gate"]
+    made = run(operator, event="cron", dry_run=False)
+    assert (made["applied"], made["gate"]) == (6, plan["gate"])
+    assert set(rungs(operator, *own)) == {"active"}
+    assert set(rungs(operator, *others)) == {"archived"}
+    # Those of the scope do not count above it either: five topics are not five without them.
+    topics_make(operator, 4, salience=0.01)
+    topics_make(operator, 3, salience=0.01, scope="/gate")
+    assert run(operator, event="cron", dry_run=False)["planned"] == 0
+    assert run(operator, scope="/gate", dry_run=False)["applied"] == 6
+
+
+def test_a_run_names_no_count_of_a_scope_above_it(operator: Caller):
+    memstate(operator, topic_count_soft_limit=50)
+    topics_make(operator, 7, salience=0.01, scope="/a")
+    topics_make(operator, 30, scope="/b")
+    gate = run(operator, scope="/a", event="cron")["gate"]
+    assert "37" not in gate
+    assert "soft limit of 50" in gate
 
 
 def test_archived_topics_do_not_count_for_the_gate(operator: Caller):
@@ -123,7 +150,7 @@ def test_archived_topics_do_not_count_for_the_gate(operator: Caller):
     topics_make(operator, 5, salience=0.01)
     assert run(operator, event="cron", dry_run=False)["applied"] == 5
     topics_make(operator, 4, salience=0.01)
-    assert "4 active topics" in run(operator, event="cron", dry_run=False)["gate"]
+    assert "4 live topics" in run(operator, event="cron", dry_run=False)["gate"]
 
 
 def test_past_the_token_budget_an_ingest_is_memory_pressure(agent: Caller, operator: Caller):

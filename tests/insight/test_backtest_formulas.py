@@ -20,6 +20,7 @@ CAP = 3.0
 
 def knobs_of(strategy: str) -> Knobs:
     values: dict[str, Any] = {"half_life_days": 5.0, "active_half_life_days": 12.0, "prune_after_days": 4.0}
+    values["topic_count_soft_limit"] = 0
     if strategy == "relevance":
         # High enough that forty days reach every rung.
         values |= {"theta_summary": 0.6, "theta_detach": 0.5, "forget_salience_threshold": 0.4}
