@@ -109,7 +109,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
             raise Conflict("The text was erased, so the study cannot continue.", code=ProblemCode.ERASED_MEANWHILE)
         if talk.undone_at is not None and talk.undone_at >= job.created_at:
             raise Conflict(
-                "The writes of this conversation, and of the study, were undone. Send the text again to study it.",
+                "The writes of this conversation, and of the study, were undone. Start a new study instead.",
                 code=ProblemCode.ERASED_MEANWHILE,
             )
         if job_writer(job, now=now) is None:
