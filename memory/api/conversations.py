@@ -10,8 +10,7 @@ from ninja import Query, Router
 from memory.agents.chat.conversations import conversation_get, conversation_page
 from memory.agents.chat.replies import conversation_as_json, turn_as_json, writes_as_json
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_preview import UndoPart
-from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.undo_preview import UndoItem, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
 from memory.api.authentication import principal_of
 from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
@@ -89,5 +88,5 @@ def conversation_take_back(
     )
 
 
-def _told(part: UndoPart) -> dict[str, object]:
+def _told(part: UndoItem) -> dict[str, object]:
     return {"what": part.what, "topic_id": part.topic_id, "title": part.title, "told": part.told}
