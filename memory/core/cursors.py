@@ -40,14 +40,14 @@ def _storable(part: object) -> bool:
     return isinstance(part, str) and "\x00" not in part and not any("\ud800" <= letter <= "\udfff" for letter in part)
 
 
-def moment_read(text: str) -> dt.datetime:
+def cursor_time(text: str) -> dt.datetime:
     """Return a moment that a cursor holds, in UTC, as it is where it has no offset. Raises ``ValueError`` and
     ``OverflowError``."""
     moment = dt.datetime.fromisoformat(text)
     return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
 
 
-def number_read(text: str) -> int:
+def cursor_number(text: str) -> int:
     """Return a whole number that a cursor holds, as far as the database counts. Raises ``ValueError``."""
     number = int(text)
     if not -(2**63) <= number < 2**63:
@@ -55,7 +55,7 @@ def number_read(text: str) -> int:
     return number
 
 
-def place_read(cursor: str) -> int:
+def cursor_as_number(cursor: str) -> int:
     """Return a cursor that is a plain number. Raises ``ValueRefused`` for any other."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)

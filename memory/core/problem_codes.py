@@ -234,6 +234,7 @@ class ProblemCode(StrEnum):
     DATABASE_BUSY = "database-busy", "Others are writing to the same topics."
     DATABASE_SLOW = "database-slow", "The database took longer than a request may take."
     DATABASE_UNAVAILABLE = "database-unavailable", "The database cannot be reached."
+    BODY_INCOMPLETE = "body-incomplete", "The body did not arrive completely, or too slowly."
     TEXT_NOT_INDEXABLE = "text-not-indexable", "A text is too large for the database to index."
     INTERNAL_ERROR = "internal-error", "Something went wrong in the server; its log says what."
 

@@ -13,11 +13,11 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import SYSTEM, Principal
 from memory.core.ids import uuid7_at
 from memory.duplicates.plan import MergePlan, Side
+from memory.duplicates.unmerge import merge_fingerprint, revisions_place, rows_image, search_image
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_write
-from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
+from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, TOOK_IN, HandAction, hand_run_write
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write

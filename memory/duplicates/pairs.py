@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from memory.access.principal import Principal
 from memory.core.differences import Piece, words_differ
 from memory.core.errors import Conflict, NotVisible, ValueRefused
-from memory.core.knobs import knobs_warnings
+from memory.core.policy_values import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read

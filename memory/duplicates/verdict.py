@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.text.folding import fold
 from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
 from memory.text.stems import subject

@@ -8,7 +8,7 @@ half-life scan the whole of Vitality.
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,12 +47,14 @@ def candidates_sql(
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
+    without: Collection[str] = (),
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
     used, because the rows may have another half-life than these policies. ``topics`` limits the query to these ids (or
-    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung.
+    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``without`` names partitions to
+    leave out, by path.
     """
     bound = bound or Bound()
     parts = [
@@ -66,6 +68,7 @@ def candidates_sql(
             subset=subset,
         )
         for partition in partitions_of(policies, scope)
+        if partition.path not in without
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
 
@@ -235,15 +238,11 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     return bool(rows_prepared(statement, bound.values)[0][0])
 
 
-def active_count(scope: str, *, without: tuple[str, ...] = (), at_most: int | None = None) -> int:
-    """Return the number of active topics at ``scope`` and below, except below ``without``; ``at_most`` if there are as
-    many. One query."""
+def live_count(scope: str, *, without: tuple[str, ...] = ()) -> int:
+    """Return the number of live topics at ``scope`` and below, except below ``without``. One query."""
     bound = Bound()
-    limit = "" if at_most is None else f" LIMIT {at_most:d}"
     within = scope_sql("v.scope_id", scope, bound.bind, without=without)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{limit}) x", bound.values
-        )
+        cursor.execute(f"SELECT count(*) FROM memory_vitality v WHERE v.live AND {within}", bound.values)
         row: tuple[Any, ...] = cursor.fetchone()
         return int(row[0])

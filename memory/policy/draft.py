@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.rule_parsing import rules_ordered, rules_parse
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # Shown among the effective values, but no policy's to set: the vectors of the store have this width.
@@ -146,11 +146,11 @@ def _sets_expanded(rules: Sequence[object]) -> list[object]:
     for said in rules:
         if not isinstance(said, str):
             expanded.append(said)
-        elif said in RULE_PRESETS:
-            expanded += [rule.as_json() for rule in RULE_PRESETS[said]]
+        elif said in SHIPPED_RULE_SETS:
+            expanded += [rule.as_json() for rule in SHIPPED_RULE_SETS[said]]
         else:
             raise ValueRefused(
-                f"There is no set of rules named {said[:100]!r}; there are {', '.join(RULE_PRESETS)}.",
+                f"There is no set of rules named {said[:100]!r}; there are {', '.join(SHIPPED_RULE_SETS)}.",
                 code=ProblemCode.UNKNOWN_RULE_PRESET,
             )
     return expanded

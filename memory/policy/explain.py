@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Q
 
 from memory.core.errors import NotVisible
-from memory.core.knobs import KNOBS
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from memory.core.errors import MemoryProblem
-from memory.core.knobs import KNOBS
+from memory.core.policy_values import KNOBS
 from memory.core.rules import Rule
 from memory.core.scopes import scope_normalize
 from memory.models import PolicyVersion

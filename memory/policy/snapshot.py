@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOBS, STRATEGY_DEFAULTS, THRESHOLDS, Knobs, KnobValue, knobs_warnings
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, STRATEGY_DEFAULTS, THRESHOLDS, Knobs, KnobValue, knobs_warnings
 from memory.core.rules import Rule, RuleSet
 from memory.core.scopes import ROOT, scope_within
-from memory.policy.preset_rules import preset_rules
 from memory.policy.rule_parsing import rules_ordered
+from memory.policy.shipped_rule_sets import preset_rules
 
 DEFAULT = "default"
 ENVIRONMENT = "environment"

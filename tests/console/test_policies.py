@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.test import Client
 from django.utils import timezone
 
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
 from memory.policy.read import policy_show

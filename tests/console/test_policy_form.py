@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.template.loader import render_to_string
 
 from memory.console.policy_form import DraftForm, draft_of, draft_query, preset_taken
-from memory.core.knobs import KNOBS, Knob
+from memory.core.policy_values import KNOBS, Knob
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 

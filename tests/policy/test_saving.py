@@ -8,7 +8,7 @@ from django.db import connection
 from django_q.models import Schedule
 
 from memory.core.errors import Conflict, ValueRefused
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import knobs_effective, policies_current
 from memory.policy.save import policy_rollback, policy_save
@@ -271,7 +271,7 @@ def test_rules_of_two_scopes_must_not_wait_for_each_other():
 def test_the_scopes_with_a_policy_have_a_schedule_each_and_the_root_always():
     Schedule.objects.all().delete()
     cron_schedules_sync(now=NOW)
-    root = Schedule.objects.get(func="memory.jobs.forget_scheduled")
+    root = Schedule.objects.get(func="memory.jobs.tasks.forget_scheduled")
     assert (root.name, root.args, root.cron, root.schedule_type) == ("forget /", "('/',)", "0 3 * * *", Schedule.CRON)
     assert root.next_run == dt.datetime(2026, 3, 2, 3, 0, tzinfo=dt.UTC)
     saved("/user", cron="30 4 * * 1")

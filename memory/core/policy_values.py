@@ -1,7 +1,7 @@
-"""Every value an operator may turn, with its default. A value that is not set in a policy has the value it has here.
+"""Policy values, called knobs in the code: half-lives, thresholds, modes, limits and weights, with types and defaults.
 
-The environment may give other defaults: the variable of a knob is its name in capitals after ``MEMSTATE_``
-(``MEMSTATE_FIELD_SALIENCE_MAX``). A few thresholds have another default under another strategy (``STRATEGY_DEFAULTS``).
+A knob that no policy sets has its default. An environment variable can replace the default: ``MEMSTATE_`` and the name
+in capitals (``MEMSTATE_FIELD_SALIENCE_MAX``). A few defaults depend on the strategy (``STRATEGY_DEFAULTS``).
 """
 
 import dataclasses
@@ -100,13 +100,13 @@ class Knobs:
     topic_count_soft_limit: int = _count(
         500,
         "runs",
-        "active topics below which no event and no schedule forgets, but for memory pressure",
+        "live topics of the scope that sets it below which only memory pressure and manual runs forget",
         0,
         1_000_000_000,
     )
     max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics one run acts on", 1, 1_000_000)
     max_archive_share: float = _number(
-        0.2, "runs", "share of the active topics above which a run waits for approval", 0, 1
+        0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)

@@ -1,10 +1,10 @@
-"""Field values: each is stored as text together with the type that the text must parse as."""
+"""Values of the fields of topics: each is stored as text, with the type that the text must parse as."""
 
 import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -113,3 +113,8 @@ def value_as_text(value: object, *, field_type: str, name: str) -> str:
             code=ProblemCode.INVALID_FIELD_VALUE,
         )
     return text
+
+
+def json_array(words: Sequence[str]) -> str:
+    """Return ``words`` as a JSON array, for a parameter of a statement."""
+    return json.dumps(list(words), ensure_ascii=False)
