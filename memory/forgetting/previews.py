@@ -88,8 +88,8 @@ def approve_preview(run: ForgetRun) -> Preview:
 
 
 def undo_preview(run: ForgetRun) -> Preview:
-    """Return what undoing a run would do: topics that are still as the run left them become what they were before,
-    the others are left alone. At most two queries; of a merge, about thirty."""
+    """Return what undoing a run would do: topics that have not changed since the run are restored, the others are
+    skipped. At most two queries; of a merge, about thirty."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
         return Preview(0, {}, hindrance=f"This run is {run.status}. Only a run that is done or failed can be undone.")
     if not run.applied:
