@@ -8,10 +8,10 @@ from typing import Any
 from django.db import connection
 
 from memory.core.errors import Conflict
+from memory.core.problem_codes import ProblemCode
 from memory.forgetting.candidates import live_count
 from memory.forgetting.manual_runs import MERGED
-from memory.forgetting.plan import ALWAYS_ALLOWED
-from memory.forgetting.runs import begin_refuse
+from memory.forgetting.plan import ALWAYS_ALLOWED, overlap_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
 from memory.forgetting.undo import merge_conflicts
 from memory.models import ForgetAction, ForgetRun
@@ -69,7 +69,7 @@ def apply_preview(run: ForgetRun) -> Preview:
     A plan with a changed topic is not applied at all. A plan that the circuit breaker would have held, if it were a
     scheduled run, has a warning, because applying a dry run is not held.
     """
-    found = _compared(run, state="planned", side="before", text=True)
+    found = plan_compare(run)
     hindrance = _hindrance(run, ForgetRun.Status.PLANNED, "applied")
     if not hindrance and found.left:
         verb = "topic of this plan has" if found.left == 1 else "topics of this plan have"
@@ -82,7 +82,7 @@ def apply_preview(run: ForgetRun) -> Preview:
 
 def approve_preview(run: ForgetRun) -> Preview:
     """Return what approving a held run would do: topics that changed after the plan are skipped. Five queries."""
-    found = _compared(run, state="planned", side="before", text=True)
+    found = plan_compare(run)
     hindrance = _hindrance(run, ForgetRun.Status.HELD, "approved")
     return Preview(found.touched, found.by_action, found.left, found.reasons, found.named, hindrance)
 
@@ -106,6 +106,31 @@ def plan_preview(run: ForgetRun) -> Preview | None:
     if run.status == ForgetRun.Status.PLANNED:
         return apply_preview(run)
     return approve_preview(run) if run.status == ForgetRun.Status.HELD else None
+
+
+def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
+    """Raise ``Conflict`` if a plan cannot begin: it has another status, was judged for another moment, another run is
+    at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
+    plan is not asked here. It holds for as long as the planner's lock is held."""
+    if run.status != status:
+        raise Conflict(
+            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
+        )
+    if run.judged_at != run.created_at:
+        raise Conflict(
+            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
+            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
+        )
+    overlap_refuse(run.scope, but=run.id)
+    if run.policy_versions != policies_current().versions_touching(run.scope):
+        raise Conflict(
+            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.RUN_OUTDATED
+        )
+
+
+def plan_compare(run: ForgetRun) -> Preview:
+    """Return which topics of a plan are as they were when it was made, and which have changed. At most two queries."""
+    return _compared(run, state="planned", side="before", text=True)
 
 
 def _merge_undo_preview(run: ForgetRun) -> Preview:

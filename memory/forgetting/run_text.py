@@ -1,6 +1,6 @@
 """Texts about runs: their event, status, result, and reasons for actions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from memory.core.scopes import scope_within
@@ -82,10 +82,13 @@ def _left_alone(run: ForgetRun) -> str:
     return f" {run.gate}" if run.gate else ""
 
 
-def undo_summary(back: int, left: int) -> str:
-    """Return the result of an undo: ``back`` topics are as before, ``left`` were skipped."""
-    changed = f" {_topics(left)} had changed since and {'was' if left == 1 else 'were'} skipped." if left else ""
-    return f"Undone: {_topics(back)} {'is' if back == 1 else 'are'} as before.{changed}"
+def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
+    """Return what an undo did: topics restored, and topics left because they have changed since, with the reasons."""
+    done = f"Undone: {_topics(restored)} {'was' if restored == 1 else 'were'} restored."
+    if not left:
+        return done
+    since = f"{_topics(left)} {'has changed since and was' if left == 1 else 'have changed since and were'} skipped"
+    return f"{done if restored else 'Nothing was undone.'} {since}{': ' if whys else '.'}{' '.join(whys)}"
 
 
 def run_policy(run: ForgetRun) -> tuple[str, int] | None:

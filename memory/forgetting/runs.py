@@ -1,12 +1,11 @@
 """Runs: start, apply, approve, undo, and their results."""
 
 import datetime as dt
-import json
 import time
 import uuid
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
@@ -15,23 +14,14 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
 from memory.forgetting.manual_runs import MERGED, TOOK_IN
-from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
-from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
+from memory.forgetting.plan import planner_wait, run_plan
+from memory.forgetting.previews import begin_refuse, plan_compare
 from memory.forgetting.undo import Undone, run_revert
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 
 # Seconds that a request spends on a run; the worker does the remainder.
 REQUEST_SECONDS = 8.0
-
-
-_DRIFTED = f"""
-SELECT a.topic_id, a.before, s.state, count(*) OVER () FROM memory_forgetaction a
-JOIN (SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
-  ON s.id = a.topic_id
-WHERE a.run_id = %(run)s AND NOT {same_state_sql("s.state", "a.before")}
-ORDER BY a.place LIMIT 1
-"""
 
 
 def run_start(
@@ -207,36 +197,13 @@ def _begin(
     return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
-def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
-    """Raise ``Conflict`` if a plan cannot be applied: it has another status, was judged for another time, another run
-    is applying there, or the policy has a new version. At most three queries. The topics of the plan are not checked.
-    The answer holds as long as the caller has the planner's lock."""
-    if run.status != status:
-        raise Conflict(
-            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
-        )
-    if run.judged_at != run.created_at:
-        raise Conflict(
-            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}. To apply a plan, plan a run without `now`.",
-            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
-        )
-    overlap_refuse(run.scope, but=run.id)
-    if run.policy_versions != policies_current().versions_touching(run.scope):
-        raise Conflict(
-            f"The policy has changed since run {run.id} was planned. Plan it again.", code=ProblemCode.RUN_OUTDATED
-        )
-
-
 def _drift_refuse(run: ForgetRun) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(_DRIFTED, {"run": run.id})
-        row = cursor.fetchone()
-    if row is not None:
-        topic_id, before, state, count = row
-        what = drift_words(json.loads(before), json.loads(state))
-        others = f" {count - 1:,} more have changed." if count > 1 else ""
+    changed = plan_compare(run)
+    if changed.left:
+        first = changed.named[0]
+        others = f" So did {changed.left - 1:,} more." if changed.left > 1 else ""
         raise Conflict(
-            f"Topic {topic_id} changed since run {run.id} was planned: {what}{others} Plan it again.",
+            f"Topic {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
             code=ProblemCode.RUN_OUTDATED,
         )
 

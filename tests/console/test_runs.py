@@ -64,7 +64,7 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
 
     assert "3 topics restored" in text_of(op, f"/runs/{run.pk}/undo/")
     page = words(body_of(step(op, run, "undo", reason="was better before")))
-    assert "Undone: 3 topics are as before." in page
+    assert "Undone: 3 topics were restored." in page
     assert rungs(operator, *topics) == ["active"] * 3
     told = AuditEvent.objects.get(action="run_undone")
     assert (told.actor, told.reason) == ("user:operator", "was better before")
