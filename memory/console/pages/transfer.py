@@ -303,7 +303,7 @@ def _import_page(
 
 
 def _again(job: ImportJob) -> bool:
-    """Tell whether the file can be read in another way."""
+    """Return whether the file can be read in another way."""
     return job.status in (Status.WAITING, Status.FAILED) and not job.done and Path(job.file).is_file()
 
 
