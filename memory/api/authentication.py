@@ -10,12 +10,14 @@ from memory.access.keys import KeyRefused, key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
 from memory.core.problem_codes import ProblemCode
+from memory.embedding.allowance import allowance_identify
 
 
 def _principal(secret: str) -> Principal:
     now = timezone.now()
     principal = key_authenticate(secret, now=now)
     request_count(principal, now=now)
+    allowance_identify(principal.identity)
     return principal
 
 

@@ -19,9 +19,11 @@ from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.request import extract
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
+from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
+from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
@@ -155,7 +157,7 @@ _JOB = problems(401, 403, 404, 422, 429, 503)
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
-    job = extraction_get(job_id, principal=principal)
+    job = job_get(ExtractionJob, job_id, principal=principal)
     return json_reply(extraction_as_json(job))
 
 
@@ -167,5 +169,5 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
-    job = extraction_cancel(job_id, principal=principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))
