@@ -3,20 +3,16 @@
 Pure but for ``near``, which gives for each fact its likeness to the request and to the new text.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from memory.finding.evidence import (
-    held_by_any,
     identifier_stems,
     identifiers_held,
     names_find,
     names_held,
     numbers_held,
-    phrase_held,
     text_of,
     undated,
 )
@@ -24,23 +20,11 @@ from memory.finding.facts import Fact
 from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
 from memory.finding.weigh import Candidate, candidates_weigh
-from memory.text.codes import codes_find
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_sought
 from memory.text.negation import negated
-from memory.text.stems import Rarity, numbers, same_text, stem, stems, subject, things, verbs
+from memory.text.stems import Rarity, numbers, same_text, stems, things, verbs
 
-# What held for a time that has ended: it is history, and nothing new takes its place.
-_ENDED: Final = re.compile(
-    r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
-    re.IGNORECASE,
-)
-
-_REMARK: Final = re.compile(r"[,;(–—]|\s-\s")
-# "Ada the physicist" says who is meant, and not which of the facts about her.
-_DESCRIBED: Final = re.compile(
-    r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
-)
 Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # Below this nothing is replaced, or nothing is listed.
@@ -53,6 +37,7 @@ SEVERAL: Final = 0.1
 WHOLE_NAME: Final = 0.5
 # Of all about a name, so much less sure may a mention be: another script or spelling.
 OTHER_SPELLING: Final = 0.25
+SPREAD: Final = 0.15
 # What is released has to be at least so near in meaning and words: unrelated texts have 0.
 RELEVANT: Final = 0.3
 # What is replaced is at least so near to the request, and so near to the request or the new text. In 323 cases it had
@@ -85,18 +70,11 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     facts = _without(request, facts)
     alone = _said_alone(facts)
     codes = identifier_stems(request.body)
-    if request.everything or not set(stems(request.body)) - codes - GENERIC:
-        held = held_by_any(identifiers_held, request.body, alone)
-    else:
-        held = identifiers_held(request.body, alone)
+    held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
-    # Of a remark behind an identifier, nobody is meant: "locker B2, Freya has left".
-    if held:
-        names = names_held(" ".join(_parts(request, held.covered)), pool)
-    else:
-        # "Mueller" is Müller, though less surely.
-        of_all = partial(names_held, spread=OTHER_SPELLING)
-        names = held_by_any(of_all, request.body, pool) if request.everything else names_held(request.body, pool)
+    # Of all that is known of Müller, "Mueller" is a part, though less surely.
+    spread = OTHER_SPELLING if request.everything and not held else SPREAD
+    names = names_held(request.body, pool, spread=spread)
     covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
     left = _left(request, covered)
     if names:
@@ -104,16 +82,14 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     if not held and not left - codes and identifiers_sought(request.body):
         # Another identifier is never meant, however near it is.
         return Choice()
-    if request.everything and not held and _names_somebody(request.body) and not (names and names.sure >= WHOLE_NAME):
+    named = any(name[:1].isupper() for name in names_find(request.body, []))
+    if request.everything and not held and named and not (names and names.sure >= WHOLE_NAME):
         return Choice()
     by, sure = ("identifier", 1.0) if held else ("name", names.sure) if names else ("meaning", 0.0)
     if (held or names) and not request.states:
         covering = _covering(left, pool)
         if request.everything or not left:
-            chosen = phrase_held(request.body, names.words, pool) if names and request.everything else ()
-            if request.everything and names and _DESCRIBED.search(request.body):
-                chosen = tuple(fact for fact in pool if not _described_else(fact, left))
-            return Choice([_sure(fact, by, sure) for fact in chosen or covering or _records(pool, facts)])
+            return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
         if held and not request.owned and not any(left & set(stems(text_of(fact))) for fact in pool):
             # What is said beside the identifier is a remark: "RX-40, discontinued".
             return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
@@ -165,7 +141,7 @@ def replaced_pool(request_text: str, new_text: str, facts: Sequence[Fact]) -> tu
     # A date is no identifier: the appointment on 3 March is not whatever else was on 3 March.
     asked = undated(request.body)
     held = identifiers_held(asked, possible)
-    pool = held.facts if held else _codes_of_subject(new_text, numbers_held(asked, possible))
+    pool = held.facts if held else numbers_held(asked, possible)
     return both_named(request.body, new_text, pool), held is not None
 
 
@@ -218,27 +194,12 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     return [fact for fact in facts if not stays & set(stems(text_of(fact)))]
 
 
-def _names_somebody(request: str) -> bool:
-    """Tell whether a request names somebody or something with a capital letter."""
-    return any(name[:1].isupper() for name in names_find(request, []))
-
-
-def _described_else(fact: Fact, description: frozenset[str]) -> bool:
-    """Tell whether a fact describes somebody in other words than ``description``: "Ada the baker"."""
-    found = _DESCRIBED.match(text_of(fact))
-    return found is not None and stem(fold(found[1])) not in description
-
-
-def _parts(request: Request, covered: frozenset[str]) -> list[str]:
-    """Return the parts of a request, between commas and dashes, that hold one of the stems ``covered``; else all."""
-    return [part for part in _REMARK.split(request.body) if covered & set(stems(part))] or [request.body]
-
-
 def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
-    """Return what a request asks of what it names: the words beside that, without a remark behind a comma or a dash
-    ("10.0.3.1, that box was scrapped") and without what merely says what kind of thing it is."""
-    words = [one for part in _parts(request, covered) for one in stems(part)]
-    return frozenset(one for one in words if one not in covered and (request.owned or one not in GENERIC))
+    """Return what a request asks of what it names: the words beside that, without those that merely say what kind of
+    thing it is."""
+    return frozenset(
+        one for one in stems(request.body) if one not in covered | (frozenset() if request.owned else GENERIC)
+    )
 
 
 def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -318,18 +279,6 @@ def _answers(request: Request, found: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _codes_of_subject(new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that hold the code the new text is about, "room B1", "desk 14"; all of them if none does."""
-    about = subject(new_text)
-    codes = {
-        code
-        for code in codes_find(new_text)
-        if about and all(any(part in one for one in about) for part in code.split("-"))
-    }
-    held = tuple(fact for fact in facts if codes & codes_find(text_of(fact)).keys())
-    return held or tuple(facts)
-
-
 def _same_subject(one: Candidate, best: Candidate, known: frozenset[str]) -> bool:
     """Tell whether two facts may be about the same: the subject of neither has a word that the other and the request
     lack. Where the grammar is unknown, no word but numbers may be new."""
@@ -355,7 +304,7 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
     if named_too and one.confidence >= SEVERAL:
         return True
-    if not _same_subject(one, best, asked | new) or _ENDED.search(one.fact.text):
+    if not _same_subject(one, best, asked | new):
         return False
     if (things(best.text) & new) - one.stems:
         return False
@@ -372,8 +321,6 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
 def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) -> bool:
     """Tell whether two facts about different subjects are equally near: what tells them apart was not said."""
     if best.confidence - one.confidence > EQUAL or best.exact or one.fact.topic is best.fact.topic:
-        return False
-    if _ENDED.search(one.fact.text):
         return False
     known = frozenset(stems(request.text)) | frozenset(stems(new_text))
     if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):

@@ -22,16 +22,8 @@ from memory.text.word_lists import CALENDAR, FUNCTION
 _CAPITALISED: Final = re.compile(r"[^\W\d_]+")
 _NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNORECASE)
-_NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
-_NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
-_HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
-BEFORE: Final = re.compile(
-    r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?P<date>(?:[a-z]+\s+)?(?:19|20)\d\d)\b", re.IGNORECASE
-)
-_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
-_AND: Final = re.compile(r"\s*(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE)
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
 # How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.
@@ -55,9 +47,7 @@ def text_of(fact: Fact) -> str:
 
 
 def undated(text: str) -> str:
-    """Return ``text`` without its dates and times; all of it where it asks for what was before a date."""
-    if BEFORE.search(text):
-        return text
+    """Return ``text`` without its dates and times."""
     for one in reversed(identifiers_find(text)):
         if one.kind in ("date", "datetime", "time"):
             text = f"{text[: one.start]} {text[one.end :]}"
@@ -85,29 +75,6 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
 
 
-def held_by_any(
-    find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
-) -> Evidence | None:
-    """Return the facts that hold what ``find`` finds in any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
-
-    Parts are joined by "and", "or" or a comma.
-    """
-    parts = [part for part in _AND.split(request) if part.strip()]
-    one = find(request, facts)
-    if one is None or len(parts) < 2:
-        return one
-    found = [held for held in (find(part, facts) for part in parts) if held]
-    if len(found) < 2:
-        return one
-    kept = {id(fact) for held in found for fact in held.facts}
-    return Evidence(
-        tuple(fact for fact in facts if id(fact) in kept),
-        tuple(word for held in found for word in held.words),
-        frozenset().union(*(held.covered for held in found)),
-        min(held.sure for held in found),
-    )
-
-
 def identifier_stems(request: str) -> frozenset[str]:
     """Return the stems of ``request`` that are part of an identifier or a code."""
     return _stems_of(one.text for one in _widest(request)) | _stems_within(request, codes_find(request))
@@ -122,25 +89,9 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
 
 
 def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that say most of the numbers of ``request``, or of "before 2022" those with an earlier year; all
-    of them if none does."""
-    if limit := BEFORE.search(request):
-        (until, *_rest) = _dates(limit["date"])
-        earlier = tuple(
-            fact for fact in facts if any("" < date[: len(until)] < until for date in _dates(text_of(fact)))
-        )
-        if earlier:
-            return earlier
+    """Return the facts that say most of the numbers of ``request``; all of them if none does."""
     wanted = numbers(request)
     return _most(facts, lambda fact: len(wanted & numbers(text_of(fact)))) or tuple(facts)
-
-
-def _dates(text: str) -> list[str]:
-    """Return the dates of ``text`` as ISO dates, without what is not said: 2024, 2024-03, 2024-03-05."""
-    found = [one for one in identifiers_find(text) if one.kind in ("date", "datetime")]
-    dates = [one.canonical[:10] for one in found if one.canonical[:1].isdigit()]
-    covered = " ".join(one.text for one in found)
-    return dates + [year for year in _YEAR.findall(text) if year not in covered] or [""]
 
 
 def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
@@ -182,7 +133,6 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     In scripts without spaces, what some text begins with and the request holds too.
     """
     names, common = _cases(tuple(texts))
-    hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
     called = {fold(name) for text in texts for pair in _aliases(text) for name in pair}
     only = not any(match.group()[0].islower() for match in _NAME_WORD.finditer(request))
     found: list[str] = []
@@ -211,9 +161,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
         else:
             name = capital or (folded in names and folded not in common)
         # "the PIN" is a thing of which there may be several.
-        named = (name or folded in called or folded in hyphened) and not (
-            word.isupper() and _DEFINITE.search(request[: match.start()])
-        )
+        named = (name or folded in called) and not (word.isupper() and _DEFINITE.search(request[: match.start()]))
         if not named or (run and request[run[-1].end() : match.start()].strip()):
             close()
         if named:
@@ -233,22 +181,6 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     if UNSPACED.search(request):
         found += filter(None, (_prefix_shared(text, request) for text in texts))
     return list(dict.fromkeys(found))
-
-
-def phrase_held(request: str, names: Iterable[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that hold a name with the nouns that follow it in ``request``: "the Rust migration", "the Fiat's
-    parking permit". None if nothing follows, or nothing holds it."""
-    for name in names:
-        after = re.search(rf"{re.escape(name)}(?:['’]s|['’])?((?:\s[^\W\d_]+)+)", request)
-        words: list[str] = []
-        for word in map(fold, after[1].split()) if after else ():
-            if word in FUNCTION or stem(word) in GENERIC:
-                break
-            words.append(stem(word))
-        held = tuple(fact for fact in facts if words and set(words) <= set(stems(text_of(fact))))
-        if held:
-            return held
-    return ()
 
 
 def aliases_of(name: str, texts: Sequence[str]) -> list[str]:
@@ -352,21 +284,7 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
     if hits:
         return max(_SURE[hit.how] for hit in hits)
     words = [word for word in name.split() if len(word) > 1]
-    if any(_other_bearer(text, word, words) for word in words):
-        return 0.0
     return 0.85 * sum(_named(text, word, common) > 0 for word in words) / len(words) if len(words) > 1 else 0.0
-
-
-def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
-    """Tell whether ``text`` has ``word`` in the name of somebody else: "Elena Berg" for "Karin Berg"."""
-    known = {fold(part) for part in name}
-    beside = [
-        found
-        for hit in mentions_find(text, word)
-        for found in (_NAME_BEFORE.search(text[: hit.start]), _NAME_AFTER.match(text[hit.end :]))
-        if found
-    ]
-    return any(fold(found[1]) not in known and fold(found[1]) not in FUNCTION for found in beside)
 
 
 def _prefix_shared(text: str, request: str) -> str:

@@ -31,9 +31,11 @@ _SCRIPT = (
     r"Hiragana|Devanagari|Hindi|Thai|English|Russian|Ukrainian)(?:\s+(?:script|letters|alphabet|characters))?"
 )
 _CUES = (
-    r"(?:also|otherwise|better|formerly|previously|commonly|sometimes|internally|officially|locally|online|now)\s+"
-    rf"(?:known|called|referred\s+to|listed|registered|goes|appears|named|{_WRITTEN})"
-    rf"(?:\s+{_SCRIPT})?(?:\s+(?:as|by|under))?",
+    (
+        r"(?:also|otherwise|better|formerly|previously|commonly|sometimes|internally|officially|locally|online|now)\s+"
+        rf"(?:known|called|referred\s+to|listed|registered|goes|appears|named|{_WRITTEN})"
+        rf"(?:\s+{_SCRIPT})?(?:\s+(?:as|by|under))?"
+    ),
     r"known\s+(?:to\s+\w+(?:\s+\w+)?\s+)?as",
     r"a\.?\s?k\.?\s?a\.?,?|alias(?:es)?(?:\s+(?:is|for|of))?:?|=+|≡|⇔",
     r"same\s+(?:\w+\s+)?(?:as|like)|identical\s+(?:to|with)|one\s+and\s+the\s+same\s+as",
@@ -50,20 +52,16 @@ _NOUNS = (
     r"(?:nick-?name|alias|code\s?name|user\s*name|handle|(?:real|full|Latin|old|former|other)\s+name|spelling|"
     r"transliteration|romani[sz]ation|transcription)"
 )
-_STATEMENTS = tuple(
-    map(
-        re.compile,
-        (
-            rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?(?:{_THING}\s+(?=[A-Z]))?{_name(2)}",
-            # "X and Y are the same person", "X's nickname is Y", "the Latin spelling of X is Y".
-            rf"{_name(1)}\s+(?:and|und|y|et|e|и|と|和)\s+{_name(2)}\s+(?:are|is|were|sind|son|sont|это|は|是)\s+"
-            r"(?:(?:one\s+and\s+)?the\s+same|one\s+(?:person|company|thing)|identical|ein\s+und\s+dieselbe|"
-            r"la\s+misma|la\s+même|одно|同じ|同一)",
-            rf"{_name(1)}['’]s\s+{_NOUNS}\s+(?:is|was|:)\s+{_name(2)}",
-            rf"{_NOUNS}\s+(?:of|for)\s+(?:the\s+name\s+)?{_name(1)}\s+(?:is|reads|:|=)\s+{_name(2)}",
-        ),
-    )
+_SAME = rf"{_name(1)}{_OPEN}(?:{'|'.join(_CUES)})\s*[:=]?\s*(?:the\s+)?(?:{_THING}\s+(?=[A-Z]))?{_name(2)}"
+# "X and Y are the same person", "X's nickname is Y", "the Latin spelling of X is Y".
+_BOTH = (
+    rf"{_name(1)}\s+(?:and|und|y|et|e|и|と|和)\s+{_name(2)}\s+(?:are|is|were|sind|son|sont|это|は|是)\s+"
+    r"(?:(?:one\s+and\s+)?the\s+same|one\s+(?:person|company|thing)|identical|ein\s+und\s+dieselbe|"
+    r"la\s+misma|la\s+même|одно|同じ|同一)"
 )
+_POSSESSED = rf"{_name(1)}['’]s\s+{_NOUNS}\s+(?:is|was|:)\s+{_name(2)}"
+_SPELLING = rf"{_NOUNS}\s+(?:of|for)\s+(?:the\s+name\s+)?{_name(1)}\s+(?:is|reads|:|=)\s+{_name(2)}"
+_STATEMENTS = tuple(map(re.compile, (_SAME, _BOTH, _POSSESSED, _SPELLING)))
 # "Samir (سمير)": the same name in two scripts.
 _TWO_SCRIPTS = re.compile(
     rf"(?:({_WORDS})\s*[(（\[]\s*({_FOREIGN})|({_FOREIGN})\s*[(（\[]\s*({_UPPER}(?:\s{_UPPER}){{0,5}}))\s*[)）\]]"

@@ -46,16 +46,10 @@ _CASES = tuple(
     )
 )
 # Stems of which both a man's and a woman's name are made: Александр and Александра are two people.
-_TWO = wordset(
-    "александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав"
-)
+_TWO = wordset("александр валентин август антонин павл виктор константин богдан станислав владислав ярослав мирослав")
 # Spellings between which systems of transliteration differ: "Yuriy", "Jurij" and "Iurii" are one.
-_SPELLINGS = tuple(
-    pair.split("=")
-    for pair in (
-        "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
-    ).split()
-)
+_SPELLED = "sch=s sh=s ch=c tch=c kh=h zh=z ph=f th=t ts=c tz=c x=ks w=v y=i j=i q=k ou=u oo=u ee=i ck=k e=i"
+_SPELLINGS = tuple(pair.split("=") for pair in _SPELLED.split())
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "å": "aa", "ø": "oe", "æ": "ae"})
 _DECLINED = re.compile("[\u0370-\u04ff]")
 _ASCII_WORD = re.compile("[a-z0-9]+")
@@ -206,13 +200,11 @@ def _bounded(text: str, start: int, end: int, before: str, name: str, wanted: tu
         return False
     own_before, own_after = name[: wanted[0]], name[wanted[1] :]
     capital = name[:1].isupper()
-    if before and _FROM.search(before) and not own_before.endswith(before[-1]):
-        if not (capital and before[-1] == "/" and before[0].isalpha()):
-            return False
+    beside = capital and before[-1:] == "/" and before[0].isalpha()
+    if before and _FROM.search(before) and not (beside or own_before.endswith(before[-1])):
+        return False
     after = _GOES_ON.match(text, end)
     if after is None or (own_after[:1] in ("+", "#") and text.startswith(own_after[0], end)):
         return True
     described, other = _DESCRIBES.match(text, end), _AND_NAME.match(text, end)
-    return capital and bool(
-        (described and described[0].islower()) or (other and other[1].isupper() and name.isalpha())
-    )
+    return capital and bool((described and described[0].islower()) or (other and other[1].isupper() and name.isalpha()))
