@@ -7,15 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from memory.finding.evidence import (
-    identifier_stems,
-    identifiers_held,
-    names_find,
-    names_held,
-    numbers_held,
-    text_of,
-    undated,
-)
+from memory.finding.evidence import identifier_stems, identifiers_held, names_find, names_held, numbers_held, undated
 from memory.finding.facts import Fact
 from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
@@ -90,7 +82,7 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
         covering = _covering(left, pool)
         if request.everything or not left:
             return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
-        if held and not request.owned and not any(left & set(stems(text_of(fact))) for fact in pool):
+        if held and not request.owned and not any(left & set(stems(fact.found_by)) for fact in pool):
             # What is said beside the identifier is a remark: "RX-40, discontinued".
             return Choice([_sure(fact, by, sure) for fact in _records(pool, facts)])
         if held and not request.owned and covering:
@@ -181,8 +173,7 @@ def _said_alone(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 
 def _sure(fact: Fact, by: str, confidence: float) -> Candidate:
-    said = fact.with_context()
-    return Candidate(fact, said, frozenset(stems(said)), {"exact": 0.0}, confidence, by)
+    return Candidate(fact, fact.with_context(), {"exact": 0.0}, confidence, by)
 
 
 def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
@@ -191,7 +182,7 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     words = frozenset(stems(request.without))
     # "Except her phone number" has no other words.
     stays = words - GENERIC or words
-    return [fact for fact in facts if not stays & set(stems(text_of(fact)))]
+    return [fact for fact in facts if not stays & set(stems(fact.found_by))]
 
 
 def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
@@ -204,7 +195,7 @@ def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
 
 def _covering(left: frozenset[str], facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts that hold all that a request says beside a name or identifier: "the floor 2 printer"."""
-    return tuple(fact for fact in facts if left and left <= set(stems(text_of(fact))))
+    return tuple(fact for fact in facts if left and left <= set(stems(fact.found_by)))
 
 
 def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
@@ -216,17 +207,17 @@ def _records(chosen: Sequence[Fact], facts: Sequence[Fact]) -> tuple[Fact, ...]:
 
 def _about(request: Request, facts: Sequence[Fact]) -> list[tuple[Fact, float]]:
     """Return the facts about the thing that "everything about ..." names by common words: those with most of them."""
-    there = frozenset(one for fact in facts for one in stems(text_of(fact)))
+    there = frozenset(one for fact in facts for one in stems(fact.found_by))
     wanted = frozenset(one for one in stems(request.body) if one not in GENERIC and one in there)
     if not wanted:
         return []
-    rarity = Rarity([text_of(fact) for fact in facts])
+    rarity = Rarity([fact.found_by for fact in facts])
     topics: dict[int, set[str]] = {}
     for fact in facts:
-        topics.setdefault(id(fact.topic), set()).update(stems(text_of(fact)))
+        topics.setdefault(id(fact.topic), set()).update(stems(fact.found_by))
     shares = []
     for fact in facts:
-        mine = set(stems(text_of(fact)))
+        mine = set(stems(fact.found_by))
         # A sentence may leave to the one before it what it speaks of.
         around = 0.98 * rarity.share(wanted, topics[id(fact.topic)]) if mine & wanted else 0.0
         shares.append(max(rarity.share(wanted, mine), around))
@@ -334,7 +325,7 @@ def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) ->
 
 def both_named(request: str, new_text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts that mention whom both the request and the new text name; all of them if none does."""
-    texts = [text_of(fact) for fact in facts]
+    texts = [fact.found_by for fact in facts]
     names = [name for name in names_find(request, texts) if fold(name) in fold(new_text)]
     held = names_held(" ".join(names), facts) if names else None
     return held.facts if held else tuple(facts)

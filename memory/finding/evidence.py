@@ -22,6 +22,7 @@ from memory.text.word_lists import CALENDAR, FUNCTION
 _CAPITALISED: Final = re.compile(r"[^\W\d_]+")
 _NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNORECASE)
+_HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
@@ -40,12 +41,6 @@ class Evidence:
     sure: float = 1.0
 
 
-def text_of(fact: Fact) -> str:
-    """Return all the words by which a fact is found: with the title of its topic, unless it says that anyway."""
-    said = fact.with_context()
-    return said if not fact.context or fold(fact.topic.title) in fold(said) else f"{fact.topic.title} {said}"
-
-
 def undated(text: str) -> str:
     """Return ``text`` without its dates and times."""
     for one in reversed(identifiers_find(text)):
@@ -58,18 +53,21 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     """Return the facts that hold most identifiers of ``request``, in any spelling; None if no fact holds one."""
     found = _widest(request)
     for group in ([one for one in found if one.kind in STRONG], found):
-        if held := _most(facts, partial(_holds, group)):
+        if group and (held := _most(facts, partial(_holds, group))):
             words = tuple(one.text for one in group)
             return Evidence(held, words, _stems_of(words))
     wanted = codes_find(request)
-    held = _most(
-        facts, lambda fact: max((wanted[one] for one in codes_find(text_of(fact)) if one in wanted), default=0)
-    )
-    if held:
-        codes = {one for fact in held for one in codes_find(text_of(fact)) if one in wanted}
+    if wanted and (
+        held := _most(
+            facts, lambda fact: max((wanted[one] for one in codes_find(fact.found_by) if one in wanted), default=0)
+        )
+    ):
+        codes = {one for fact in held for one in codes_find(fact.found_by) if one in wanted}
         return Evidence(held, tuple(codes), _stems_within(request, codes))
     solid, grouped = codes_solid(request)
-    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(text_of(fact))))
+    if not solid | grouped:
+        return None
+    held = tuple(fact for fact in facts if _same_code(solid, grouped, *codes_solid(fact.found_by)))
     if not held:
         return None
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
@@ -91,7 +89,8 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
 def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     """Return the facts that say most of the numbers of ``request``; all of them if none does."""
     wanted = numbers(request)
-    return _most(facts, lambda fact: len(wanted & numbers(text_of(fact)))) or tuple(facts)
+    held = _most(facts, lambda fact: len(wanted & numbers(fact.found_by))) if wanted else ()
+    return held or tuple(facts)
 
 
 def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:
@@ -99,7 +98,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
 
     Facts whose mention is less sure than the surest by more than ``spread`` are left out.
     """
-    texts = [text_of(fact) for fact in facts]
+    texts = [fact.found_by for fact in facts]
     names = names_find(request, texts)
     if not names:
         return None
@@ -123,7 +122,7 @@ def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> 
 
 def name_held(name: str, fact: Fact) -> bool:
     """Tell whether a fact mentions a name, or another that the fact itself says is the same."""
-    text = text_of(fact)
+    text = fact.found_by
     return any(_named(text, also, frozenset()) > 0 for also in aliases_of(name, [text]))
 
 
@@ -133,6 +132,7 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
     In scripts without spaces, what some text begins with and the request holds too.
     """
     names, common = _cases(tuple(texts))
+    hyphened = {fold(word) for text in texts for word in _HYPHENED.findall(text)}
     called = {fold(name) for text in texts for pair in _aliases(text) for name in pair}
     only = not any(match.group()[0].islower() for match in _NAME_WORD.finditer(request))
     found: list[str] = []
@@ -161,7 +161,9 @@ def names_find(request: str, texts: Sequence[str]) -> list[str]:
         else:
             name = capital or (folded in names and folded not in common)
         # "the PIN" is a thing of which there may be several.
-        named = (name or folded in called) and not (word.isupper() and _DEFINITE.search(request[: match.start()]))
+        named = (name or folded in called or folded in hyphened) and not (
+            word.isupper() and _DEFINITE.search(request[: match.start()])
+        )
         if not named or (run and request[run[-1].end() : match.start()].strip()):
             close()
         if named:
@@ -227,7 +229,7 @@ def _inside(one: Identifier, other: Identifier) -> bool:
 
 
 def _holds(group: Sequence[Identifier], fact: Fact) -> int:
-    return sum(bool(one.sought & _stored(text_of(fact))) for one in group)
+    return sum(bool(one.sought & _stored(fact.found_by)) for one in group)
 
 
 def _same_code(
@@ -250,7 +252,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
         for match in _CAPITALISED.finditer(text):
             word = match.group()
             if not word[0].isupper():
-                common.add(fold(word))
+                common.add(word)
                 continue
             before = text[: match.start()].rstrip()
             if before:
@@ -260,7 +262,7 @@ def _cases(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
                 tagged[fold(word)] += 1
                 if _begins_with_name(text):
                     names.add(fold(word))
-    return frozenset(names), frozenset(common)
+    return frozenset(names), frozenset(map(fold, common))
 
 
 @lru_cache(maxsize=8_192)

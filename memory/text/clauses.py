@@ -189,8 +189,6 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         if auxiliary and certain:
             return "verb"
         return "shared" if certain or first.tag == "VVD" else ""
-    if certain and first.tag in ("AJ0", "XX0") and _predicate(words, verb, start):
-        return "verb"
     if (
         first.tag == "PNP"
         and first.text.casefold() in _POINTING
@@ -200,13 +198,6 @@ def _kind(words: Sequence[Word], verb: int, start: int, *, certain: bool) -> str
         return ""
     listed = first.tag == "DPS" and words[start - 1].text == ","
     return "own" if _own_subject(words, start) and (certain or listed) else ""
-
-
-def _predicate(words: Sequence[Word], verb: int, start: int) -> bool:
-    """Tell whether "is vegan and allergic to nuts" goes on with what the subject is."""
-    described = words[verb].lemma == "be" and any(word.tag in ("AJ0", "VVN") for word in words[verb + 1 : verb + 3])
-    after = words[start + 1] if start + 1 < len(words) else None
-    return described and (after is None or after.tag in ("PRP", "PUN", "TO0", "AJ0", "PRF"))
 
 
 def _own_subject(words: Sequence[Word], start: int) -> bool:

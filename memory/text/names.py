@@ -101,7 +101,8 @@ def name_keys(name: str) -> list[frozenset[str]]:
 def mentions_find(text: str, name: str) -> tuple[Mention, ...]:
     """Return where ``text`` mentions ``name`` as whole words, in their order; nothing for a name without a letter."""
     wanted = _words(name)
-    if not wanted:
+    # A cheap look first: most texts mention no name that is asked for.
+    if not wanted or (text.isascii() and name.isascii() and wanted[0].folded not in text.lower()):
         return ()
     # A letter by itself is a name only as it is written: plan A is not a plan.
     letter = name.strip() if len(name.strip()) == 1 else ""
@@ -128,6 +129,8 @@ def mentions(text: str, name: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> tuple[_Word, ...]:
+    if text.isascii():
+        return tuple(_Word(run[0], run[0].lower(), *run.span()) for run in WORD.finditer(text))
     return tuple(_words_iter(text))
 
 
