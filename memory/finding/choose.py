@@ -3,11 +3,21 @@
 Pure but for ``near``, which gives for each fact its likeness to the request and to the new text.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
-from memory.finding.evidence import identifier_stems, identifiers_held, names_find, names_held, numbers_held, undated
+from memory.finding.evidence import (
+    held_by_any,
+    identifier_stems,
+    identifiers_held,
+    names_find,
+    names_held,
+    numbers_held,
+    undated,
+)
 from memory.finding.facts import Fact
 from memory.finding.guards import about_whom, forbidden
 from memory.finding.request import GENERIC, Request, request_read
@@ -15,8 +25,18 @@ from memory.finding.weigh import Candidate, candidates_weigh
 from memory.text.folding import fold
 from memory.text.identifiers import identifiers_sought
 from memory.text.negation import negated
-from memory.text.stems import Rarity, numbers, same_text, stems, things, verbs
+from memory.text.stems import Rarity, numbers, same_text, stem, stems, things, verbs
 
+# What held for a time that has ended: it is history, and nothing new takes its place.
+_ENDED: Final = re.compile(
+    r"^(?:until|till|up\s+to|before|during)\b|\b(?:from|between)\b.{1,40}(?:19|20)\d\d\s*(?:to|until|till|and|-|–)\s.{0,20}(?:19|20)\d\d",
+    re.IGNORECASE,
+)
+
+# "Ada the physicist" says who is meant, and not which of the facts about her.
+_DESCRIBED: Final = re.compile(
+    r"(?:^|\b(?:about|on|of|regarding)\s)[A-Z][^\W\d_]+(?:\s[A-Z][^\W\d_]+)*,?\s(?:the|an?)\s([^\W\d_]+)"
+)
 Near = Callable[[Sequence[Fact]], Sequence[tuple[float, float]]]
 
 # Below this nothing is replaced, or nothing is listed.
@@ -29,7 +49,6 @@ SEVERAL: Final = 0.1
 WHOLE_NAME: Final = 0.5
 # Of all about a name, so much less sure may a mention be: another script or spelling.
 OTHER_SPELLING: Final = 0.25
-SPREAD: Final = 0.15
 # What is released has to be at least so near in meaning and words: unrelated texts have 0.
 RELEVANT: Final = 0.3
 # What is replaced is at least so near to the request, and so near to the request or the new text. In 323 cases it had
@@ -62,11 +81,16 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     facts = _without(request, facts)
     alone = _said_alone(facts)
     codes = identifier_stems(request.body)
-    held = identifiers_held(request.body, alone)
+    if request.everything or not set(stems(request.body)) - codes - GENERIC:
+        held = held_by_any(identifiers_held, request.body, alone)
+    else:
+        held = identifiers_held(request.body, alone)
     pool: tuple[Fact, ...] = held.facts if held else numbers_held(request.body, alone)
-    # Of all that is known of Müller, "Mueller" is a part, though less surely.
-    spread = OTHER_SPELLING if request.everything and not held else SPREAD
-    names = names_held(request.body, pool, spread=spread)
+    if request.everything and not held:
+        # "Mueller" is Müller, though less surely.
+        names = held_by_any(partial(names_held, spread=OTHER_SPELLING), request.body, pool)
+    else:
+        names = names_held(request.body, pool)
     covered = (held.covered if held else frozenset()) | (names.covered if names else frozenset())
     left = _left(request, covered)
     if names:
@@ -81,6 +105,8 @@ def meant_choose(request_text: str, facts: Sequence[Fact], near: Near) -> Choice
     if (held or names) and not request.states:
         covering = _covering(left, pool)
         if request.everything or not left:
+            if request.everything and names and _DESCRIBED.search(request.body):
+                covering = tuple(fact for fact in pool if not _described_else(fact, left))
             return Choice([_sure(fact, by, sure) for fact in covering or _records(pool, facts)])
         if held and not request.owned and not any(left & set(stems(fact.found_by)) for fact in pool):
             # What is said beside the identifier is a remark: "RX-40, discontinued".
@@ -183,6 +209,12 @@ def _without(request: Request, facts: Sequence[Fact]) -> list[Fact]:
     # "Except her phone number" has no other words.
     stays = words - GENERIC or words
     return [fact for fact in facts if not stays & set(stems(fact.found_by))]
+
+
+def _described_else(fact: Fact, description: frozenset[str]) -> bool:
+    """Tell whether a fact describes somebody in other words than ``description``: "Ada the baker"."""
+    found = _DESCRIBED.match(fact.found_by)
+    return found is not None and stem(fold(found[1])) not in description
 
 
 def _left(request: Request, covered: frozenset[str]) -> frozenset[str]:
@@ -295,7 +327,7 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
     named_too = request.several and bool(numbered) and (best.stems & new) <= one.stems
     if named_too and one.confidence >= SEVERAL:
         return True
-    if not _same_subject(one, best, asked | new):
+    if not _same_subject(one, best, asked | new) or _ENDED.search(one.fact.text):
         return False
     if (things(best.text) & new) - one.stems:
         return False
@@ -312,6 +344,8 @@ def _goes_along(one: Candidate, best: Candidate, request: Request, new_text: str
 def _rivals(best: Candidate, one: Candidate, request: Request, new_text: str) -> bool:
     """Tell whether two facts about different subjects are equally near: what tells them apart was not said."""
     if best.confidence - one.confidence > EQUAL or best.exact or one.fact.topic is best.fact.topic:
+        return False
+    if _ENDED.search(one.fact.text):
         return False
     known = frozenset(stems(request.text)) | frozenset(stems(new_text))
     if best.features["words"] < 0.45 or (best.stems & known) != (one.stems & known):

@@ -23,8 +23,11 @@ _CAPITALISED: Final = re.compile(r"[^\W\d_]+")
 _NAME_WORD: Final = re.compile(r"(?<![\w@])[^\W\d_]+(?:[-'’](?!s\b)[^\W\d_]+)*(?![\w@]|[./–-]\w)")
 _DEFINITE: Final = re.compile(r"\b(?:the|my|our|your|his|her|their)\s$", re.IGNORECASE)
 _HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
+_NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
+_NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
+_AND: Final = re.compile(r"\s*(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE)
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
 ALIAS_ROUNDS: Final = 3
 # How surely a mention is of the name: "Анной" is Анна, "Dmitriy" may be Дмитрий.
@@ -71,6 +74,29 @@ def identifiers_held(request: str, facts: Sequence[Fact]) -> Evidence | None:
     if not held:
         return None
     return Evidence(held, tuple(solid | grouped), frozenset(one for one in stems(request) if re.search(r"\d", one)))
+
+
+def held_by_any(
+    find: Callable[[str, Sequence[Fact]], Evidence | None], request: str, facts: Sequence[Fact]
+) -> Evidence | None:
+    """Return the facts that hold what ``find`` finds in any part of ``request``: "Anna and Ben", "NOVA-7, NOVA-8".
+
+    Parts are joined by "and", "or" or a comma.
+    """
+    parts = [part for part in _AND.split(request) if part.strip()]
+    one = find(request, facts)
+    if one is None or len(parts) < 2:
+        return one
+    found = [held for held in (find(part, facts) for part in parts) if held]
+    if len(found) < 2:
+        return one
+    kept = {id(fact) for held in found for fact in held.facts}
+    return Evidence(
+        tuple(fact for fact in facts if id(fact) in kept),
+        tuple(word for held in found for word in held.words),
+        frozenset().union(*(held.covered for held in found)),
+        min(held.sure for held in found),
+    )
 
 
 def identifier_stems(request: str) -> frozenset[str]:
@@ -286,7 +312,21 @@ def _named(text: str, name: str, common: frozenset[str]) -> float:
     if hits:
         return max(_SURE[hit.how] for hit in hits)
     words = [word for word in name.split() if len(word) > 1]
+    if any(_other_bearer(text, word, words) for word in words):
+        return 0.0
     return 0.85 * sum(_named(text, word, common) > 0 for word in words) / len(words) if len(words) > 1 else 0.0
+
+
+def _other_bearer(text: str, word: str, name: Sequence[str]) -> bool:
+    """Tell whether ``text`` has ``word`` in the name of somebody else: "Elena Berg" for "Karin Berg"."""
+    known = {fold(part) for part in name}
+    beside = [
+        found
+        for hit in mentions_find(text, word)
+        for found in (_NAME_BEFORE.search(text[: hit.start]), _NAME_AFTER.match(text[hit.end :]))
+        if found
+    ]
+    return any(fold(found[1]) not in known and fold(found[1]) not in FUNCTION for found in beside)
 
 
 def _prefix_shared(text: str, request: str) -> str:
