@@ -26,6 +26,10 @@ _HYPHENED: Final = re.compile(r"(?<![^\W\d_])[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME_BEFORE: Final = re.compile(r"(?<!\w)([A-ZÀ-Þ][^\W\d_]+) $")
 _NAME_AFTER: Final = re.compile(r" ([A-ZÀ-Þ][^\W\d_]+)")
 _DIGITS: Final = re.compile(r"\d+(?:[.,:/-]\d+)+")
+BEFORE: Final = re.compile(
+    r"\b(?:before|prior\s+to|until|(?:earlier|older)\s+than)\s+(?P<date>(?:[a-z]+\s+)?(?:19|20)\d\d)\b", re.IGNORECASE
+)
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _PARTICLE: Final = re.compile(r"(?:さん|様|くん|ちゃん)?[はがのをにもとで은는이가의를을과와도的在]+$")
 _AND: Final = re.compile(r"\s*(?:[,;&、和と]|(?<!\w)(?:and|or|und|oder|y|et|ou|e|и|или)(?!\w))\s*", re.IGNORECASE)
 # From name to name so many times: "Bob" is "Robert", and "Robert" signs as "R. Miller".
@@ -45,7 +49,9 @@ class Evidence:
 
 
 def undated(text: str) -> str:
-    """Return ``text`` without its dates and times."""
+    """Return ``text`` without its dates and times; all of it where it asks for what was before a date."""
+    if BEFORE.search(text):
+        return text
     for one in reversed(identifiers_find(text)):
         if one.kind in ("date", "datetime", "time"):
             text = f"{text[: one.start]} {text[one.end :]}"
@@ -113,10 +119,26 @@ def _stems_within(request: str, codes: Iterable[str]) -> frozenset[str]:
 
 
 def numbers_held(request: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that say most of the numbers of ``request``; all of them if none does."""
+    """Return the facts that say most of the numbers of ``request``, or of "before 2022" those with an earlier year; all
+    of them if none does."""
+    if limit := BEFORE.search(request):
+        (until, *_rest) = _dates(limit["date"])
+        earlier = tuple(
+            fact for fact in facts if any("" < date[: len(until)] < until for date in _dates(fact.found_by))
+        )
+        if earlier:
+            return earlier
     wanted = numbers(request)
     held = _most(facts, lambda fact: len(wanted & numbers(fact.found_by))) if wanted else ()
     return held or tuple(facts)
+
+
+def _dates(text: str) -> list[str]:
+    """Return the dates of ``text`` as ISO dates, without what is not said: 2024, 2024-03, 2024-03-05."""
+    found = [one for one in identifiers_find(text) if one.kind in ("date", "datetime")]
+    dates = [one.canonical[:10] for one in found if one.canonical[:1].isdigit()]
+    covered = " ".join(one.text for one in found)
+    return dates + [year for year in _YEAR.findall(text) if year not in covered] or [""]
 
 
 def names_held(request: str, facts: Sequence[Fact], *, spread: float = 0.15) -> Evidence | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from memory.finding.evidence import name_held, names_find
+from memory.finding.evidence import BEFORE, name_held, names_find
 from memory.finding.request import Request
 from memory.finding.weigh import Candidate
 from memory.text.folding import fold
@@ -43,6 +43,8 @@ def forbidden(one: Candidate, request: Request, new_text: str, names: Sequence[s
     if new_text:
         return ""
     asked, there = numbers(request.body), numbers(one.text)
+    if asked and BEFORE.search(request.body):
+        return ""
     if asked and there and not asked & there:
         return "It states another number."
     opposite = request.states and one.features["denial"] and one.stems <= known
