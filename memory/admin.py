@@ -30,7 +30,7 @@ admin.site.login = _sign_in  # type: ignore[method-assign]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows can be looked at and nothing else."""
+    """Rows can be examined and nothing else."""
 
     # An exact count of a large table takes longer than the page; "show all" is not offered either.
     show_full_result_count = False

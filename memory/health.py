@@ -37,7 +37,7 @@ HEARTBEAT_WITHIN = dt.timedelta(minutes=3)
 # What waits longer than this is not merely next in line.
 BACKLOG_WITHIN = dt.timedelta(minutes=10)
 FAILURES_WITHIN = dt.timedelta(days=1)
-# What reads a whole table and changes seldom is looked at again after this long by those who ask all the time.
+# What reads a whole table and changes seldom is examined again after this long by those who ask all the time.
 LOOKED_AT_WITHIN = dt.timedelta(minutes=10)
 ELSEWHERE_WITHIN = dt.timedelta(minutes=2)
 
@@ -198,7 +198,7 @@ def policies_check(_now: dt.datetime) -> Finding:
 
 def queue_check(now: dt.datetime) -> Finding:
     """Whether jobs are taken from the queue. Two queries on a small table."""
-    # A job in hand has its lock in the future; what is due carries the moment since which it is.
+    # A job in hand has its lock in the future; what is due carries the time since which it is.
     due = OrmQ.objects.filter(lock__lte=now)
     return _backlog(now, due.count(), due.aggregate(oldest=Min("lock"))["oldest"], "job", "in the queue")
 
@@ -262,7 +262,7 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
     """Run all checks for a page that asks every few seconds: what reads a whole table and was well, and models that are
-    elsewhere, are looked at every few minutes only. Some twenty queries on small tables, whatever the store holds."""
+    elsewhere, are examined every few minutes only. Some twenty queries on small tables, whatever the store holds."""
     seldom: dict[str, Check] = {"embedder": _embedder_check_seldom, "vectors": _vectors_check_seldom}
     return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 

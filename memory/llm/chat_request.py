@@ -45,7 +45,7 @@ _ENDED_WITH_TOOLS = (*_ENDED, "tool_calls", "function_call")
 
 
 def model_configured() -> bool:
-    """Tell whether there is a model to ask. No request."""
+    """Return whether there is a model to ask. No request."""
     return bool(settings.MEMSTATE_LLM_MODEL)
 
 

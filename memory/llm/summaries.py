@@ -130,7 +130,7 @@ def _identifiers(text: str) -> set[tuple[str, str]]:
 
 
 def _foreign_names(text: str, source: str) -> bool:
-    """Tell whether a word within a sentence of ``text`` is written large and does not occur in ``source``.
+    """Return whether a word within a sentence of ``text`` is written large and does not occur in ``source``.
 
     Nothing can be told where words are written large by habit, or in scripts that know no difference.
     """

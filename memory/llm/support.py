@@ -69,7 +69,7 @@ class Source:
         return False
 
     def _turned(self, fact: str) -> bool:
-        """Tell whether the statement that a fact is closest to says the opposite."""
+        """Return whether the statement that a fact is closest to says the opposite."""
         denies, stems = negated(fact), _stems(fact)
         best = {True: 0.0, False: 0.0}
         for unit_denies, unit in self.units:

@@ -229,7 +229,7 @@ def test_a_protected_topic_is_told_to_be_never_forgotten_and_why(cast: Cast, clo
         assert card["standing"]["protected_because"] == [sentence]
         assert {step["at"] for step in card["next"]["steps"]} == {None}
         assert {step["never_because"] for step in card["next"]["steps"]} == {sentence}
-        assert f"No run touches it. {sentence}" in card["sentences"]
+        assert f"Runs do not change it. {sentence}" in card["sentences"]
         assert card["standing"]["rung"] == "active"
 
 
