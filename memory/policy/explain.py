@@ -42,8 +42,8 @@ MOST_BEHIND = 12
 def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
     """Return the policy set at ``scope``, what is in force there, and the time of the next scheduled run.
 
-    ``groups`` holds every value, by group. Two statements; one more while a change of half-life is
-    being applied to the rows, and one more after a policy has been saved. Raises ``ValueRefused`` for a malformed scope.
+    ``groups`` holds every value, by group. Two statements; one more while rows are being re-keyed, and one more after a
+    policy has been saved. Raises ``ValueRefused`` for a malformed scope.
     """
     scope = scope_normalize(scope)
     policies = policies_current()
