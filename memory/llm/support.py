@@ -45,7 +45,7 @@ class Source:
         self.units = [(negated(unit), _stems(unit)) for unit in units]
 
     def objection(self, fact: str) -> str:
-        """Return why the text does not support ``fact`` (identifier, number, name, negation, words), or an empty text."""
+        """Return why the text does not support ``fact`` (such as ``number``), or an empty text."""
         strong = [each for each in identifiers_find(fact) if each.kind in STRONG]
         if any((each.kind, each.canonical) not in self.identifiers for each in strong):
             return "identifier"

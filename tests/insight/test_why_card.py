@@ -237,7 +237,7 @@ def test_what_never_fades_is_told_to_stay(cast: Cast):
     policy_set(preset="memstate")
     card = why(cast.reader, cast.agent.remember("Tea"))
     assert {step["at"] for step in card["next"]["steps"]} == {None}
-    assert "If nothing changes, no run will touch it." in " ".join(card["sentences"])
+    assert "If nothing changes, no run will change it." in " ".join(card["sentences"])
 
 
 def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):
