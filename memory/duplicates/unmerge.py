@@ -1,8 +1,8 @@
-"""Takes two merged topics apart again: both become byte for byte what they were before, or nothing is touched.
+"""Undo of a merge: both topics become byte for byte what they were before, or nothing is changed.
 
-A merge writes down, with its two actions, the rows that it changed as they stood (``rows_image``) and a fingerprint of
-what it left (``merge_fingerprint``). As long as the fingerprint holds, the rows can be put back. That somebody has
-retrieved the survivor since is no reason to leave two topics in one: then its salience stays as it is by now.
+A merge records with its two actions, beside the states that every run records, the rows that it changed as they were
+(``rows_image``) and a fingerprint of what it left (``merge_fingerprint``). While the fingerprint is the same, the rows
+can be restored. A retrieval of the survivor since does not prevent that: then its salience stays as it is.
 """
 
 import json
