@@ -103,6 +103,7 @@ class ProblemCode(StrEnum):
     UNKNOWN_FIELD_TYPE = "unknown-field-type", "There is no such type of field."
     INVALID_FIELD_VALUE = "invalid-field-value", "The value of a field is not of its type."
     INVALID_CREATED_AT = "invalid-created-at", "The moment of creation lies in the future, or before what is there."
+    INVALID_LAST_USED_AT = "invalid-last-used-at", "The time of the last use is in the future, or before the creation."
     TOO_MANY_FIELDS = "too-many-fields", "The topic would have too many fields."
     TOO_MANY_CATEGORIES = "too-many-categories", "The topic would have too many categories."
     LINK_TO_ITSELF = "link-to-itself", "A topic is not linked to itself."

@@ -179,9 +179,7 @@ class _Compiler:
         ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
         return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
 
-    def _day(self, moment: str, op: str, day: dt.date | None) -> str:
-        if day is None:
-            return f"({moment} IS NULL)"
+    def _day(self, moment: str, op: str, day: dt.date) -> str:
         start = dt.datetime.combine(day, dt.time.min, tzinfo=dt.UTC)
         first, after = (f"{self.bind(at)}::timestamptz" for at in (start, start + dt.timedelta(days=1)))
         match op:
