@@ -134,6 +134,9 @@ class ProblemCode(StrEnum):
     RUN_OF_ANOTHER_MOMENT = "run-of-another-moment", "The run was judged for another moment than now."
     RUN_NOT_UNDOABLE = "run-not-undoable", "The run cannot be undone, or not here."
     WRONG_STATUS = "wrong-status", "What the request names has a status in which this cannot be done."
+    PAUSED = "forgetting-paused", "Forgetting is paused there."
+    ALREADY_PAUSED = "already-paused", "Forgetting is paused there already."
+    NOT_PAUSED = "not-paused", "Forgetting is not paused there."
     UNKNOWN_EVENT = "unknown-event", "There is no such event, or nobody can raise it."
     TOO_MANY_MOMENTS = "too-many-moments", "These are more moments than can be projected at once."
 

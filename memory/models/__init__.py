@@ -15,6 +15,7 @@ from memory.models.idempotency import IdempotencyRecord
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
+from memory.models.pauses import ForgetPause
 from memory.models.policies import PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
@@ -41,6 +42,7 @@ __all__ = [
     "FieldSummary",
     "ForgetAction",
     "ForgetListing",
+    "ForgetPause",
     "ForgetRun",
     "IdempotencyRecord",
     "ImportJob",

@@ -185,7 +185,7 @@ def _whole(text: str) -> int:
 def _moment(name: str, value: str) -> Predicate:
     text = _plain(name, value)
     if name == "used" and text.lower() == "never":
-        return Comparison("retrievals", "is", 0)
+        return Comparison("used", "is", None)
     op, said = _ordered(text)
     if ".." not in text and said and not _DAY.fullmatch(said):
         try:

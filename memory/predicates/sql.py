@@ -126,6 +126,8 @@ class _Compiler:
                 return self._elapsed(f"coalesce({self.v}.last_retrieved_at, {self.v}.created_at)", op, value)
             case "created":
                 return self._day(self._of("created_at"), op, value)
+            case "used" if value is None:
+                return f"({self.v}.retrieval_count = 0)"
             case "used":
                 return self._day(f"{self.v}.last_retrieved_at", op, value)
             case "retrievals":
