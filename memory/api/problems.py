@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import IntegrityError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
@@ -21,7 +21,7 @@ from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.embedding import EmbeddingFailed
+from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
@@ -37,6 +37,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
     BodyTooLarge: 413,
     ValueRefused: 422,
     TooManyRequests: 429,
+    EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
     # Whoever asks a model has an answer without it; this is for one who forgot.
@@ -87,7 +88,7 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 def _wait(problem: MemoryProblem) -> float | None:
     """Return in how many seconds it is worth trying again, where anybody knows."""
-    if isinstance(problem, TooManyRequests | TooManyConversations | MessageAtWork):
+    if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
         return problem.wait or UNTOLD_SECONDS
@@ -116,6 +117,7 @@ _DATABASE_AWAY = Failure(503, "The database is not reachable. Retry shortly.", P
 _PURGED_MEANWHILE = Failure(
     503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
 )
+_BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive completely.", ProblemCode.BODY_INCOMPLETE)
 _MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
@@ -125,6 +127,9 @@ def failure_told(problem: Exception) -> Failure:
     The sentence says nothing of the inside; the log says the rest.
     """
     cause = problem.__cause__
+    if isinstance(problem, UnreadablePostError):
+        # The client is gone or too slow.
+        return _BODY_INCOMPLETE
     if isinstance(problem, OperationalError):
         told = next((told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)), _DATABASE_AWAY)
         logger.warning(told.code.replace("-", "_"), problem=str(problem))
@@ -155,6 +160,8 @@ def problems_register(api: NinjaAPI) -> None:
             return on_problem(request, problem.__cause__)
         if isinstance(problem.__cause__, RequestDataTooBig):
             return on_too_big(request, problem.__cause__)
+        if isinstance(problem.__cause__, UnreadablePostError):
+            return problem_response(*_BODY_INCOMPLETE)
         return problem_response(problem.status_code, str(problem), ProblemCode.INVALID_JSON)
 
     def on_missing(_request: HttpRequest, _problem: Http404) -> HttpResponse:

@@ -1,7 +1,7 @@
-"""The soft limit: with fewer live topics than that, no event and no schedule forgets.
+"""The soft limit: with fewer live topics than that, events and schedules forget nothing.
 
-A limit holds for the scope that sets it: the topics there and below are counted together, except those below a scope
-that sets its own. Runs, gauges and explanations all count with this module.
+A limit counts the topics at the scope that sets it and below, except those below a scope with its own limit. Runs,
+gauges and explanations all use this module.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# A sentence names so many scopes at most.
+# Most scopes named in a sentence.
 _NAMED = 3
 
 
@@ -29,13 +29,13 @@ class SoftLimit:
 
     @property
     def open(self) -> bool:
-        """Whether there are enough topics that events and schedules forget."""
+        """Whether there are enough topics for events and schedules to forget."""
         return self.live >= self.soft_limit
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a run leaves alone: partitions by path, and paused scopes. ``closed`` if that is all there is."""
+    """What a run skips: partitions by path, and paused scopes; and a sentence that says why. ``closed``: all of it."""
 
     without: frozenset[str] = frozenset()
     paused: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ def _below_limit(policies: Policies, scope: str, event: str, partitions: list[Po
     without = frozenset(path for path, setter in gated.items() if setter in below)
     if not without:
         return OPEN
-    # A run tells counts of its own scope only.
+    # Counts of other scopes are not shown.
     named = [
         f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
         f"{limit.soft_limit:,}"
@@ -125,4 +125,4 @@ def _why_none(policies: Policies, scope: str) -> str:
     policy = policies.effective(scope)
     if any(scope_within(scope, path) for path in policy.knobs.exempt_scopes):
         return "it lies in an exempt scope."
-    return "its mode is off." if policy.knobs.mode == "off" else "the scopes with policies below it rest."
+    return "its mode is off." if policy.knobs.mode == "off" else "all scopes below it with a policy are off or exempt."

@@ -77,7 +77,9 @@ def pause_lift(scope: str, *, reason: str, principal: Principal, now: dt.datetim
 def pause_refuse(scope: str, *, now: dt.datetime) -> None:
     """Raise ``Conflict`` if forgetting is paused at, above or below ``scope``. One query."""
     for pause in pauses_active(now, scope):
-        raise Conflict(f"Forgetting is paused in {pause.scope}. Lift the pause first.", code=ProblemCode.PAUSED)
+        raise Conflict(
+            f"Forgetting is paused in {pause.scope}. Lift the pause first.", code=ProblemCode.FORGETTING_PAUSED
+        )
 
 
 def _touches(pause: ForgetPause, scope: str) -> bool:
