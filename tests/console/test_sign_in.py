@@ -152,7 +152,7 @@ def test_the_cookies_are_out_of_reach_of_scripts_and_of_other_sites() -> None:
     client = Client()
     client.get("/sign-in/")
     sign_in(client, "reader")
-    for name in ("memstate_session", "memstate_csrf"):
+    for name in (site.SESSION_COOKIE_NAME, site.CSRF_COOKIE_NAME):
         cookie = client.cookies[name]
         assert cookie["httponly"], name
         assert cookie["samesite"] == "Lax", name
@@ -163,16 +163,16 @@ def test_a_session_gets_a_new_key_when_somebody_signs_in() -> None:
     account_make("reader", password=PASSWORD)
     client = Client()
     sign_in(client, "reader")
-    first = client.cookies["memstate_session"].value
+    first = client.cookies[site.SESSION_COOKIE_NAME].value
     client.post("/sign-out/")
     sign_in(client, "reader")
-    assert client.cookies["memstate_session"].value != first
+    assert client.cookies[site.SESSION_COOKIE_NAME].value != first
 
 
 def test_signing_out_ends_the_session_for_everybody_who_has_its_key() -> None:
     client = client_of(account_make("reader"))
     copied = Client()
-    copied.cookies["memstate_session"] = client.cookies["memstate_session"].value
+    copied.cookies[site.SESSION_COOKIE_NAME] = client.cookies[site.SESSION_COOKIE_NAME].value
     assert copied.get("/audit/").status_code == 200
     reply = client.post("/sign-out/", follow=True)
     assert "You are signed out." in reply.content.decode()

@@ -1,0 +1,93 @@
+"""The queue runs the jobs of the store and nothing else, whatever a row of its tables names."""
+
+from pathlib import Path
+
+import django_q.worker
+import pytest
+from django.contrib import admin
+from django.db.models.signals import post_save
+from django.utils import timezone
+from django_q.models import Failure, OrmQ, Schedule, Success, Task
+from django_q.signals import call_hook
+from django_q.tasks import async_task
+
+from memory.jobs import JOBS
+from memstate_site.worker import job_locate, jobs_only
+from tests.console.people import person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def _as_in_the_cluster(monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setattr(django_q.worker, "pydoc", django_q.worker.pydoc)
+    jobs_only()
+    yield
+    post_save.connect(call_hook, sender=Task)
+
+
+def test_only_jobs_are_found() -> None:
+    assert all(callable(job_locate(name)) for name in JOBS)
+    for name in ("os.system", "subprocess.run", "memory.jobs.run_enqueue", "memory.jobs", "builtins.exec", ""):
+        assert job_locate(name) is None, name
+
+
+@pytest.mark.usefixtures("_as_in_the_cluster")
+def test_a_function_that_is_no_job_is_not_run(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    with pytest.raises(ValueError, match="is not defined"):
+        async_task("os.system", f"touch {made}", sync=True)
+    assert not made.exists()
+    async_task("memory.jobs.tidy", sync=True)
+
+
+@pytest.mark.usefixtures("_as_in_the_cluster")
+def test_no_hook_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[object] = []
+    monkeypatch.setattr("memory.jobs.upkeep_request", called.append)
+    now = timezone.now()
+    Task.objects.create(id="a" * 32, name="x", func="x", hook="memory.jobs.upkeep_request", started=now, stopped=now)
+    assert not called
+
+
+def test_the_tables_of_the_queue_are_read_only_in_the_admin() -> None:
+    administrator = person("administrator")
+    now = timezone.now()
+    Task.objects.create(id="a" * 32, name="x", func="memory.jobs.tidy", started=now, stopped=now, success=False)
+    Task.objects.create(id="b" * 32, name="y", func="memory.jobs.tidy", started=now, stopped=now, success=True)
+    async_task("memory.jobs.tidy")
+    for model in (Schedule, OrmQ, Success, Failure):
+        name = model.__name__.lower()
+        row = model.objects.first()
+        assert row is not None
+        assert administrator.get(f"/admin/django_q/{name}/").status_code == 200, name
+        assert administrator.get(f"/admin/django_q/{name}/{row.pk}/change/").status_code == 200, name
+        assert administrator.get(f"/admin/django_q/{name}/add/").status_code == 403, name
+        members = {"func": "os.system", "args": "'id',", "schedule_type": "O", "repeats": 1}
+        for address in ("add/", f"{row.pk}/change/", f"{row.pk}/delete/"):
+            assert administrator.post(f"/admin/django_q/{name}/{address}", members).status_code == 403, name
+        for action in ("delete_selected", "retry_failed", "resubmit_task"):
+            chosen = {"action": action, "_selected_action": row.pk, "post": "yes"}
+            assert administrator.post(f"/admin/django_q/{name}/", chosen).status_code in (302, 403), name
+        assert model.objects.filter(pk=row.pk).exists(), name
+    assert OrmQ.objects.count() == 1
+    assert not Schedule.objects.filter(func="os.system").exists()
+
+
+def test_no_table_of_a_library_can_be_changed_but_accounts_and_locked_sign_ins() -> None:
+    changeable = {
+        model._meta.label
+        for model, options in admin.site._registry.items()
+        if not type(options).__name__.startswith("ReadOnly") and "has_change_permission" not in _overridden(options)
+    }
+    assert changeable == {"auth.User", "auth.Group"}
+
+
+def _overridden(options: object) -> set[str]:
+    return {name for kind in type(options).__mro__ if kind is not admin.ModelAdmin for name in vars(kind)} - set(
+        vars(object)
+    ) if not isinstance(options, admin.ModelAdmin) else {
+        name
+        for kind in type(options).__mro__[: type(options).__mro__.index(admin.ModelAdmin)]
+        for name in vars(kind)
+    }
