@@ -110,7 +110,8 @@ def topic_edit(
 
 
 def _topic_read(topic_id: uuid.UUID, principal: Principal, *, lock: bool) -> KnownTopic:
-    topic = known_load(changed=[topic_id], read=[], lock=lock).topics.get(topic_id)
+    known = known_load(changed=[topic_id], read=[], lock=lock, within=principal.scope)
+    topic = known.topics.get(topic_id)
     if topic is None or not principal.sees(topic.scope):
         raise NotVisible(f"Topic {topic_id} does not exist.", code=ProblemCode.TOPIC_NOT_FOUND)
     return topic
