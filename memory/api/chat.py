@@ -10,7 +10,6 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router
 
-from memory import jobs
 from memory.agents.chat.background_turn import Running, connection_lend, place_taken
 from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
 from memory.agents.chat.conversations import conversations_list
@@ -26,6 +25,7 @@ from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
 from memory.core.errors import MemoryProblem
+from memory.jobs import tasks
 from memory.models import Conversation
 
 router = Router(tags=["chat"])
@@ -91,10 +91,10 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
     """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:
-        return chat_run(begun, clock=timezone.now, enqueue=jobs.study_enqueue, **more)
+        return chat_run(begun, clock=timezone.now, enqueue=tasks.study_enqueue, **more)
     finally:
         # What was read counts as used, whatever came of it.
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
 
 
 # In a stream a line ends with what the protocol says; some who read it know more ends.

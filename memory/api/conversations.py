@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from memory import jobs
 from memory.agents.chat.conversations import conversation_get, conversation_page
 from memory.agents.chat.replies import conversation_as_json, turn_as_json, writes_as_json
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
@@ -19,6 +18,7 @@ from memory.api.conversation_schemas import ConversationDetail, ConversationUndo
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.jobs import tasks
 
 router = Router(tags=["chat"])
 
@@ -72,7 +72,7 @@ def conversation_take_back(
         undone = conversation_undo(
             conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
         )
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
     return json_reply(
         {
             "conversation_id": conversation_id,

@@ -11,7 +11,6 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import BaseModel, Field, StringConstraints
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -22,6 +21,7 @@ from memory.extraction.lists import extraction_as_json
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
 from memory.ingest.items import ShortText
+from memory.jobs import tasks
 
 router = Router(tags=["extract"])
 
@@ -116,7 +116,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
             kind=payload.kind,
             principal=principal,
             now=now,
-            enqueue=jobs.extraction_enqueue,
+            enqueue=tasks.extraction_enqueue,
         )
         return json_reply(
             {
@@ -131,7 +131,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )
     if done.stored:
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
     return json_reply(_reply(asdict(done), payload))
 
 

@@ -57,7 +57,9 @@ class RunOut(Schema):
     counts: dict[str, int]
     results: list[str] | None = Field(default=None, description="Left out of lists.")
     held_because: str | None
-    gate: str | None = Field(description="Why no topics were evaluated: too few active topics for this event.")
+    gate: str | None = Field(
+        description="Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."
+    )
     failure: str | None
     planned: int
     applied: int

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
@@ -163,7 +163,7 @@ def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tu
     invalid cursor."""
     rows = ErasureReceipt.objects.filter(path_q(principal.scope)).order_by("-number")
     if cursor:
-        (before,) = cursor_parse(cursor, number_read)
+        (before,) = cursor_parse(cursor, cursor_number)
         rows = rows.filter(number__lt=before)
     found = list(rows[: limit + 1])
     return found[:limit], cursor_make(found[limit - 1].number) if len(found) > limit else None

@@ -8,7 +8,7 @@ read Vitality from one end to the other, and so does a draft of another half-lif
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,13 +47,14 @@ def candidates_sql(
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
+    without: Collection[str] = (),
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
     Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
     not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
     those are asked about, which a text of SQL may name as an array; ``subset`` narrows them by
-    kind and by their present rung.
+    kind and by their present rung. ``without`` names partitions to leave out, by path.
     """
     bound = bound or Bound()
     parts = [
@@ -67,6 +68,7 @@ def candidates_sql(
             subset=subset,
         )
         for partition in partitions_of(policies, scope)
+        if partition.path not in without
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
 
@@ -236,15 +238,11 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     return bool(rows_prepared(statement, bound.values)[0][0])
 
 
-def active_count(scope: str, *, without: tuple[str, ...] = (), at_most: int | None = None) -> int:
-    """Return the number of active topics at ``scope`` and below, except below ``without``; ``at_most`` if there are as
-    many. One query."""
+def live_count(scope: str, *, without: tuple[str, ...] = ()) -> int:
+    """Return the number of live topics at ``scope`` and below, except below ``without``. One query."""
     bound = Bound()
-    limit = "" if at_most is None else f" LIMIT {at_most:d}"
     within = scope_sql("v.scope_id", scope, bound.bind, without=without)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{limit}) x", bound.values
-        )
+        cursor.execute(f"SELECT count(*) FROM memory_vitality v WHERE v.live AND {within}", bound.values)
         row: tuple[Any, ...] = cursor.fetchone()
         return int(row[0])

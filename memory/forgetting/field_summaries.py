@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from memory.core.summary import Dated
+from memory.core.summary import DatedValue
 from memory.llm.client import model_configured
 from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
@@ -105,7 +105,7 @@ def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
     topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
     left = 0.0 if until is None else until - time.monotonic()
     said = revisions_summarize(
-        [Dated(at=row[6], text=row[5]) for row in older],
+        [DatedValue(at=row[6], text=row[5]) for row in older],
         earlier=earlier,
         ask_model=left > 0,
         # What is begun has the time of one answer, since half of that would be time lost.

@@ -6,7 +6,6 @@ had to be left out here comes a moment later.
 """
 
 import datetime as dt
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.core.rules import PIN_ACTIONS, Rule, RuleSet
 from memory.core.text import MAX_CATEGORIES
 from memory.forgetting.judge import Judge
@@ -264,10 +264,10 @@ def _categories_write(
         return []
     ids = [match.topic_id for match, _rules in given]
     after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
-    cursor.execute(_CATEGORIES, {"ids": ids, "after": [_json(words) for words in after], "now": now})
+    cursor.execute(_CATEGORIES, {"ids": ids, "after": [json_array(words) for words in after], "now": now})
     edits: dict[str, Any] = {
         "ids": ids,
-        "before": [_json(match.categories) for match, _rules in given],
+        "before": [json_array(match.categories) for match, _rules in given],
         "now": now,
         "actors": [f"rule {rules[0].name}" for _match, rules in given],
     }
@@ -296,7 +296,3 @@ def _event(
         before=before,
         after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
     )
-
-
-def _json(words: Sequence[str]) -> str:
-    return json.dumps(list(words), ensure_ascii=False)

@@ -8,7 +8,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 
-from memory.core.knobs import NO_DECAY_SECONDS
+from memory.core.policy_values import NO_DECAY_SECONDS
 from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN

@@ -23,6 +23,8 @@ from memory.models.identities import uuid_sql
 BY_HAND = "by_hand"
 # The same for what the search for duplicates does by itself, where the policy says so.
 REVISE = "revise"
+# What happens to the topic that a merge ends, and to the one that stays.
+MERGED, TOOK_IN = "merged", "took_in"
 
 _WRITE = f"""
 WITH now_states AS (

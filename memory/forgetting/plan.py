@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
-from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, active_count, candidates_possible, candidates_sql
+from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, candidates_possible, candidates_sql, live_count
+from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
@@ -53,11 +53,11 @@ def run_plan(
 ) -> ForgetRun:
     """Write the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
-    One transaction of about eight statements, whatever the number of topics. A gated event finds nothing due below the
-    soft limit. A run that is to apply at once is held when the circuit breaker trips, for the scope or for one policy
-    below it (a query for each policy with many topics due), or when a policy says ``review``; if a
-    held run has exactly the same plan, that one is returned. Raises ``Conflict`` if another run is at work in an
-    overlapping scope.
+    One transaction of about nine statements, whatever the number of topics. A gated event leaves partitions below
+    their soft limit alone. A run that is to apply at once is held when the circuit breaker trips, for the scope or for
+    one policy below it (a query for each policy with many topics due), or when a policy says ``review``; if a held run
+    has exactly the same plan, that one is returned. Raises ``Conflict`` if another run is at work in an overlapping
+    scope.
     """
     with transaction.atomic():
         planner_wait()
@@ -75,47 +75,35 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        run.gate = gate_closed(policies, scope, event=event)
-        if run.gate:
+        gate = gate_of(policies, scope, event=event)
+        run.gate = gate.sentence
+        if gate.closed:
             _finish_empty(run)
             return run
         try:
             with transaction.atomic():
-                _fill(run, policies)
+                _fill(run, policies, gate)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
 
 
 def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Tell whether a run would find anything to do: a topic due, and past the gate. One query if nothing is due."""
-    if not candidates_possible(policies, scope, event=event, now=now) or gate_closed(policies, scope, event=event):
+    """Return whether a run would find anything to do: a topic due, past its gate. One query if nothing is due."""
+    if not candidates_possible(policies, scope, event=event, now=now):
         return False
-    query = candidates_sql(policies, scope, event=event, now=now)
+    gate = gate_of(policies, scope, event=event)
+    if gate.closed:
+        return False
+    query = candidates_sql(policies, scope, event=event, now=now, without=gate.without)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
         return bool(cursor.fetchone()[0])
 
 
-def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
-    """Return why ``event`` starts nothing in ``scope``, or an empty text. One query for a gated event, else none."""
-    if not partitions_of(policies, scope):
-        return f"Nothing is forgotten in {scope}: its mode is off, or it lies in an exempt scope."
-    soft_limit = policies.knobs(scope).topic_count_soft_limit
-    if event not in GATED_EVENTS or soft_limit == 0:
-        return ""
-    active = active_count(scope, at_most=soft_limit)
-    if active >= soft_limit:
-        return ""
-    return (
-        f"There are {active:,} active topics, fewer than the soft limit of {soft_limit:,}; "
-        f"below it, {event} forgets nothing."
-    )
-
-
-def _fill(run: ForgetRun, policies: Policies) -> None:
+def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
     run.save(force_insert=True)
-    due, run.counts, leaving = _actions_write(run, policies)
+    due, run.counts, leaving = _actions_write(run, policies, gate)
     run.planned = min(due, policies.knobs(run.scope).max_topics_for_forget_scan)
     run.left_over = due - run.planned
     if not run.planned:
@@ -129,10 +117,10 @@ def _fill(run: ForgetRun, policies: Policies) -> None:
     run.save()
 
 
-def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int], dict[str, int]]:
+def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, dict[str, int], dict[str, int]]:
     """Write the plan; return how many topics are due, the counts of what was planned, and how many would leave by
     policy: those beyond ``max_topics_for_forget_scan`` too, since the next runs would take them one after the other."""
-    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
+    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, without=gate.without)
     sql = _WRITE.format(candidates=query.text, state=STATE, counted=COUNTED)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
@@ -152,7 +140,7 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
     if total <= ALWAYS_ALLOWED:
         return ""
     partitions = partitions_of(policies, run.scope, forgetting=False)
-    run.active = active_count(run.scope)
+    run.active = live_count(run.scope)
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
@@ -161,7 +149,7 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
         going, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
         if len(partitions) == 1 or going <= ALWAYS_ALLOWED:
             continue
-        active = active_count(partition.path, without=partition.without)
+        active = live_count(partition.path, without=partition.without)
         if going > share * active:
             return _breaker_sentence(going, active, share, where=f" under the policy of {partition.policy.at}")
     return ""
@@ -169,7 +157,7 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
 
 def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
     return (
-        f"It would archive {leaving:,} of {active:,} active topics{where} ({leaving / active:.0%}), more than the "
+        f"It would archive {leaving:,} of {active:,} live topics{where} ({leaving / active:.0%}), more than the "
         f"{share:.0%} that max_archive_share lets pass."
     )
 

@@ -1,17 +1,20 @@
 """What applying, approving or undoing a run would touch, and what not and why. Nothing here changes anything."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
 
 from memory.core.errors import Conflict
-from memory.forgetting.candidates import active_count
+from memory.forgetting.candidates import live_count
+from memory.forgetting.manual_runs import MERGED
 from memory.forgetting.plan import ALWAYS_ALLOWED
 from memory.forgetting.runs import begin_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
-from memory.models import ForgetRun
+from memory.forgetting.undo import merge_conflicts
+from memory.models import ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 
 # So many of the topics that would be left alone are named; all of them are counted.
@@ -86,11 +89,13 @@ def approve_preview(run: ForgetRun) -> Preview:
 
 def undo_preview(run: ForgetRun) -> Preview:
     """Return what undoing a run would do: topics that are still as the run left them become what they were before,
-    the others are left alone. At most two queries."""
+    the others are left alone. At most two queries; of a merge, about thirty."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
         return Preview(0, {}, hindrance=f"This run is {run.status}; only a run that is done can be undone.")
     if not run.applied:
         return Preview(0, {}, hindrance="This run has changed nothing, so there is nothing to undo.")
+    if run.counts.get(MERGED):
+        return _merge_undo_preview(run)
     return _compared(run, state="applied", side="after", text=False)
 
 
@@ -101,6 +106,25 @@ def plan_preview(run: ForgetRun) -> Preview | None:
     if run.status == ForgetRun.Status.PLANNED:
         return apply_preview(run)
     return approve_preview(run) if run.status == ForgetRun.Status.HELD else None
+
+
+def _merge_undo_preview(run: ForgetRun) -> Preview:
+    conflicts = merge_conflicts(run)
+    actions = list(
+        run.actions.filter(state=ForgetAction.State.APPLIED).values_list("action", "topic_id", "topic__title")
+    )
+    if not conflicts:
+        return Preview(len(actions), dict(Counter(action for action, _topic, _title in actions)))
+    titles = {topic_id: title for _action, topic_id, title in actions}
+    named = [{"topic_id": topic_id, "title": titles[topic_id], "why": why} for topic_id, why in conflicts]
+    return Preview(
+        0,
+        {},
+        len(conflicts),
+        Counter(why for _topic, why in conflicts).most_common(),
+        named,
+        "A merge is undone as a whole, and one of its topics has changed since.",
+    )
 
 
 def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
@@ -137,11 +161,11 @@ def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
 
 def _share_warning(run: ForgetRun, leaving: int) -> str:
     share = policies_current().knobs(run.scope).max_archive_share
-    active = active_count(run.scope) if leaving else 0
+    active = live_count(run.scope) if leaving else 0
     if leaving <= ALWAYS_ALLOWED or leaving <= share * active:
         return ""
     return (
-        f"That takes {leaving:,} of {active:,} active topics ({leaving / active:.0%}) out of retrieval, more than the "
+        f"That takes {leaving:,} of {active:,} live topics ({leaving / active:.0%}) out of retrieval, more than the "
         f"{share:.0%} that max_archive_share lets pass without somebody looking at it. You are looking at it now."
     )
 

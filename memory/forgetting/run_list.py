@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
 from memory.forgetting.runs import run_get
@@ -137,7 +137,7 @@ def run_actions(
     Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     run = run_get(run_id, principal=principal)
-    after = 0 if cursor is None else place_read(cursor)
+    after = 0 if cursor is None else cursor_as_number(cursor)
     actions = _actions(run.pk, ActionFilter(action=action, state=state)).filter(place__gt=after).order_by("place")
     rows = list(actions.select_related("topic")[: limit + 1])
     following = str(rows[limit - 1].place) if len(rows) > limit else None

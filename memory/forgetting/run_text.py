@@ -60,9 +60,9 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     """Return what became of a run, in words. ``states`` counts its actions by state, where they are known."""
     status = run_status(run)
     if status == "planned":
-        return _plan(run) if run.planned else f"Nothing to do. {run.gate or 'No topic here is due.'}"
+        return f"{_plan(run)}{_left_alone(run)}" if run.planned else f"Nothing to do. {run.gate or 'No topic is due.'}"
     if status == "held":
-        return f"Waits for approval. {_plan(run)}"
+        return f"Waits for approval. {_plan(run)}{_left_alone(run)}"
     if status == "applying":
         return f"At work: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
     if status == "replaced":
@@ -74,7 +74,12 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
     did = counts_sentences(run.counts, done=True)
-    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}"
+    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}{_left_alone(run)}"
+
+
+def _left_alone(run: ForgetRun) -> str:
+    """Return which scopes the soft limit kept out of a run that does something elsewhere."""
+    return f" {run.gate}" if run.gate else ""
 
 
 def undo_summary(back: int, left: int) -> str:

@@ -14,10 +14,10 @@ from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
+from memory.forgetting.manual_runs import MERGED, TOOK_IN
 from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
 from memory.forgetting.undo import Undone, run_revert
-from memory.forgetting.unmerge import MERGED, TOOK_IN
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from memory.core.errors import MemoryProblem
-from memory.core.knobs import KNOBS, knobs_warnings
+from memory.core.policy_values import KNOBS
 from memory.core.rules import Rule
 from memory.core.scopes import scope_normalize
 from memory.models import PolicyVersion
@@ -56,7 +56,7 @@ def policy_as_json(policies: Policies, scope: str) -> dict[str, Any]:
         "rules": [rule.as_json() for rule in here.rules],
         "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
-        "warnings": knobs_warnings(effective.knobs),
+        "warnings": effective.warnings(),
     }
 
 

@@ -94,9 +94,7 @@ def test_a_scope_an_event_and_what_is_left(operator: Caller):
     assert "  and 1 more; --show lists more of them" in said
     assert "1 more are due, beyond max_topics_for_forget_scan." in said
     said = forget("/a", "--event", "cron")
-    assert said.startswith(
-        "There are 3 active topics, fewer than the soft limit of 100; below it, cron forgets nothing."
-    )
+    assert "soft limit of 100" in said
 
 
 def test_the_runs_are_listed_newest_first(operator: Caller, faded: list[str], clock: Clock):

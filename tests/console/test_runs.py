@@ -85,7 +85,7 @@ def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, opera
     operator.remember("Kept")
     run = planned(op)
     page = body_of(op.get(f"/runs/{run.pk}/"))
-    assert "Nothing to do. No topic here is due." in words(page)
+    assert "Nothing to do. No topic is due." in words(page)
     assert f"/runs/{run.pk}/apply/" not in page
 
 
@@ -242,7 +242,7 @@ def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkey
     run = planned(op)
     handed: list[uuid.UUID] = []
     monkeypatch.setattr("memory.console.pages.runs.WORK_SECONDS", 0.0)
-    monkeypatch.setattr("memory.jobs.run_enqueue", handed.append)
+    monkeypatch.setattr("memory.jobs.tasks.run_enqueue", handed.append)
 
     page = words(body_of(step(op, run, "apply")))
 
@@ -297,7 +297,7 @@ def test_regret_of_a_run_counts_what_was_brought_back(op: Client, operator: Call
 def test_a_plan_by_hand_that_takes_much_says_so(op: Client, operator: Caller) -> None:
     topics_make(operator, 60, salience=0.01)
     run = planned(op)
-    assert "takes 60 of 60 active topics (100%) out of retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "takes 60 of 60 live topics (100%) out of retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
 
 
 def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller) -> None:
