@@ -42,26 +42,26 @@ class CarefulSentinel(cluster.Sentinel):  # type: ignore[misc] # django-q2 has n
         os._exit(1)
 
 
-def job_locate(name: str) -> Callable[..., object] | None:
+def task_locate(name: str) -> Callable[..., object] | None:
     """Return the function of a registered job; None for any other name, which the queue reports as a failed job."""
-    from memory.jobs import JOBS
+    from memory.jobs.tasks import TASKS
 
-    return import_string(name) if name in JOBS else None
+    return import_string(name) if name in TASKS else None
 
 
-def jobs_only() -> None:
+def tasks_only() -> None:
     """Let this process and its children run registered jobs only, and no hook that a row of the queue names.
 
     A row in the table of schedules would otherwise run any function of any module.
     """
-    worker.pydoc = SimpleNamespace(locate=job_locate)
+    worker.pydoc = SimpleNamespace(locate=task_locate)
     post_save.disconnect(call_hook, sender=Task)
 
 
 def cluster_guard() -> None:
     """Make every process that the cluster forks end with the one that forked it, use the sentinel above, and run
     registered jobs only."""
-    jobs_only()
+    tasks_only()
     ask = None
 
     def before() -> None:

@@ -1,4 +1,4 @@
-"""Who is calling: X-API-Key or Authorization: Bearer, with the same keys."""
+"""Authentication by X-API-Key or Authorization: Bearer, with the same keys."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _principal(request: HttpRequest, secret: str) -> Principal:
 
 
 class ApiKeyAuth(APIKeyHeader):
-    """The key in X-API-Key. Without that header, the next way is tried."""
+    """The key in X-API-Key. Without that header, the bearer token is tried."""
 
     param_name = "X-API-Key"
     openapi_name = "ApiKey"
@@ -42,7 +42,7 @@ class BearerAuth(HttpBearer):
     openapi_name = "Bearer"
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Return the caller. Raises ``KeyRefused``; this is the last way to be tried, so nothing is a refusal too."""
+        """Return the caller. Raises ``KeyRefused``, also without a token, because no other method follows."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
@@ -52,7 +52,7 @@ class BearerAuth(HttpBearer):
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
-    """Return the caller of a request that comes to no route of the API, and count it. Costs what a route costs.
+    """Return the caller of a request to a view outside the API, and count the request. Costs the queries of a route.
 
     Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before anything of the body is read.
     """
@@ -66,7 +66,7 @@ def principal_of(request: HttpRequest, role: str) -> Principal:
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
         raise KeyRefused(
-            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
+            "A key is required. Send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
         )
     principal.require(role)
     return principal

@@ -1,7 +1,7 @@
-"""The soft limit: with fewer live topics than that, no event and no schedule forgets.
+"""The soft limit: with fewer live topics than that, events and schedules forget nothing.
 
-A limit holds for the scope that sets it: the topics there and below are counted together, except those below a scope
-that sets its own. Runs, gauges and explanations all count with this module.
+A limit counts the topics at the scope that sets it and below, except those below a scope with its own limit. Runs,
+gauges and explanations all use this module.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from memory.policy.partition import partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# A sentence names so many scopes at most.
+# Most scopes named in a sentence.
 _NAMED = 3
 
 
@@ -29,13 +29,13 @@ class SoftLimit:
 
     @property
     def open(self) -> bool:
-        """Whether there are enough topics that events and schedules forget."""
+        """Whether there are enough topics for events and schedules to forget."""
         return self.live >= self.soft_limit
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Which partitions of a run are left alone, by path, and why, in a sentence. ``closed`` is true for all of them."""
+    """The partitions that a run skips, by path, and a sentence that says why. ``closed``: the run skips all of them."""
 
     without: frozenset[str] = frozenset()
     sentence: str = ""
@@ -78,7 +78,7 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
 
 
 def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
-    """Return what a run over ``scope`` for ``event`` leaves alone. One query for a gated event, else none."""
+    """Return the partitions that a run over ``scope`` for ``event`` skips. One query for a gated event, else none."""
     partitions = partitions_of(policies, scope)
     if not partitions:
         return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
@@ -90,7 +90,7 @@ def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
     without = frozenset(path for path, setter in gated.items() if setter in below)
     if not without:
         return Gate()
-    # A run tells counts of its own scope only.
+    # Counts of other scopes are not shown.
     named = [
         f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
         f"{limit.soft_limit:,}"
@@ -112,4 +112,4 @@ def _why_none(policies: Policies, scope: str) -> str:
     policy = policies.effective(scope)
     if any(scope_within(scope, path) for path in policy.knobs.exempt_scopes):
         return "it lies in an exempt scope."
-    return "its mode is off." if policy.knobs.mode == "off" else "the scopes with policies below it rest."
+    return "its mode is off." if policy.knobs.mode == "off" else "all scopes below it with a policy are off or exempt."

@@ -12,6 +12,7 @@ from memory.models.erasure import ErasureReceipt, ForgetListing
 from memory.models.extraction import ExtractionJob
 from memory.models.fields import Field, FieldSummary, Revision
 from memory.models.idempotency import IdempotencyRecord
+from memory.models.job import Job
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
@@ -45,6 +46,7 @@ __all__ = [
     "IdempotencyRecord",
     "ImportJob",
     "ImportedTopic",
+    "Job",
     "Lexeme",
     "Link",
     "PolicyVersion",

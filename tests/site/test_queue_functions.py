@@ -14,8 +14,8 @@ from django_q.models import Failure, OrmQ, Schedule, Success, Task
 from django_q.signals import call_hook
 from django_q.tasks import async_task
 
-from memory.jobs import JOBS
-from memstate_site.worker import job_locate, jobs_only
+from memory.jobs.tasks import TASKS
+from memstate_site.worker import task_locate, tasks_only
 from tests.console.people import person
 
 pytestmark = pytest.mark.django_db
@@ -24,15 +24,15 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def _as_in_the_cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(django_q.worker, "pydoc", django_q.worker.pydoc)
-    jobs_only()
+    tasks_only()
     yield
     post_save.connect(call_hook, sender=Task)
 
 
 def test_only_jobs_are_found() -> None:
-    assert all(callable(job_locate(name)) for name in JOBS)
-    for name in ("os.system", "subprocess.run", "memory.jobs.run_enqueue", "memory.jobs", "builtins.exec", ""):
-        assert job_locate(name) is None, name
+    assert all(callable(task_locate(name)) for name in TASKS)
+    for name in ("os.system", "subprocess.run", "memory.jobs.tasks.upkeep_request", "memory.jobs", "builtins.exec", ""):
+        assert task_locate(name) is None, name
 
 
 @pytest.mark.usefixtures("_as_in_the_cluster")
@@ -41,24 +41,26 @@ def test_a_function_that_is_no_job_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not defined"):
         async_task("os.system", f"touch {made}", sync=True)
     assert not made.exists()
-    async_task("memory.jobs.tidy", sync=True)
+    async_task("memory.jobs.tasks.tidy", sync=True)
 
 
 @pytest.mark.usefixtures("_as_in_the_cluster")
 def test_no_hook_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[object] = []
-    monkeypatch.setattr("memory.jobs.upkeep_request", called.append)
+    monkeypatch.setattr("memory.jobs.tasks.upkeep_request", called.append)
     now = timezone.now()
-    Task.objects.create(id="a" * 32, name="x", func="x", hook="memory.jobs.upkeep_request", started=now, stopped=now)
+    Task.objects.create(
+        id="a" * 32, name="x", func="x", hook="memory.jobs.tasks.upkeep_request", started=now, stopped=now
+    )
     assert not called
 
 
 def test_the_tables_of_the_queue_are_read_only_in_the_admin() -> None:
     administrator = person("administrator")
     now = timezone.now()
-    Task.objects.create(id="a" * 32, name="x", func="memory.jobs.tidy", started=now, stopped=now, success=False)
-    Task.objects.create(id="b" * 32, name="y", func="memory.jobs.tidy", started=now, stopped=now, success=True)
-    async_task("memory.jobs.tidy")
+    Task.objects.create(id="a" * 32, name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
+    Task.objects.create(id="b" * 32, name="y", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=True)
+    async_task("memory.jobs.tasks.tidy")
     for model in (Schedule, OrmQ, Success, Failure):
         name = model.__name__.lower()
         row = model.objects.first()

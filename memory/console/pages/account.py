@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_http_methods
 
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.console.page import ADMINISTRATOR, ANYBODY, READER, ConsoleRequest, go, page, show
 
 # An administrator makes keys, so a session that was left open or stolen ends with the working day.
@@ -43,7 +43,7 @@ class SignIn(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Sign in; the session of an administrator is a short one."""
         reply = super().form_valid(form)
-        if role_of(form.get_user()) == ADMINISTRATOR:
+        if account_role(form.get_user()) == ADMINISTRATOR:
             self.request.session.set_expiry(ADMINISTRATOR_SECONDS)
         return reply
 
