@@ -40,6 +40,10 @@ MEMSTATE_EMBEDDING_DIMENSION = envint("MEMSTATE_EMBEDDING_DIMENSION", 384, minim
 MEMSTATE_EMBEDDING_MODEL = envstr("MEMSTATE_EMBEDDING_MODEL")
 MEMSTATE_OPENAI_BASE_URL = envstr("MEMSTATE_OPENAI_BASE_URL")
 MEMSTATE_OPENAI_API_KEY = envsecret("MEMSTATE_OPENAI_API_KEY")
+# Processor time of embedding: what one request may take of it before the rest of its topics waits for the worker, and
+# what all requests of one key may take in a minute.
+MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_REQUEST", 30.0, minimum=1)
+MEMSTATE_EMBEDDING_SECONDS_PER_KEY = envfloat("MEMSTATE_EMBEDDING_SECONDS_PER_KEY", 60.0, minimum=1)
 # A chat model that puts old revisions into words. Without a name, nothing is asked and nothing leaves the machine.
 MEMSTATE_LLM_MODEL = envstr("MEMSTATE_LLM_MODEL")
 MEMSTATE_LLM_BASE_URL = envstr("MEMSTATE_LLM_BASE_URL")

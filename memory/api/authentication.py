@@ -12,6 +12,7 @@ from memory.access.limits import request_count
 from memory.access.principal import Principal
 from memory.api.parsing import body_length_check
 from memory.core.problem_codes import ProblemCode
+from memory.embedding.allowance import allowance_identify
 
 
 def _principal(request: HttpRequest, secret: str) -> Principal:
@@ -22,6 +23,7 @@ def _principal(request: HttpRequest, secret: str) -> Principal:
     batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
     limit = settings.MEMSTATE_MAX_BATCH_BYTES if batch else settings.MEMSTATE_MAX_BODY_BYTES
     body_length_check(request, limit=limit)
+    allowance_identify(principal.identity)
     return principal
 
 

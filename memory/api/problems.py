@@ -22,7 +22,7 @@ from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.embedding import EmbeddingFailed
+from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
@@ -40,6 +40,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
     BodyTooLarge: 413,
     ValueRefused: 422,
     TooManyRequests: 429,
+    EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
     # Whoever asks a model has an answer without it; this is for one who forgot.
@@ -101,7 +102,7 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 def _wait(problem: MemoryProblem) -> float | None:
     """Return in how many seconds it is worth trying again, where anybody knows."""
-    if isinstance(problem, TooManyRequests | TooManyConversations | MessageAtWork):
+    if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
         return problem.wait or UNTOLD_SECONDS

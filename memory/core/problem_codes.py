@@ -212,6 +212,7 @@ class ProblemCode(StrEnum):
     MODEL_UNAVAILABLE = "model-unavailable", "The language model cannot be reached."
     MODEL_UNUSABLE = "model-unusable", "The language model gave no usable answer."
     EMBEDDER_UNAVAILABLE = "embedder-unavailable", "The embedder could not be reached or gave no usable answer."
+    EMBEDDING_TIME_USED = "embedding-time-used", "Embedding has used the processor time of the key."
     WRONG_DIMENSION = "wrong-dimension", "The vectors of the embedder differ in length from those of the store."
 
     # Schedules and jobs.

@@ -29,12 +29,14 @@ MOST_SIMILAR = 5
 @dataclass(frozen=True, slots=True)
 class PreparedItems:
     """Items with what was computed before any lock was taken: vectors by the hash of their text, and the plan if it
-    is valid without a lock. ``policies`` are those in force when the request arrived."""
+    is valid without a lock. ``policies`` are those in force when the request arrived. ``incomplete``: embedding would
+    have taken more processor time than the request may use, so some topics wait for the worker."""
 
     items: Sequence[IngestItem]
     vectors: dict[str, Vectors]
     policies: Policies
     plan: WritePlan | None = None
+    incomplete: bool = False
 
 
 def ingest_prepare(
@@ -56,12 +58,13 @@ def ingest_prepare(
     policies = policies_current()
     plan = ingest_plan(items, known=known, policies=policies, principal=principal, now=now)
     vectors = {} if vectors is None else vectors
+    complete = True
     if not defer:
-        _vectors_complete(vectors, _texts(plan))
+        complete = _vectors_complete(vectors, _texts(plan))
     # New topics need no lock. If another writer takes one of their ids, the database refuses the write, and the plan
     # is made again.
     only_new = not any(item_topic_ids(item)[0] for item in items)
-    return PreparedItems(items, vectors, policies, plan if only_new else None)
+    return PreparedItems(items, vectors, policies, plan if only_new else None, incomplete=not complete)
 
 
 def ingest_apply(
@@ -127,11 +130,13 @@ def _texts(plan: WritePlan) -> dict[uuid.UUID, TopicText]:
     return {topic_id: topic.text() for topic_id, topic in plan.texts.items()}
 
 
-def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> None:
+def _vectors_complete(vectors: dict[str, Vectors], texts: Mapping[uuid.UUID, TopicText]) -> bool:
+    """Add the vectors that are missing, as far as the request may use processor time; tell whether that was enough."""
     needed = {text_hash(embedded): embedded for embedded in (text.embedded() for text in texts.values())}
     missing = {digest: embedded for digest, embedded in needed.items() if digest not in vectors}
     if missing:
-        vectors.update(zip(missing, embedder_get().embed_passages(list(missing.values())), strict=True))
+        vectors.update(zip(missing, embedder_get().embed_affordable(list(missing.values())), strict=False))
+    return all(digest in vectors for digest in missing)
 
 
 def _similar_add(plan: WritePlan, policies: Policies) -> None:
