@@ -253,6 +253,9 @@ LOGIN_REDIRECT_URL = "console:overview"
 # Name and address together: a guesser is stopped without locking out everyone behind the same proxy.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = envint("MEMSTATE_SIGN_IN_ATTEMPTS", 10, minimum=1)
+# Guesses over many names are stopped by a second lock, of the address alone.
+AXES_HANDLER = "memory.access.sign_in.SignInHandler"
+MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS = envint("MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS", 50, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False

@@ -4,15 +4,21 @@ import datetime as dt
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
 from django.conf import settings as site
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import timezone
 
 from memory.access.accounts import OPERATORS
+from memory.console.people import AccountBackend
 from memstate_site.folder import CHECKOUT
 from tests.console.people import account_make, client_of, codes_of, token_of
 from tests.console.table import pages
@@ -119,6 +125,36 @@ def test_others_are_not_locked_out_with_a_guesser() -> None:
     assert sign_in(Client(), "operator").status_code == 302, "another name at the same address"
     elsewhere = Client(REMOTE_ADDR="192.0.2.7")
     assert sign_in(elsewhere, "reader").status_code == 302, "the same name at another address"
+
+
+def test_guessing_over_many_names_locks_the_address_and_leaves_no_more_rows(settings: Any) -> None:
+    settings.MEMSTATE_SIGN_IN_ATTEMPTS_PER_ADDRESS = 5
+    account_make("reader", password=PASSWORD)
+    statuses = [sign_in(Client(), f"name {number}", "wrong").status_code for number in range(10)]
+    assert statuses == [200] * 5 + [429] * 5
+    assert AccessAttempt.objects.count() == 5
+    assert sign_in(Client(), "reader").status_code == 429, "not even the right one opens it"
+    assert sign_in(Client(REMOTE_ADDR="192.0.2.7"), "reader").status_code == 302
+    AccessAttempt.objects.update(attempt_time=timezone.now() - dt.timedelta(minutes=16))
+    assert sign_in(Client(), "reader").status_code == 302, "the lock opens by itself"
+
+
+def test_at_most_two_passwords_are_compared_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def _compared(*_args: Any, **_more: Any) -> None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.02)
+        with lock:
+            at_once -= 1
+
+    monkeypatch.setattr(ModelBackend, "authenticate", _compared)
+    with ThreadPoolExecutor(8) as guesses:
+        list(guesses.map(lambda _number: AccountBackend().authenticate(None, "reader", "wrong"), range(16)))
+    assert most == 2
 
 
 def test_names_that_do_not_exist_are_locked_alike() -> None:
