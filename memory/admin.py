@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django_q.models import Failure, OrmQ, Schedule, Success
 
 from memory import models
 
@@ -47,6 +48,11 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
         """Refuse: only purge removes a row."""
         return False
+
+
+# The queue's own pages would let an administrator of the console run any function on the host.
+for queue_model in (Schedule, OrmQ, Success, Failure):
+    admin.site.unregister(queue_model)
 
 
 def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search: tuple[str, ...] = ()) -> None:
@@ -95,3 +101,7 @@ _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))
 _register(models.ShadowHit, "at", "topic", "rank", "similarity")
+_register(Schedule, "name", "func", "args", "schedule_type", "minutes", "cron", "next_run", "repeats")
+_register(OrmQ, "id", "name", "func", "lock")
+_register(Success, "name", "func", "started", "stopped", filters=("func",))
+_register(Failure, "name", "func", "started", "stopped", "attempt_count", filters=("func",))

@@ -45,8 +45,9 @@ class RequestMetrics:
         finally:
             allowance_end()
         route = request.resolver_match.route if request.resolver_match else "unknown"
-        # Anything may stand where the method stands; a label for each would let strangers fill the memory.
-        method = request.method if request.method in _METHODS else "other"
+        # Anything may stand where the method stands; a label for each, or for each method that a route refuses, would
+        # let strangers fill the memory.
+        method = request.method if request.method in _METHODS and response.status_code != 405 else "other"
         spent = time.perf_counter() - started
         SECONDS.labels(method, route).observe(spent)
         # Beside the stages that a route tells: the whole, as the server sees it.

@@ -86,6 +86,12 @@ def item_topic_ids(item: IngestItem) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     return (set(), read | {topic_id}) if item.placement == "new_topic" else ({topic_id}, read)
 
 
+def item_id_chosen(item: IngestItem) -> set[uuid.UUID]:
+    """Return the id under which ``item`` wants to store a new topic, if it names one."""
+    topic_id = _topic_id(item)
+    return {topic_id} if item.placement == "new_topic" and topic_id is not None else set()
+
+
 def ingest_plan(
     items: Sequence[IngestItem], *, known: Known, policies: Policies, principal: Principal, now: dt.datetime
 ) -> WritePlan:
@@ -234,8 +240,9 @@ class _Placing:
         topic_id = _topic_id(item)
         if item.topic_id and topic_id is None:
             raise ValueRefused("topic_id must be a UUID.", code=ProblemCode.INVALID_ID)
-        if topic_id is not None and topic_id in self.known.topics:
-            raise Conflict(f"Topic {topic_id} already exists.", code=ProblemCode.TOPIC_EXISTS)
+        if topic_id is not None and (topic_id in self.known.topics or topic_id in self.known.taken):
+            # One answer for all: a key must not learn what an id outside its scope belongs to.
+            raise Conflict(f"The id {topic_id} is in use already.", code=ProblemCode.TOPIC_EXISTS)
         if topic_id is None:
             topic_id = uuid7_at(self.now)
         scope = self.principal.scope_chosen(item.scope)
