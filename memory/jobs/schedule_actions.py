@@ -21,7 +21,7 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
-from memory.jobs.tasks import JOBS
+from memory.jobs.tasks import TASKS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
 
@@ -42,7 +42,7 @@ def schedule_run(schedule_id: int, *, principal: Principal, reason: str, now: dt
                 f"The mode of the policy of {schedule_scope(row)} is off, so its run would do nothing.",
                 code=ProblemCode.SCHEDULE_OFF,
             )
-        if row.func not in JOBS:
+        if row.func not in TASKS:
             raise Conflict(f"The job {row.func} is not one of MemState's.", code=ProblemCode.JOB_NOT_FOUND)
         _waiting_refuse(row.func, schedule_args(row), now)
         row.task = async_task(row.func, *schedule_args(row), group=row.name or str(row.pk))
@@ -94,12 +94,12 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
     with transaction.atomic():
         # Of two clicks, the second waits for the first.
         row = Failure.objects.select_for_update().filter(pk=task_id).first()
-        if row is None or row.func not in JOBS:
+        if row is None or row.func not in TASKS:
             raise NotVisible(
                 "There is no such failed job; it may have gone through by now.", code=ProblemCode.JOB_NOT_FOUND
             )
         # What tells copies of an entry apart, such as the turn of a study, is not repeated: it counts as taken.
-        args = tuple(row.args or ())[: JOBS[row.func].needs]
+        args = tuple(row.args or ())[: TASKS[row.func].needs]
         _waiting_refuse(row.func, args, now)
         task = async_task(row.func, *args, group=row.group)
         AuditEvent.objects.create(
@@ -111,7 +111,7 @@ def job_retry(task_id: str, *, principal: Principal, reason: str, now: dt.dateti
             before={"task": row.id, "error": last_line(row.result)},
             after={"job": row.func, "task": task},
         )
-    return JOBS[row.func].title
+    return TASKS[row.func].title
 
 
 def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
@@ -119,7 +119,7 @@ def _waiting_refuse(func: str, args: tuple[Any, ...], now: dt.datetime) -> None:
     for job in OrmQ.objects.filter(lock__lte=now).order_by("-id")[:LAST_QUEUED]:
         if job.task.get("func") == func and tuple(job.task.get("args") or ())[: len(args)] == args:
             raise Conflict(
-                f"{JOBS[func].title} waits in the queue already, so it is not queued twice.",
+                f"{TASKS[func].title} waits in the queue already, so it is not queued twice.",
                 code=ProblemCode.JOB_QUEUED,
             )
 

@@ -19,7 +19,7 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
-from memory.jobs.tasks import JOBS, JobKind
+from memory.jobs.tasks import TASKS, TaskKind
 from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
@@ -132,7 +132,7 @@ def failures_list(*, now: dt.datetime) -> list[dict[str, Any]]:
             "at": row.stopped,
             "attempts": row.attempt_count,
             "error": last_line(row.result),
-            "may_retry": row.func in JOBS,
+            "may_retry": row.func in TASKS,
         }
         for row in rows
     ]
@@ -151,7 +151,7 @@ def _told(row: Schedule, last: dict[str, Any] | None, now: dt.datetime) -> Sched
     return ScheduleSummary(
         id=row.pk,
         title=schedule_title(row),
-        what=JOBS[row.func].what if row.func in JOBS else "",
+        what=TASKS[row.func].what if row.func in TASKS else "",
         often=_often(row),
         scope=schedule_scope(row) or None,
         minutes=row.minutes,
@@ -203,7 +203,7 @@ def _took(seconds: float) -> str:
 
 def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
     func, args = str(task.get("func", "")), task.get("args") or ()
-    kind = JOBS.get(func) or JobKind(func or "A job that cannot be read", "")
+    kind = TASKS.get(func) or TaskKind(func, func or "A job that cannot be read", "")
     return {
         "title": kind.title,
         "what": kind.what,

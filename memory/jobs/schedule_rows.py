@@ -7,7 +7,7 @@ from django_q.models import Schedule
 
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.jobs.tasks import JOBS
+from memory.jobs.tasks import TASKS
 from memory.policy.schedules import FUNCTION
 
 MOST_MINUTES = 24 * 60
@@ -32,7 +32,7 @@ def schedule_scope(row: Schedule) -> str:
 
 def schedule_title(row: Schedule) -> str:
     """Return what a schedule's job is called."""
-    return JOBS[row.func].title if row.func in JOBS else str(row.name or row.func)
+    return TASKS[row.func].title if row.func in TASKS else str(row.name or row.func)
 
 
 def minutes_at_most(row: Schedule) -> int:

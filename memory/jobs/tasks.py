@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -17,20 +18,21 @@ from django_q.tasks import async_task
 from memory.agents.chat.turns import turns_lost_close
 from memory.agents.study.queue import studies_stalled, study_turn
 from memory.agents.study.work import study_work, turn_seconds
+from memory.core.callbacks import Enqueue
 from memory.duplicates.detect import duplicates_find
 from memory.erasure.forget_lists import listings_tidy
-from memory.extraction.work import extraction_work, extractions_stalled
+from memory.extraction.work import extraction_work
 from memory.forgetting.runs import run_work
 from memory.forgetting.triggers import scheduled_run, wake_ups_answer
 from memory.ingest.embed_pending import vectors_fill
 from memory.ingest.idempotency import KEPT
 from memory.insight.shadow import shadow_search
-from memory.models import IdempotencyRecord, WorkerHeartbeat
+from memory.jobs.resumable import jobs_stalled
+from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, WorkerHeartbeat
 from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
 from memory.policy.schedules import cron_schedules_sync
 from memory.recall.access_fold import accesses_fold
 from memory.recall.corpus import documents_count
-from memory.transfer.importing import imports_stalled
 from memory.transfer.uploads import upload_discard, uploads_tidy
 from memory.transfer.work import import_work
 
@@ -48,34 +50,64 @@ SHADOW_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class JobKind:
-    """What a job is called, what it does, and every how many minutes it is scheduled: 0 for a job that is queued.
-    ``needs`` counts the arguments without a default, which are what a retry repeats."""
+class TaskKind:
+    """A task of the worker: its dotted name, title, description, and the minutes between scheduled runs; 0 for none.
 
+    ``needs`` is the number of required arguments, which a retry repeats. A task that continues resumable jobs names
+    their ``model``, and ``stalled`` returns and marks those to enqueue again. ``turn`` returns a second argument.
+    """
+
+    name: str
     title: str
     what: str
     minutes: int = 0
     needs: int = 0
+    model: type[Job] | None = None
+    stalled: Callable[..., list[uuid.UUID]] | None = None
+    turn: Callable[[uuid.UUID], int] | None = None
+
+    def enqueue(self, *args: object) -> None:
+        """Enqueue the task, in the running transaction if there is one. One query."""
+        async_task(self.name, *args)
+
+    def enqueue_id(self, row_id: uuid.UUID) -> None:
+        """Enqueue the task for one job or run. One query, two with ``turn``."""
+        self.enqueue(str(row_id), *([self.turn(row_id)] if self.turn is not None else []))
 
 
-# Every job by the name under which the queue knows it. Pages, retry and schedules are made from this.
-JOBS: dict[str, JobKind] = {}
+# Every task by the name under which the queue knows it. Pages, schedules, retry and the stalled check are made from it.
+TASKS: dict[str, TaskKind] = {}
 Work = TypeVar("Work", bound=Callable[..., object])
 
 
-def job(title: str, what: str, *, minutes: int = 0) -> Callable[[Work], Work]:
-    """Register a function as a job."""
+def task(
+    title: str,
+    what: str,
+    *,
+    minutes: int = 0,
+    model: type[Job] | None = None,
+    stalled: Callable[..., list[uuid.UUID]] | None = None,
+    turn: Callable[[uuid.UUID], int] | None = None,
+) -> Callable[[Work], Work]:
+    """Register a function as a task. ``stalled`` is by default the check that all jobs share."""
+    if model is not None and stalled is None:
+        stalled = partial(jobs_stalled, model)
 
     def register(work: Work) -> Work:
+        name = f"{work.__module__}.{work.__name__}"
         needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
-        JOBS[f"{work.__module__}.{work.__name__}"] = JobKind(title, what, minutes, needs)
+        TASKS[name] = TaskKind(name, title, what, minutes, needs, model, stalled, turn)
         return work
 
     return register
 
 
+def _kind(work: Callable[..., object]) -> TaskKind:
+    return TASKS[f"{work.__module__}.{work.__name__}"]
+
+
 # The schedule is for what a killed process left; requests call for upkeep themselves.
-@job("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs.", minutes=1)
+@task("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs.", minutes=1)
 def upkeep() -> dict[str, int]:
     """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
     bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
@@ -101,20 +133,15 @@ def upkeep() -> dict[str, int]:
     # What runs have archived leaves the counts of words now and not a minute later.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
-    # What a killed worker has left half done.
-    for job_id in extractions_stalled(now=timezone.now()):
-        extraction_enqueue(job_id)
-    # The same, and what has waited for its second phase or for the model.
-    for job_id in imports_stalled(now=timezone.now()):
-        import_enqueue(job_id)
-    for job_id in studies_stalled(now=timezone.now()):
-        study_enqueue(job_id)
+    for kind in TASKS.values():
+        for job_id in kind.stalled(now=timezone.now()) if kind.stalled is not None else ():
+            kind.enqueue_id(job_id)
     if time.monotonic() >= until:
         upkeep_request()
     return done
 
 
-@job("Scheduled run", "Forgets what is due.")
+@task("Scheduled run", "Forgets what is due.")
 def forget_scheduled(scope: str) -> str | None:
     """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
@@ -127,19 +154,17 @@ def forget_scheduled(scope: str) -> str | None:
     return str(run.id)
 
 
-@job("Work on a run", "Goes on with a run that takes longer than a request.")
+@task("Work on a run", "Goes on with a run that takes longer than a request.")
 def run_continue(run_id: str) -> str:
     """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
     run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, enqueue=run_enqueue)
     return run.status
 
 
-def run_enqueue(run_id: uuid.UUID) -> None:
-    """Enqueue a run for the worker. One query."""
-    async_task("memory.jobs.tasks.run_continue", str(run_id))
+run_enqueue: Enqueue = _kind(run_continue).enqueue_id
 
 
-@job("Search for duplicates", "Compares what was written with what is stored.")
+@task("Search for duplicates", "Compares what was written with what is stored.")
 def duplicates_look(scope: str) -> int:
     """Compare what was written at ``scope`` since the last look, as long as one turn lasts, and return how many pairs
     were found."""
@@ -151,22 +176,20 @@ def duplicates_look(scope: str) -> int:
 
 def duplicates_enqueue(scope: str) -> None:
     """Enqueue a search for duplicates at a scope. One query."""
-    async_task("memory.jobs.tasks.duplicates_look", scope)
+    _kind(duplicates_look).enqueue(scope)
 
 
-@job("Extraction", "Extracts facts from a text that was left to the worker.")
+@task("Extraction", "Extracts facts from a text that was left to the worker.", model=ExtractionJob)
 def extraction_continue(job_id: str) -> str:
     """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
     job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=extraction_enqueue)
     return job.status
 
 
-def extraction_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue an extraction for the worker. One query."""
-    async_task("memory.jobs.tasks.extraction_continue", str(job_id))
+extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
 
 
-@job("Study", "Studies a long text for the assistant.")
+@task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
 def study_continue(job_id: str, turn: int | None = None) -> str:
     """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
     tells copies of an entry apart: the first counts."""
@@ -174,12 +197,10 @@ def study_continue(job_id: str, turn: int | None = None) -> str:
     return job.status
 
 
-def study_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue a study for the worker. Two queries."""
-    async_task("memory.jobs.tasks.study_continue", str(job_id), study_turn(job_id))
+study_enqueue: Enqueue = _kind(study_continue).enqueue_id
 
 
-@job("Import", "Checks a file, or brings what is left of it.")
+@task("Import", "Checks a file, or imports what is left of it.", model=ImportJob)
 def import_continue(job_id: str) -> str:
     """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
     enough. What has come is embedded and counted by upkeep."""
@@ -191,9 +212,7 @@ def import_continue(job_id: str) -> str:
     return job.status
 
 
-def import_enqueue(job_id: uuid.UUID) -> None:
-    """Enqueue an import for the worker. One query."""
-    async_task("memory.jobs.tasks.import_continue", str(job_id))
+import_enqueue: Enqueue = _kind(import_continue).enqueue_id
 
 
 def _left(until: float) -> float:
@@ -201,7 +220,7 @@ def _left(until: float) -> float:
 
 
 # Regret is a matter of days, and asking questions again costs as much as asking them.
-@job("Shadow search", "Asks a sample of questions again, to find what is missed in the archive.", minutes=10)
+@task("Shadow search", "Asks a sample of questions again, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
     """Ask a sample of the latest questions again, archived topics included, and return how many rows were looked at."""
     until = time.monotonic() + TURN_SECONDS
@@ -211,7 +230,7 @@ def shadow() -> int:
     return looked_at
 
 
-@job("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
+@task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
 def tidy() -> int:
     """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
     for rows whose half-life no policy wants, left by writers that were at work when it changed, for files that no
@@ -227,12 +246,16 @@ def tidy() -> int:
 def schedules_ensure() -> None:
     """Create the missing schedules, leave those that an operator has changed, and remove those of functions that are
     not jobs any more. A query each."""
-    Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=JOBS).delete()
-    for function, kind in JOBS.items():
+    Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=TASKS).delete()
+    for kind in TASKS.values():
         if kind.minutes:
-            name = function.rsplit(".", 1)[-1]
             Schedule.objects.get_or_create(
-                func=function, defaults={"name": name, "schedule_type": Schedule.MINUTES, "minutes": kind.minutes}
+                func=kind.name,
+                defaults={
+                    "name": kind.name.rsplit(".", 1)[-1],
+                    "schedule_type": Schedule.MINUTES,
+                    "minutes": kind.minutes,
+                },
             )
     cron_schedules_sync(now=timezone.now())
     # The environment may give another half-life than at the last start.
@@ -241,7 +264,7 @@ def schedules_ensure() -> None:
 
 def upkeep_request() -> None:
     """Ask the worker for a turn of upkeep, as part of the running transaction if there is one. One query."""
-    async_task("memory.jobs.tasks.upkeep")
+    _kind(upkeep).enqueue()
 
 
 class _Nudge:

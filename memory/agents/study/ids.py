@@ -25,7 +25,7 @@ def topic_id_of(job_id: uuid.UUID, part: int, number: int) -> uuid.UUID:
 
 def entries_of(job: StudyJob, phase: str, at: int | None = None) -> list[Mapping[str, Any]]:
     """Return the record of a phase, or of one step of it: a step that was interrupted has several entries."""
-    return [each for each in job.told if each["phase"] == phase and (at is None or each["at"] == at)]
+    return [each for each in job.steps if each["phase"] == phase and (at is None or each["at"] == at)]
 
 
 def made_in(job: StudyJob, part: int) -> int:

@@ -11,17 +11,14 @@ from contextlib import contextmanager, suppress
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, Q
 
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
+from memory.jobs.resumable import jobs_stalled, jobs_take
 from memory.models import StudyJob
 from memory.models.locks import Lock, lock_wait, session_lock_release, session_lock_try
-from memory.models.stalled import stalled_take
-
-# A job that has not moved for so long has lost its worker; no step lasts as long (``work``).
-STALLED_AFTER = dt.timedelta(minutes=3)
 
 
 def room_check(identity: str, *, counting: bool = False) -> None:
@@ -32,7 +29,8 @@ def room_check(identity: str, *, counting: bool = False) -> None:
     """
     if counting:
         lock_wait(Lock.COUNT_STUDIES)
-    found = _open().aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
+    working = StudyJob.objects.filter(status=StudyJob.Status.WORKING)
+    found = working.aggregate(all=Count("pk"), own=Count("pk", filter=Q(identity=identity)))
     own, most = settings.MEMSTATE_STUDY_MOST_OPEN_PER_KEY, settings.MEMSTATE_STUDY_MOST_OPEN
     if found["own"] >= own:
         raise Conflict(
@@ -65,23 +63,22 @@ def turn_taken(job_id: uuid.UUID, turn: int | None) -> bool:
 
 def turn_over(job_id: uuid.UUID) -> None:
     """Note that no worker has a study any more. One query."""
-    StudyJob.objects.filter(pk=job_id).update(handed_at=None)
+    StudyJob.objects.filter(pk=job_id).update(enqueued_at=None)
 
 
 def studies_stalled(*, now: dt.datetime) -> list[uuid.UUID]:
-    """Return studies whose time to go on has come, and those whose worker was lost, noted as given to the worker.
+    """Return studies that are due and those that have lost their worker, marked as enqueued.
 
-    As many as there are places, those first that have waited longest. Two queries. This is a net: as a rule a study is
-    called by the one before it.
+    At most as many as there are places, the longest waiting first. Two queries. This is a safety net: usually the
+    worker of one study enqueues the next.
     """
-    lost = now - STALLED_AFTER
-    return _given(_due(now) | Q(handed_at__lt=lost, moved_at__lt=lost), most=places(), now=now)
+    return jobs_stalled(StudyJob, now=now, due=_due(now), most=places())
 
 
 def study_next(*, now: dt.datetime, enqueue: Enqueue) -> None:
-    """Give the study that has waited longest to the worker, if one waits. At most two queries and a hand-over."""
+    """Enqueue the study that has waited longest, if one is due. At most two queries and those of ``enqueue``."""
     with transaction.atomic():
-        for job_id in _given(_due(now), most=1, now=now):
+        for job_id in jobs_take(StudyJob, _due(now), most=1, now=now):
             enqueue(job_id)
 
 
@@ -112,13 +109,5 @@ def alone(name: str) -> Iterator[bool]:
                 session_lock_release(Lock.STUDY, name)
 
 
-def _open() -> QuerySet[StudyJob]:
-    return StudyJob.objects.filter(status=StudyJob.Status.WORKING)
-
-
 def _due(now: dt.datetime) -> Q:
-    return Q(Q(not_before=None) | Q(not_before__lte=now), handed_at=None)
-
-
-def _given(which: Q, *, most: int, now: dt.datetime) -> list[uuid.UUID]:
-    return stalled_take(_open().filter(which), most=most, handed_at=now)
+    return Q(Q(not_before=None) | Q(not_before__lte=now), enqueued_at=None)

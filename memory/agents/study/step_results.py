@@ -60,18 +60,18 @@ def backoff(tries: int) -> float:
 
 def unwound(job: StudyJob) -> None:
     """Take parts off a failed study that the endpoint did not take, so that it begins with them when it is resumed."""
-    while job.told and job.told[-1]["ended"] == "rejected" and not job.told[-1]["rounds"]:
-        last = job.told[-1]
+    while job.steps and job.steps[-1]["ended"] == "rejected" and not job.steps[-1]["rounds"]:
+        last = job.steps[-1]
         if last["phase"] == Phase.BUILDING:
             job.done, job.phase, job.not_before, job.to_link = last["at"], Phase.BUILDING, None, 0
         else:
             job.linked = last["at"]
-        job.told = job.told[:-1]
+        job.steps = job.steps[:-1]
 
 
 def rejected_in_a_row(job: StudyJob) -> bool:
     """Tell whether the endpoint has not taken anything for so many steps that it will not take the next one either."""
-    last = job.told[-MOST_REJECTED:]
+    last = job.steps[-MOST_REJECTED:]
     return len(last) == min(MOST_REJECTED, job.segments) and all(
         each["ended"] == "rejected" and not each["rounds"] for each in last
     )

@@ -11,14 +11,13 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from memory.access.impersonation import job_writer, owner_lost_access
 from memory.agents.study.build_step import Part
-from memory.agents.study.control import ERASED, Status, study_finish
 from memory.agents.study.ids import Phase, rounds_in
 from memory.agents.study.link_step import Placing
 from memory.agents.study.progress import warning_of
@@ -27,9 +26,9 @@ from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, r
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.core.callbacks import Clock, Enqueue
-from memory.core.errors import failure_sentence
 from memory.extraction.parts import parts_cut
 from memory.extraction.store import source_text
+from memory.jobs.resumable import JobFailed, Status, job_finish, job_hold, job_principal, job_step
 from memory.llm.chat_request import mark_make
 from memory.llm.dialogue import Message
 from memory.models import StudyJob
@@ -38,6 +37,7 @@ from memory.models import StudyJob
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
 # No turn begins another step after so long, and no dialogue another round.
 MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
+ERASED = "The text was erased before the study finished."
 CUT_OTHERWISE = "It was begun by another version of MemState, which cut texts otherwise; send the text again."
 # A wait this short is spent in the turn, with nothing held; upkeep, which comes each minute, ends a longer one.
 SHORT_WAIT = 15.0
@@ -120,8 +120,8 @@ def study_forward(
 ) -> bool:
     """Wait, or do the next step; return whether this turn has more to do. ``cuts`` are found once a turn.
 
-    ``speak`` uses the tools of a step in place of the model. Whoever calls this sees to it that nobody else is at the
-    job. Raises what the store raises.
+    ``speak`` uses the tools of a step in place of the model. The caller holds the lock of the job. Raises what the
+    store raises.
     """
     job = StudyJob.objects.get(pk=job_id)
     if job.status != Status.WORKING:
@@ -133,31 +133,38 @@ def study_forward(
                 return False
             time.sleep(wait)
             return True
-        # Taken up: upkeep need not hand it over again.
+        # Upkeep does not enqueue it again.
         job.phase = Phase.LINKING if job.phase == Phase.WAITING else job.phase
         taken = StudyJob.objects.filter(pk=job_id, status=Status.WORKING)
         taken.update(not_before=None, moved_at=clock(), phase=job.phase)
-    try:
-        return _step(job, clock=clock, cuts=cuts, speak=speak or _spoken)
-    except Exception as problem:
-        _failure_note(job_id, problem, now=clock())
-        raise
+    return job_step(
+        StudyJob,
+        job_id,
+        lambda: _step(job, clock=clock, cuts=cuts, speak=speak or _spoken),
+        clock=clock,
+        gives_up=partial(_gives_up, clock=clock),
+    )
+
+
+def _gives_up(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
+    """Schedule the retry of a failed step; return True after too many tries."""
+    job.tries += 1
+    job.not_before = clock() + dt.timedelta(seconds=backoff(job.tries))
+    return job.tries >= MOST_TRIES
 
 
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Speak) -> bool:
-    principal = job_writer(job, now=clock())
-    if principal is None:
-        return _fail(job, owner_lost_access(job.actor), now=clock())
+    principal = job_principal(job, now=clock())
     step: StudyStep
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
         if content is None:
-            return _fail(job, ERASED, now=clock())
+            raise JobFailed(ERASED)
         if not cuts:
             cuts.extend(parts_cut(content, at_most=job.part_chars))
         if len(cuts) != job.segments:
-            # The cutter is another one since an upgrade. Nothing of the text may be left out in silence.
-            return _fail(job, CUT_OTHERWISE, now=clock())
+            # An upgrade has changed the cutter. No part of the text may be left out silently.
+            raise JobFailed(CUT_OTHERWISE)
         step = Part(job, content, cuts, principal=principal, now=clock())
     else:
         step = Placing(job, principal=principal, clock=clock)
@@ -165,19 +172,13 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
     step.prepare()
     now = clock()
     with transaction.atomic():
-        # Topics before the job, as a purge locks them.
-        there = step.hold()
-        held = StudyJob.objects.select_for_update().get(pk=job.pk)
-        if held.status != Status.WORKING or (held.phase, len(held.told)) != (job.phase, len(job.told)):
-            # Cancelled, or somebody else did it.
-            return held.status == Status.WORKING
-        if not there:
-            # Erased while it was being read. What was read of it must not come back.
-            study_finish(held, Status.FAILED, now=now, failure=ERASED)
-            return False
-        if job_writer(held, now=now) is None:
-            study_finish(held, Status.FAILED, now=now, failure=owner_lost_access(held.actor))
-            return False
+        # Topics before the job: the order in which a purge locks them.
+        exists = step.hold()
+        held = job_hold(job)
+        if not exists:
+            # Erased during the step, so nothing of it may be stored.
+            raise JobFailed(ERASED)
+        job_principal(held, now=now)
         return _stored(held, step, end, now=now)
 
 
@@ -224,7 +225,7 @@ def _stored(job: StudyJob, step: StudyStep, end: End, *, now: dt.datetime) -> bo
     if end.whole or end.rounds:
         entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
         counts = step.store(now=now)
-        job.told = [*job.told, {**entry, **counts}]
+        job.steps = [*job.steps, {**entry, **counts}]
         job.topics += counts.get("made", 0)
         job.links += counts.get("links", 0)
         job.merged += counts.get("merged", 0)
@@ -236,12 +237,12 @@ def _stored(job: StudyJob, step: StudyStep, end: End, *, now: dt.datetime) -> bo
     if failure:
         unwound(job)
         job.warning = warning_of(job)
-        study_finish(job, Status.FAILED, now=now, failure=failure)
+        job_finish(job, Status.FAILED, now=now, failure=failure)
         return False
     if end.wait is not None:
         job.not_before, job.failure = now + dt.timedelta(seconds=end.wait), end.sentence
     if job.phase == Phase.LINKING and job.linked >= job.to_link:
-        study_finish(job, Status.DONE, now=now)
+        job_finish(job, Status.DONE, now=now)
         return False
     job.save()
     return True
@@ -256,27 +257,3 @@ def _advance(job: StudyJob, to: int, *, now: dt.datetime) -> None:
         job.to_link = job.topics
         job.phase = Phase.WAITING if job.to_link else Phase.LINKING
         job.not_before = now + dt.timedelta(seconds=settings.MEMSTATE_STUDY_PHASE_DELAY_SECONDS)
-
-
-def _failure_note(job_id: uuid.UUID, problem: Exception, *, now: dt.datetime) -> None:
-    """Note that a step broke; it is tried again after a while, and not for ever."""
-    sentence = failure_sentence(problem)
-    with transaction.atomic():
-        job = StudyJob.objects.select_for_update().get(pk=job_id)
-        if job.status != Status.WORKING:
-            return
-        job.tries, job.moved_at = job.tries + 1, now
-        job.failure = f"The step failed: {sentence}"
-        if job.tries >= MOST_TRIES:
-            study_finish(job, Status.FAILED, now=now, failure=job.failure)
-        else:
-            job.not_before = now + dt.timedelta(seconds=backoff(job.tries))
-            job.save()
-
-
-def _fail(job: StudyJob, failure: str, *, now: dt.datetime) -> bool:
-    with transaction.atomic():
-        held = StudyJob.objects.select_for_update().get(pk=job.pk)
-        if held.status == Status.WORKING:
-            study_finish(held, Status.FAILED, now=now, failure=failure)
-    return False

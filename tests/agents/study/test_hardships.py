@@ -10,12 +10,13 @@ from django.utils import timezone
 
 from memory.agents.study import step_results as ends
 from memory.agents.study import work
-from memory.agents.study.control import study_cancel, study_resume
+from memory.agents.study.control import study_resume
 from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_as_json
 from memory.core.errors import Conflict, MemoryProblem
 from memory.erasure.purge import topics_purge
 from memory.forgetting.runs import run_undo
+from memory.jobs.resumable import job_cancel
 from memory.llm.client import model_forget
 from memory.models import ConversationWrite, Link, StudyJob, Topic
 from tests.agents.study.reader import noting, part_of, reader, rounds_of, text_about
@@ -112,7 +113,7 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
     job = worked(job)
     assert (job.status, overtaken) == ("done", [True])
     assert learned(job) == expected
-    steps = [(each["phase"], each["at"]) for each in job.told]
+    steps = [(each["phase"], each["at"]) for each in job.steps]
     assert len(steps) == len(set(steps))
 
 
@@ -131,7 +132,7 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
 
     def cancels(self: Any, more: Any) -> Any:
         if self.at == 1 and StudyJob.objects.get(pk=job.pk).status == "working" and len(asked) < 12:
-            study_cancel(job.pk, principal=AGENT, now=timezone.now())
+            job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
         return real(self, more)
 
     work.Part._list = cancels  # type: ignore[method-assign]
@@ -153,14 +154,14 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
     assert job.status == "done"
     assert learned(job) == expected
     with pytest.raises(Conflict):
-        study_cancel(job.pk, principal=AGENT, now=timezone.now())
+        job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
 
 
 @pytest.mark.parametrize(
     ("step", "moment", "at_once"),
     [
         (work.Part, "prepare", True),
-        (work.Part, "hold", False),
+        (work.Part, "prepare", False),
         (work.Placing, "prepare", False),
         (work.Placing, "hold", True),
     ],
@@ -176,7 +177,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     def stepped_in(self: Any) -> Any:
         if not met and self.at:
             met.append(self.at)
-            study_cancel(job.pk, principal=AGENT, now=timezone.now())
+            job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
             if at_once:
                 study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         return real(self)
@@ -189,7 +190,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
         study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         job = worked(job)
     assert (job.status, learned(job)) == ("done", expected)
-    steps = [(each["phase"], each["at"]) for each in job.told]
+    steps = [(each["phase"], each["at"]) for each in job.steps]
     assert len(steps) == len(set(steps))
 
 
@@ -223,7 +224,7 @@ def test_a_rate_limit_beyond_patience_gives_the_worker_back(
     rested(clock, job)
     job = worked(job)
     assert (job.status, job.tries, study_as_json(job)["failure"]) == ("done", 0, None)
-    assert [each["ended"] for each in job.told[:2]] == ["limited", "done"]
+    assert [each["ended"] for each in job.steps[:2]] == ["limited", "done"]
     assert learned(job) == expected
 
 
@@ -273,7 +274,7 @@ def test_an_endless_loop_ends_at_the_bound_and_what_it_wrote_is_kept(model: Mode
     model.answers(endless)
     job = worked(started(TEXT))
     assert job.status == "done"
-    assert [each["rounds"] for each in job.told[: job.segments]] == [8] * job.segments
+    assert [each["rounds"] for each in job.steps[: job.segments]] == [8] * job.segments
     assert study_as_json(job)["topics"] == 8 * job.segments == Topic.objects.exclude(pk=job.source_id).count()
     assert f"{job.segments} parts were ended after 8 rounds" in job.warning
 
@@ -319,7 +320,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
     model.answers(troubled)
     job = worked(started(TEXT))
     assert job.status == "done"
-    assert [each["ended"] for each in job.told[:3]] == ["refused", "nothing", "done"]
+    assert [each["ended"] for each in job.steps[:3]] == ["refused", "nothing", "done"]
     assert "refused part 1" in job.warning
     assert "Part 2 has brought no topic" in job.warning
     answered = next(each.results for each in model.chats if part_of(each) == 3 and rounds_of(each) == 1)
@@ -329,7 +330,7 @@ def test_what_is_refused_malformed_or_brings_nothing_is_told_and_passed_over(mod
 def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(model: Model) -> None:
     model.answers(rejecting("tools are not supported"))
     job = worked(started(TEXT))
-    assert (job.status, job.done, job.told) == ("failed", 0, [])
+    assert (job.status, job.done, job.steps) == ("failed", 0, [])
     assert job.failure
     model.answers(reader)
     study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
@@ -337,7 +338,7 @@ def test_an_endpoint_that_takes_nothing_fails_the_study_and_no_part_is_lost(mode
     # One part alone that it does not take is passed over.
     model.answers(lambda asked: rejecting("content policy") if part_of(asked) == 2 else reader(asked))
     job = worked(started(TEXT, scope="/again"))
-    assert (job.status, job.told[1]["ended"]) == ("done", "rejected")
+    assert (job.status, job.steps[1]["ended"]) == ("done", "rejected")
     assert "did not take part 2" in job.warning
 
 
