@@ -24,6 +24,7 @@ from memory.embedding.status import embedder_summary
 from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models.identities import ids_doubled
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 
@@ -141,6 +142,25 @@ def vectors_check(_now: dt.datetime) -> Finding:
     return Finding(True, f"All vectors were made by {model}.")
 
 
+def ids_check(_now: dt.datetime) -> Finding:
+    """Check that ids are unique and that the journal has the ids of runs. Reads all topics and the whole journal."""
+    with connection.cursor() as cursor:
+        topics, entries = ids_doubled(cursor)
+    if topics:
+        return Finding(
+            False,
+            f"{_number(topics, 'topic')} {'has' if topics == 1 else 'have'} an id that is also the id of something "
+            "else, such as a run; purge them and store them again under another id.",
+        )
+    if entries:
+        return Finding(
+            False,
+            f"In {entries:,} of the entries of the journal, the id of the run was masked by a purge. They are shown "
+            "without their run.",
+        )
+    return Finding(True, "Every id names one thing.")
+
+
 def reinforcement_check(now: dt.datetime) -> Finding:
     """Check that retrievals are applied to salience. Two queries on the index of pending rows."""
     waiting = AccessLog.objects.filter(folded_at__isnull=True)
@@ -231,6 +251,7 @@ ALL_CHECKS: dict[str, Check] = {
     "migrations": migrations_check,
     "embedder": embedder_check,
     "vectors": vectors_check,
+    "ids": ids_check,
     "model": model_check,
     "worker": worker_check,
     "queue": queue_check,
@@ -261,7 +282,11 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
     """Run all checks for a page that polls every few seconds. Results of checks that read a whole table or call another
     machine are cached for a few minutes. Some twenty queries on small tables."""
-    seldom: dict[str, Check] = {"embedder": _embedder_check_seldom, "vectors": _vectors_check_seldom}
+    seldom: dict[str, Check] = {
+        "embedder": _embedder_check_seldom,
+        "vectors": _vectors_check_seldom,
+        "ids": _ids_check_seldom,
+    }
     return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 
 
@@ -288,11 +313,18 @@ def _embedder_check_seldom(now: dt.datetime) -> Finding:
 
 
 def _vectors_check_seldom(now: dt.datetime) -> Finding:
-    key = f"health-vectors-{embedder_get().model_name}"
+    return _seldom(f"health-vectors-{embedder_get().model_name}", vectors_check, now)
+
+
+def _ids_check_seldom(now: dt.datetime) -> Finding:
+    return _seldom("health-ids", ids_check, now)
+
+
+def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
     kept: str | None = cache.get(key)
     if kept is not None:
         return Finding(True, kept)
-    found = vectors_check(now)
+    found = check(now)
     if found.ok:
         cache.set(key, found.sentence, LOOKED_AT_WITHIN.total_seconds())
     return found

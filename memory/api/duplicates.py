@@ -89,9 +89,9 @@ def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | N
     """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why.
     Operator keys."""
     principal = principal_of(request, "operator")
-    undone = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    conflicts = [{"topic_id": topic_id, "why": why} for topic_id, why in undone.conflicts]
-    return _decided(pair_id, principal, None, restored=undone.restored, conflicts=conflicts)
+    left = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    conflicts = [{"topic_id": topic_id, "why": why} for topic_id, why in left]
+    return _decided(pair_id, principal, None, restored=not left, conflicts=conflicts)
 
 
 def _reason(payload: Reason | None) -> str:

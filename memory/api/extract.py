@@ -1,4 +1,4 @@
-"""POST /v1/extract: a text becomes facts. GET /v1/extract/{job_id}: how far one in the background has come."""
+"""POST /v1/extract: turn a text into facts. GET /v1/extract/{job_id}: progress of a background extraction."""
 
 import datetime as dt
 import uuid
@@ -19,24 +19,26 @@ from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.request import extract
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
+from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
+from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
-# The refusal beyond the limit is a sentence with the limit in it, so it is not the schema's; this one is of the body.
+# The configured limit is checked in the code, so that its error names the limit; this is an upper bound.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 Method = Literal["llm", "extractive"]
 
 
 class ExtractRequest(BaseModel):
-    """A text to take apart. With ``store`` the facts become topics, and the text the source that they name."""
+    """A text to extract facts from. With ``store`` the facts become topics that refer to the text as their source."""
 
     content: Content = Field(description="Prose, a list, a transcript; MEMSTATE_EXTRACT_MAX_CHARS characters at most.")
     scope: ScopeText | None = None
     store: bool = False
-    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+    kind: ShortText | None = Field(default=None, description="Kind of the stored topics; default: fact.")
 
 
 class KnownFact(Schema):
@@ -47,18 +49,20 @@ class KnownFact(Schema):
 
 
 class ExtractReply(Schema):
-    """What a text states."""
+    """The facts of a text."""
 
     extracted: list[str] = Field(description="Each a self-contained sentence of at most 500 characters.")
-    stored: list[str] = Field(description="Ids of the topics that were made, in the order of their facts.")
+    stored: list[str] = Field(description="Ids of the new topics, in the order of their facts.")
     skipped_duplicates: list[KnownFact]
     method: Method = Field(description="llm only if a language model extracted everything.")
     methods: list[Method] = Field(description="One for each part of the text.")
-    note: str = Field(description="How the facts were found, and what that cannot do.")
+    note: str = Field(description="How the facts were found, and the limits of that method.")
     warning: str | None = None
-    source_topic_id: str | None = Field(default=None, description="The topic that holds the text, outside every query.")
+    source_topic_id: str | None = Field(
+        default=None, description="The topic that stores the text; no query returns it."
+    )
     dropped: dict[str, int] = Field(
-        description="What was left out: sentences by what they are, facts by what is wrong."
+        description="What was omitted: sentences by type, facts by what is wrong with them."
     )
 
 
@@ -153,7 +157,7 @@ _JOB = problems(401, 403, 404, 422, 429, 503)
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
-    job = extraction_get(job_id, principal=principal)
+    job = job_get(ExtractionJob, job_id, principal=principal)
     return json_reply(extraction_as_json(job))
 
 
@@ -165,5 +169,5 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
-    job = extraction_cancel(job_id, principal=principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))

@@ -4,12 +4,13 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import IntegrityError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
@@ -21,12 +22,14 @@ from memory.agents.chat.idempotency import MessageAtWork
 from memory.api.parsing import BodyInChunks, BodyTooLarge, body_in_chunks
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible, RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
-from memory.embedding import EmbeddingFailed
+from memory.embedding import EmbeddingFailed, EmbeddingTimeUsed
 from memory.ingest.batch import validation_problem
 from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
 
 logger = structlog.get_logger(__name__)
+
+Reply = TypeVar("Reply", bound=HttpResponseBase)
 
 STATUSES: dict[type[MemoryProblem], int] = {
     RequestRefused: 400,
@@ -37,6 +40,7 @@ STATUSES: dict[type[MemoryProblem], int] = {
     BodyTooLarge: 413,
     ValueRefused: 422,
     TooManyRequests: 429,
+    EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
     # Whoever asks a model has an answer without it; this is for one who forgot.
@@ -66,12 +70,23 @@ def problem_response(
     """Return a problem document with ``sentence`` as its detail, ``code`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
     body = {"type": code.urn, "title": title, "status": status, "detail": sentence, **(members or {})}
-    return HttpResponse(
-        json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
-        status=status,
-        content_type="application/problem+json",
-        headers=headers,
+    return not_stored(
+        HttpResponse(
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            status=status,
+            content_type="application/problem+json",
+            headers=headers,
+        )
     )
+
+
+def not_stored(response: Reply) -> Reply:
+    """Tell caches to keep no copy of ``response``, unless it says itself what they may do.
+
+    A cache knows that replies to ``Authorization`` are private, but not that those to ``X-API-Key`` are.
+    """
+    response.setdefault("Cache-Control", "no-store")
+    return response
 
 
 def refusal_response(problem: MemoryProblem) -> HttpResponse:
@@ -87,7 +102,7 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 def _wait(problem: MemoryProblem) -> float | None:
     """Return in how many seconds it is worth trying again, where anybody knows."""
-    if isinstance(problem, TooManyRequests | TooManyConversations | MessageAtWork):
+    if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
         return problem.wait or UNTOLD_SECONDS

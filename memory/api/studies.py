@@ -9,13 +9,15 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory.agents.study.control import study_cancel, study_get, study_resume
-from memory.agents.study.progress import studies_list, study_as_json
+from memory.agents.study.control import study_resume
+from memory.agents.study.progress import study_as_json
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get, jobs_list
+from memory.models import StudyJob
 
 router = Router(tags=["studies"])
 
@@ -66,9 +68,8 @@ def studies(
 ) -> HttpResponse:
     """List the studies that the caller began, newest first; those of everybody in its scope with an operator's key."""
     principal = principal_of(request, "reader")
-    page, next_cursor = studies_list(
-        principal=principal, cursor=cursor, limit=limit_checked(limit), conversation_id=conversation_id
-    )
+    only = {} if conversation_id is None else {"conversation_id": conversation_id}
+    page, next_cursor = jobs_list(StudyJob, principal=principal, cursor=cursor, limit=limit_checked(limit), **only)
     return json_reply({"items": [study_as_json(job) for job in page], "next": next_cursor})
 
 
@@ -80,14 +81,14 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a study, and whether and until when it waits."""
     principal = principal_of(request, "reader")
-    return json_reply(study_as_json(study_get(study_id, principal=principal)))
+    return json_reply(study_as_json(job_get(StudyJob, study_id, principal=principal)))
 
 
 @router.post("/studies/{topicid:study_id}/cancel", summary="Stop a study", response={200: StudyOut, **_CHANGE})
 def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Stop a study before it asks the model again; what it has stored stays, and it can be resumed."""
     principal = principal_of(request, "agent")
-    return json_reply(study_as_json(study_cancel(study_id, principal=principal, now=timezone.now())))
+    return json_reply(study_as_json(job_cancel(StudyJob, study_id, principal=principal, now=timezone.now())))
 
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})

@@ -11,8 +11,7 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
-from memory.core.ids import uuid7_at
-from memory.duplicates.plan import MergePlan, Side
+from memory.duplicates.plan import MergePlan
 from memory.duplicates.unmerge import merge_fingerprint, revisions_place, rows_image, search_image
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
@@ -21,7 +20,7 @@ from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, TOOK_IN, Hand
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
-from memory.models import AuditEvent, ForgetRun, Rung, TopicEdit
+from memory.models import ForgetRun, Rung, TopicEdit
 from memory.models.expressions import salience_effective_sql
 
 _MOVE = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
@@ -102,19 +101,17 @@ def topics_join(
     _topics_write(cursor, plan, principal=principal, now=now)
     _text_write(plan, vectors=vectors)
     cursor.execute(_MENTIONS, {"survivor": survivor.id, "loser": loser.id})
-    run_id = uuid7_at(now)
-    _journal(plan, run_id, principal=principal, reason=reason, now=now)
     left = merge_fingerprint(cursor, [survivor.id, loser.id])
     links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
     automatic = principal.identity == SYSTEM.identity
     return hand_run_write(
         cursor,
-        run_id,
         [
             HandAction(
                 loser.id,
                 loser.scope,
                 states[loser.id],
+                {"into": str(survivor.id)},
                 action=MERGED,
                 changes={"into": str(survivor.id), "rows": rows[loser.id], "links": links},
             ),
@@ -122,6 +119,12 @@ def topics_join(
                 survivor.id,
                 survivor.scope,
                 states[survivor.id],
+                {
+                    "from": str(loser.id),
+                    "fields": [each.name for each in plan.moved],
+                    "histories": [each.ours.name for each in plan.joined],
+                    "links": len(plan.links),
+                },
                 action=TOOK_IN,
                 changes={
                     "from": str(loser.id),
@@ -211,37 +214,3 @@ def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
         model=embedder_get().model_name,
         vectors=vectors,
     )
-
-
-def _journal(plan: MergePlan, run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    survivor, loser = plan.survivor, plan.loser
-    common = {"run": str(run_id)}
-    AuditEvent.objects.bulk_create(
-        AuditEvent(
-            at=now,
-            actor=principal.actor,
-            action=action,
-            topic_id=side.id,
-            scope=side.scope,
-            reason=reason,
-            before=_state_as_json(side),
-            after={**after, **common},
-        )
-        for action, side, after in (
-            (MERGED, loser, {"into": str(survivor.id)}),
-            (
-                TOOK_IN,
-                survivor,
-                {
-                    "from": str(loser.id),
-                    "fields": [each.name for each in plan.moved],
-                    "histories": [each.ours.name for each in plan.joined],
-                    "links": len(plan.links),
-                },
-            ),
-        )
-    )
-
-
-def _state_as_json(side: Side) -> dict[str, Any]:
-    return {"rung": Rung(side.rung).label, "released": side.released, "pinned": side.pinned, "salience": side.salience}

@@ -3,7 +3,7 @@
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -11,7 +11,6 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
-from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
 from memory.duplicates.pair_locks import pairs_lapse, topics_lock
@@ -20,6 +19,7 @@ from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, hand_run_write
 from memory.forgetting.runs import run_undo
+from memory.forgetting.undo import Conflicts
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
 from memory.policy.effective import policies_current
@@ -31,14 +31,6 @@ State = DuplicatePair.State
 # States in which a pair can be decided.
 _UNDECIDED = (State.OPEN, State.UNDONE, State.KEPT)
 _DECIDED_WORDS = {State.MERGED: "merged", State.SUPERSEDED: "superseded", State.KEPT: "kept as two"}
-
-
-@dataclass(frozen=True, slots=True)
-class PairUndone:
-    """The result of an undo: whether both topics are as before, and if not, why, by topic."""
-
-    restored: bool
-    conflicts: list[tuple[uuid.UUID, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,44 +119,43 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             kind=SUPERSEDES,
             defaults={"created_at": now, "actor": principal.actor},
         )
-        run_id = uuid7_at(now)
-        common = {"run": str(run_id), "link": link.pk}
-        AuditEvent.objects.bulk_create(
-            AuditEvent(
-                at=now,
-                actor=principal.actor,
-                action=action,
-                topic_id=side.id,
-                scope=side.scope,
-                reason=reason,
-                before={"released": False},
-                after={**after, **common},
-            )
-            for action, side, after in (
-                (SUPERSEDED, older, {"released": True, "by": str(newer.id)}),
-                (SUPERSEDES, newer, {"old": str(older.id)}),
-            )
-        )
-        changes: dict[str, Any] = {"released": True, "by": str(newer.id)} | ({"link_made": link.pk} if made else {})
+        changes: dict[str, Any] = {"released": True, "by": str(newer.id)}
         run = hand_run_write(
             cursor,
-            run_id,
-            [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
+            [
+                HandAction(
+                    older.id,
+                    older.scope,
+                    found.states[older.id],
+                    changes | {"link": link.pk},
+                    changes=changes | ({"link_made": link.pk} if made else {}),
+                )
+            ],
             action=SUPERSEDED,
             actor=principal.actor,
             reason=reason,
             now=now,
+        )
+        AuditEvent.objects.create(
+            at=now,
+            actor=principal.actor,
+            action=SUPERSEDES,
+            topic_id=newer.id,
+            scope=newer.scope,
+            reason=reason,
+            before={"released": False},
+            after={"old": str(older.id), "link": link.pk, "run": str(run.pk)},
         )
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
         pairs_lapse(older.id, but=pair_id)
         return run
 
 
-def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> PairUndone:
+def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Conflicts:
     """Undo a decision: of a merge or supersede, by undoing its run; of *keep both*, by opening the pair again.
 
-    Both topics are byte for byte as before if neither was changed since; else nothing is changed, and the result has
-    the reasons. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
+    Both topics are byte for byte as before if neither was changed since; else nothing is changed, and the reasons are
+    returned. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
     """
     principal.require("operator")
     pair = _pair_get(pair_id, principal=principal)
@@ -174,11 +165,10 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
             if pair.state == State.KEPT:
                 _decide(pair, State.OPEN, principal=principal, reason="", now=None)
                 _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
-        return PairUndone(restored=True)
+        return []
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
         raise Conflict("This pair has no decision that can be undone.", code=ProblemCode.WRONG_STATUS)
-    undone = run_undo(pair.run_id, principal=principal, reason=reason, now=now)
-    return PairUndone(restored=not undone.conflict_count, conflicts=undone.conflicts)
+    return run_undo(pair.run_id, principal=principal, reason=reason, now=now).conflicts
 
 
 def _merge(

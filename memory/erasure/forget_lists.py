@@ -102,7 +102,7 @@ def listings_list(
 
 
 def listings_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many lists there are; counting stops one after ``at_most``. One query."""
+    """Return how many lists there are; ``at_most`` + 1 if more. One query."""
     return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 

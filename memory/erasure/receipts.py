@@ -118,7 +118,7 @@ def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
 
 
 def is_anchor(value: Any) -> bool:
-    """Tell whether a state in the audit log is the anchor of a receipt: a number and hashes, and no text."""
+    """Return whether a state in the audit log is the anchor of a receipt: a number and hashes, and no text."""
     return isinstance(value, dict) and value.keys() == _ANCHOR
 
 
@@ -170,7 +170,7 @@ def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tu
 
 
 def receipts_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many receipts there are; counting stops one after ``at_most``. One query."""
+    """Return how many receipts there are; ``at_most`` + 1 if more. One query."""
     return ErasureReceipt.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
@@ -230,7 +230,7 @@ def receipts_verify() -> Chain:
 
 
 def seals_are_ours() -> bool:
-    """Tell whether receipts were made with the present secret key; True if there are none."""
+    """Return whether receipts were made with the present secret key; True if there are none."""
     with connection.cursor() as cursor:
         cursor.execute(_ANCHORS + " LIMIT 100")
         anchors = cursor.fetchall()
@@ -266,7 +266,7 @@ def _reason_seal(receipt: ErasureReceipt) -> str:
 
 
 def _is_reason_unchanged(receipt: ErasureReceipt) -> bool:
-    """Tell whether the reason is the original one, or as a later purge masked it."""
+    """Return whether the reason is the original one, or as a later purge masked it."""
     return hmac.compare_digest(_reason_hash(receipt), receipt.reason_hash) or hmac.compare_digest(
         _reason_seal(receipt), receipt.reason_seal
     )

@@ -1,7 +1,7 @@
-"""The soft limit: with fewer live topics than that, no event and no schedule forgets.
+"""The soft limit: with fewer live topics than that, events and schedules forget nothing.
 
-A limit holds for the scope that sets it: the topics there and below are counted together, except those below a scope
-that sets its own. Runs, gauges and explanations all count with this module.
+A limit counts the topics at the scope that sets it and below, except those below a scope with its own limit. Runs,
+gauges and explanations all use this module.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from django.db import connection
 
 from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import ROOT, scope_within
-from memory.policy.partition import partitions_of
+from memory.policy.partition import PolicyPartition, partitions_of
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# A sentence names so many scopes at most.
+# Most scopes named in a sentence.
 _NAMED = 3
 
 
@@ -29,17 +29,21 @@ class SoftLimit:
 
     @property
     def open(self) -> bool:
-        """Whether there are enough topics that events and schedules forget."""
+        """Whether there are enough topics for events and schedules to forget."""
         return self.live >= self.soft_limit
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Which partitions of a run are left alone, by path, and why, in a sentence. ``closed`` is true for all of them."""
+    """What a run skips: partitions by path, and paused scopes; and a sentence that says why. ``closed``: all of it."""
 
     without: frozenset[str] = frozenset()
+    paused: tuple[str, ...] = ()
     sentence: str = ""
     closed: bool = False
+
+
+OPEN = Gate()
 
 
 def limit_scope(policy: EffectivePolicy) -> str:
@@ -77,20 +81,33 @@ def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) ->
     ]
 
 
-def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
-    """Return what a run over ``scope`` for ``event`` leaves alone. One query for a gated event, else none."""
-    partitions = partitions_of(policies, scope)
-    if not partitions:
+def gate_of(policies: Policies, scope: str, *, event: str, paused: tuple[str, ...] = ()) -> Gate:
+    """Return what a run over ``scope`` for ``event`` leaves alone: partitions below their soft limit, and scopes in
+    which forgetting is ``paused``. One query for a gated event, else none."""
+    if not partitions_of(policies, scope):
         return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
+    paused = tuple(path for path in paused if scope_within(path, scope) or scope_within(scope, path))
+    partitions = partitions_of(policies, scope, paused=paused)
+    pauses = f"Forgetting is paused in {', '.join(paused)}." if paused else ""
+    limits = _below_limit(policies, scope, event, partitions) if partitions else OPEN
+    return Gate(
+        limits.without,
+        paused,
+        " ".join(filter(None, (pauses, limits.sentence))),
+        closed=len(limits.without) == len(partitions),
+    )
+
+
+def _below_limit(policies: Policies, scope: str, event: str, partitions: list[PolicyPartition]) -> Gate:
     if event not in GATED_EVENTS:
-        return Gate()
+        return OPEN
     gated = {p.path: limit_scope(p.policy) for p in partitions if p.policy.knobs.topic_count_soft_limit}
     limits = soft_limits(policies, sorted(set(gated.values())), exact=False)
     below = {limit.scope: limit for limit in limits if not limit.open}
     without = frozenset(path for path, setter in gated.items() if setter in below)
     if not without:
-        return Gate()
-    # A run tells counts of its own scope only.
+        return OPEN
+    # Counts of other scopes are not shown.
     named = [
         f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
         f"{limit.soft_limit:,}"
@@ -101,15 +118,11 @@ def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
     if len(below) > _NAMED:
         named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")
     sentence = "; ".join(named)
-    return Gate(
-        without,
-        f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.",
-        closed=len(without) == len(partitions),
-    )
+    return Gate(without, sentence=f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.")
 
 
 def _why_none(policies: Policies, scope: str) -> str:
     policy = policies.effective(scope)
     if any(scope_within(scope, path) for path in policy.knobs.exempt_scopes):
         return "it lies in an exempt scope."
-    return "its mode is off." if policy.knobs.mode == "off" else "the scopes with policies below it rest."
+    return "its mode is off." if policy.knobs.mode == "off" else "all scopes below it with a policy are off or exempt."

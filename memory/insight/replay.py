@@ -42,10 +42,14 @@ def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 @dataclass(slots=True)
 class Topics:
-    """What a replay does not change, one entry per topic. Runs never consider ``spared`` topics."""
+    """What a replay does not change, one entry per topic. Runs never consider ``spared`` topics.
+
+    ``used`` is the time of the first use of each topic: its arrival.
+    """
 
     created: Floats
     salience: Floats
+    used: Floats
     kind_weight: Floats
     pinned: Bools
     spared: Bools
@@ -81,8 +85,8 @@ class World:
         self.topics, self.rulings = topics, rulings
         count = len(topics.created)
         self.salience = topics.salience.copy()
-        self.reinforced = topics.created.copy()
-        self.used = topics.created.copy()
+        self.reinforced = topics.used.copy()
+        self.used = topics.used.copy()
         self.retrievals = np.zeros(count, dtype=np.int64)
         self.rung = np.zeros(count, dtype=np.int8)
         self.pinned = topics.pinned.copy()

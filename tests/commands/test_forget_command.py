@@ -77,7 +77,7 @@ def test_a_held_run_says_why_and_how_to_let_it_go_ahead(operator: Caller, faded:
     run_id = named(said)
     assert said.splitlines()[0] == f"Run {run_id} over / is held: would be 3 archived."
     assert said.splitlines()[-1] == (
-        f"The policy of / asks for a review of every run. To let it go ahead: manage.py forget --approve {run_id}"
+        f"The policy of / requires a review of every run. To let it go ahead: manage.py forget --approve {run_id}"
     )
     assert rungs(operator, *faded) == ["active"] * 3
     operator.post(f"/v1/topics/{faded[0]}/pin").ok()

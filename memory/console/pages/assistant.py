@@ -26,10 +26,10 @@ from memory.agents.chat.conversations import (
     conversations_list,
 )
 from memory.agents.chat.request import ChatMessage, ChatRequest
-from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo_preview import ConversationUndone, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
-from memory.agents.study.control import study_cancel, study_get, study_resume
+from memory.agents.study.control import study_resume
 from memory.agents.study.progress import study_as_json
 from memory.console.chat_views import TurnShown, turns_shown
 from memory.console.fields import ReasonField, ScopeField, form_error
@@ -42,6 +42,7 @@ from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
 from memory.llm.client import model_summary
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
@@ -218,7 +219,7 @@ def _undo_notice(request: ConsoleRequest, undone: ConversationUndone) -> None:
 @page(get=READER)
 def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Return how far a study is, for the page of its conversation. Two queries."""
-    job = study_get(study_id, principal=request.principal)
+    job = job_get(StudyJob, study_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:conversation", job.conversation_id)
     reply = show(
@@ -232,7 +233,7 @@ def study_progress(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse
 @page(post=OPERATOR)
 def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Cancel a study; what it has stored stays."""
-    job = study_cancel(study_id, principal=request.principal, now=timezone.now())
+    job = job_cancel(StudyJob, study_id, principal=request.principal, now=timezone.now())
     messages.success(request, f"The study is stopped. Results of the {job.done:,} parts read so far are kept.")
     return go(request, "console:conversation", job.conversation_id)
 

@@ -168,13 +168,13 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
     try:
-        undone = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
+        left = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
-    if undone.restored:
+    if not left:
         messages.success(request, "Undone: both topics were restored.")
     else:
-        whys = " ".join(sorted({why for _topic, why in undone.conflicts}))
+        whys = " ".join(sorted({why for _topic, why in left}))
         messages.warning(request, f"Nothing was undone: one of the topics has changed since. {whys}")
     return go(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
 

@@ -16,13 +16,14 @@ from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.core.errors import MemoryProblem
 from memory.extraction.dropped_text import dropped_words
-from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_count, extractions_list
+from memory.extraction.lists import KNOWN, STORED, extraction_facts, extractions_list
 from memory.extraction.request import Extracted, extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
+from memory.extraction.work import extraction_start, extraction_work, method_of
 from memory.health import worker_check
 from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
@@ -106,7 +107,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
 @page(get=READER)
 def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Show how far an extraction is and the facts it has stored, or those that were known. Four queries at most."""
-    job = extraction_get(extraction_id, principal=request.principal)
+    job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     which = KNOWN if request.GET.get("show") == KNOWN or not job.stored else STORED
     facts, following = extraction_facts(job, which, cursor=request.GET.get("cursor"), limit=ROWS)
     return show(
@@ -127,7 +128,7 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
 @page(get=READER)
 def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Return how far an extraction is, for the page that shows it; once it is at its end, the page is loaded anew."""
-    job = extraction_get(extraction_id, principal=request.principal)
+    job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:extraction", extraction_id)
     reply = show(request, "parts/extraction_progress.html", {"job": job, "worker": _worker(job)})
@@ -139,7 +140,7 @@ def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> Ht
 @page(post=OPERATOR)
 def extraction_stop(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction; what it has stored stays."""
-    job = extraction_cancel(extraction_id, principal=request.principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, extraction_id, principal=request.principal, now=timezone.now())
     stored = len(job.stored)
     messages.success(
         request,
@@ -192,7 +193,7 @@ EXTRACTIONS = ListPage(
     address="extract/",
     form=NoFilter,
     fetch=lambda asked, cursor, limit: extractions_list(principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: extractions_count(principal=asked.principal, at_most=most),
+    count=lambda asked, most: jobs_count(ExtractionJob, principal=asked.principal, at_most=most),
     noun="text",
     view=extract_look,
 )
