@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django_q.models import Failure, OrmQ, Schedule, Success
 
 from memory import models
 
@@ -49,6 +50,11 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
+# The queue's own pages would let an administrator of the console run any function on the host.
+for queue_model in (Schedule, OrmQ, Success, Failure):
+    admin.site.unregister(queue_model)
+
+
 def _register(model: type, *columns: str, filters: tuple[str, ...] = (), search: tuple[str, ...] = ()) -> None:
     options = {"list_display": columns, "list_filter": filters, "search_fields": search}
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), options))
@@ -70,6 +76,7 @@ _register(models.Lexeme, "word", "documents", search=("word",))
 _register(models.CorpusTotals, "documents")
 _register(models.AccessLog, "at", "kind", "actor", "scope", "query", "folded_at", "counted", filters=("kind",))
 _register(models.AuditEvent, "at", "actor", "action", "topic_id", "scope", "reason", filters=("action",))
+_register(models.ForgetPause, "created_at", "scope", "actor", "until", "lifted_at", "lifted_by")
 _register(models.ForgetListing, "created_at", "verb", "scope", "actor", "count", "executed_at", filters=("verb",))
 _register(models.ErasureReceipt, "number", "at", "actor", "scope", "reason", "hash")
 _register(models.TopicMention, "topic", "scope", "identifiers")
@@ -94,3 +101,7 @@ _register(models.ImportedTopic, "topic", "job")
 _register(models.DuplicatePair, "found_at", "verdict", "state", "similarity", "held", filters=("verdict", "state"))
 _register(models.DuplicateLook, "topic", "waiting", filters=("waiting",))
 _register(models.ShadowHit, "at", "topic", "rank", "similarity")
+_register(Schedule, "name", "func", "args", "schedule_type", "minutes", "cron", "next_run", "repeats")
+_register(OrmQ, "id", "name", "func", "lock")
+_register(Success, "name", "func", "started", "stopped", filters=("func",))
+_register(Failure, "name", "func", "started", "stopped", "attempt_count", filters=("func",))

@@ -27,6 +27,7 @@ from memory.embedding.status import embedder_summary
 from memory.llm.client import model_summary
 from memory.llm.status import model_reach, model_reach_lately
 from memory.models import AccessLog, ForgetRun, Topic, TopicVector, WakeUp, WorkerHeartbeat
+from memory.models.identities import ids_doubled
 from memory.policy.draft import draft_check
 from memory.policy.effective import policies_current
 
@@ -143,6 +144,25 @@ def vectors_check(_now: dt.datetime) -> Finding:
     return Finding(True, f"All vectors were made by {model}.")
 
 
+def ids_check(_now: dt.datetime) -> Finding:
+    """Whether every id names one thing, and the journal names runs by their ids. Reads topics and journal whole."""
+    with connection.cursor() as cursor:
+        topics, entries = ids_doubled(cursor)
+    if topics:
+        return Finding(
+            False,
+            f"{_number(topics, 'topic')} {'has' if topics == 1 else 'have'} an id that is also the id of something "
+            "else, such as a run; purge them and store them again under another id.",
+        )
+    if entries:
+        return Finding(
+            False,
+            f"In {entries:,} of the entries of the journal, the id of the run was masked by a purge. They are shown "
+            "without their run.",
+        )
+    return Finding(True, "Every id names one thing.")
+
+
 def reinforcement_check(now: dt.datetime) -> Finding:
     """Whether retrievals are being folded into salience. Two queries over the index of what waits."""
     waiting = AccessLog.objects.filter(folded_at__isnull=True)
@@ -233,6 +253,7 @@ ALL_CHECKS: dict[str, Check] = {
     "migrations": migrations_check,
     "embedder": embedder_check,
     "vectors": vectors_check,
+    "ids": ids_check,
     "model": model_check,
     "worker": worker_check,
     "queue": queue_check,
@@ -263,7 +284,11 @@ def health_findings(checks: dict[str, Check], *, now: dt.datetime) -> dict[str, 
 def health_watch(*, now: dt.datetime) -> dict[str, Finding]:
     """Run all checks for a page that asks every few seconds: what reads a whole table and was well, and models that are
     elsewhere, are looked at every few minutes only. Some twenty queries on small tables, whatever the store holds."""
-    seldom: dict[str, Check] = {"embedder": _embedder_check_seldom, "vectors": _vectors_check_seldom}
+    seldom: dict[str, Check] = {
+        "embedder": _embedder_check_seldom,
+        "vectors": _vectors_check_seldom,
+        "ids": _ids_check_seldom,
+    }
     return health_findings({**ALL_CHECKS, **seldom, "model": lambda _now: Finding(*model_reach_lately())}, now=now)
 
 
@@ -290,11 +315,18 @@ def _embedder_check_seldom(now: dt.datetime) -> Finding:
 
 
 def _vectors_check_seldom(now: dt.datetime) -> Finding:
-    key = f"health-vectors-{embedder_get().model_name}"
+    return _seldom(f"health-vectors-{embedder_get().model_name}", vectors_check, now)
+
+
+def _ids_check_seldom(now: dt.datetime) -> Finding:
+    return _seldom("health-ids", ids_check, now)
+
+
+def _seldom(key: str, check: Check, now: dt.datetime) -> Finding:
     kept: str | None = cache.get(key)
     if kept is not None:
         return Finding(True, kept)
-    found = vectors_check(now)
+    found = check(now)
     if found.ok:
         cache.set(key, found.sentence, LOOKED_AT_WITHIN.total_seconds())
     return found

@@ -45,8 +45,9 @@ class RequestMetrics:
         finally:
             allowance_end()
         route = request.resolver_match.route if request.resolver_match else "unknown"
-        # A client may send any method; a label for each would let clients exhaust the memory.
-        method = request.method if request.method in _METHODS else "other"
+        # A client may send any method; a label for each, or for each method that a route refuses, would let clients
+        # exhaust the memory.
+        method = request.method if request.method in _METHODS and response.status_code != 405 else "other"
         spent = time.perf_counter() - started
         SECONDS.labels(method, route).observe(spent)
         # Added to the stages of a route: the total time in the server.

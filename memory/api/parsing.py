@@ -60,10 +60,15 @@ def body_read(request: HttpRequest, *, limit: int) -> bytes:
     """Return the body. Raises ``BodyTooLarge`` naming the limit, before reading more than that."""
     if body_in_chunks(request):
         raise BodyInChunks
+    body_length_check(request, limit=limit)
+    return request.body
+
+
+def body_length_check(request: HttpRequest, *, limit: int) -> None:
+    """Raise ``BodyTooLarge`` if the request says that its body is longer than ``limit``. Nothing is read."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdigit() or int(length) > limit:
         raise BodyTooLarge(f"The body has {length} bytes; the limit is {limit} bytes.")
-    return request.body
 
 
 class GuardedParser(Parser):

@@ -4,12 +4,13 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import IntegrityError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
@@ -27,6 +28,8 @@ from memory.llm.client import ModelProblem
 from memory.llm.wire import RateLimited
 
 logger = structlog.get_logger(__name__)
+
+Reply = TypeVar("Reply", bound=HttpResponseBase)
 
 STATUSES: dict[type[MemoryProblem], int] = {
     RequestRefused: 400,
@@ -67,12 +70,23 @@ def problem_response(
     """Return a problem document with ``sentence`` as its detail, ``code`` as its type, and ``members`` beside it."""
     title = TITLES.get(status) or HTTPStatus(status).phrase
     body = {"type": code.urn, "title": title, "status": status, "detail": sentence, **(members or {})}
-    return HttpResponse(
-        json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
-        status=status,
-        content_type="application/problem+json",
-        headers=headers,
+    return not_stored(
+        HttpResponse(
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            status=status,
+            content_type="application/problem+json",
+            headers=headers,
+        )
     )
+
+
+def not_stored(response: Reply) -> Reply:
+    """Tell caches to keep no copy of ``response``, unless it says itself what they may do.
+
+    A cache knows that replies to ``Authorization`` are private, but not that those to ``X-API-Key`` are.
+    """
+    response.setdefault("Cache-Control", "no-store")
+    return response
 
 
 def refusal_response(problem: MemoryProblem) -> HttpResponse:

@@ -42,10 +42,14 @@ def comparisons_fixed(rules: Sequence[Rule]) -> Iterator[Comparison]:
 
 @dataclass(slots=True)
 class Topics:
-    """What stays as it is during a replay, one entry per topic. ``spared`` never comes before a run at all."""
+    """What stays as it is during a replay, one entry per topic. ``spared`` topics are never judged.
+
+    ``used`` is when the clock of use of each topic started: on its arrival.
+    """
 
     created: Floats
     salience: Floats
+    used: Floats
     kind_weight: Floats
     pinned: Bools
     spared: Bools
@@ -81,8 +85,8 @@ class World:
         self.topics, self.rulings = topics, rulings
         count = len(topics.created)
         self.salience = topics.salience.copy()
-        self.reinforced = topics.created.copy()
-        self.used = topics.created.copy()
+        self.reinforced = topics.used.copy()
+        self.used = topics.used.copy()
         self.retrievals = np.zeros(count, dtype=np.int64)
         self.rung = np.zeros(count, dtype=np.int8)
         self.pinned = topics.pinned.copy()

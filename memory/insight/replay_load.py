@@ -30,10 +30,11 @@ CHUNK = 20_000
 
 _TOPICS = """
 SELECT uuid_hash_extended(v.topic_id, 0), {partition:d}, {spared}, extract(epoch from v.created_at)::float8,
-       v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1){fixed}
+       v.pinned, v.kind, {exempt}, coalesce((born.after->>'salience')::float8, 1),
+       extract(epoch from coalesce((born.after->>'used_at')::timestamptz, v.created_at))::float8{fixed}
 FROM memory_vitality v JOIN memory_topic t ON t.id = v.topic_id
 LEFT JOIN memory_auditevent born
-  ON born.topic_id = v.topic_id AND born.action = 'ingest_new_topic' AND born.after ? 'salience'
+  ON born.topic_id = v.topic_id AND born.action = 'ingest_new_topic' AND born.after ?| array['salience', 'used_at']
 WHERE {within} AND v.created_at < {end} AND t.released_at IS NULL AND t.merged_into_id IS NULL
 """
 
@@ -75,18 +76,29 @@ def topics_load(
         )
         for number, partition in enumerate(partitions)
     ]
-    types: list[Any] = [np.int64, np.int64, np.bool_, np.float64, np.bool_, np.object_, np.bool_, np.float64]
+    types: list[Any] = [
+        np.int64,
+        np.int64,
+        np.bool_,
+        np.float64,
+        np.bool_,
+        np.object_,
+        np.bool_,
+        np.float64,
+        np.float64,
+    ]
     types += [np.bool_] * len(asked)
     chunks = list(_chunks(" UNION ALL ".join(selects), bound.values, types))
     columns = [np.concatenate([chunk[at] for chunk in chunks]) for at in range(len(types))]
     order = np.argsort(columns[0], kind="stable")
-    keys, partition_at, spared, created, pinned, kinds, exempt, salience, *answers = (
+    keys, partition_at, spared, created, pinned, kinds, exempt, salience, used, *answers = (
         column[order] for column in columns
     )
     weights = np.array([KIND_WEIGHTS.get(kind, KIND_WEIGHT_ELSE) for kind in kinds], dtype=np.float64)
     topics = Topics(
         created=created,
         salience=salience,
+        used=used,
         kind_weight=weights,
         pinned=pinned,
         spared=spared,

@@ -26,6 +26,7 @@ from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
 from memory.models import Rung
+from memory.models.identities import uuid_sql
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import EffectivePolicy, Policies
 
@@ -43,11 +44,12 @@ WHERE a.topic_id = %(id)s AND (a.state <> 'planned' OR r.status = 'held') AND NO
 ORDER BY a.id DESC LIMIT %(most)s
 """
 
-_BY_HAND = """
-SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, a.state, r.undone_at, r.undone_by
+_BY_HAND = f"""
+SELECT e.at, e.actor, e.action, e.reason, e.before, e.after, {uuid_sql("e.after->>'run'")}, a.state, r.undone_at,
+       r.undone_by
 FROM memory_auditevent e
 LEFT JOIN memory_forgetaction a
-  ON a.topic_id = e.topic_id AND a.run_id = (e.after->>'run')::uuid AND e.action <> 'undone'
+  ON a.topic_id = e.topic_id AND a.run_id = {uuid_sql("e.after->>'run'")} AND e.action <> 'undone'
 LEFT JOIN memory_forgetrun r ON r.id = a.run_id
 WHERE e.topic_id = %(id)s AND (e.action <> 'edited' OR e.after ? 'salience')
   AND e.action IN ('ingest_new_topic', 'imported', 'archived', 'restored', 'released', 'pinned', 'unpinned', 'merged',
@@ -216,7 +218,7 @@ def _action_told(entry: _Action, principal: Principal) -> dict[str, Any]:
 
 
 def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
-    at, actor, action, reason, before, after, state, undone_at, undone_by = entry
+    at, actor, action, reason, before, after, run_id, state, undone_at, undone_by = entry
     undone = state == "undone"
     was, became = json.loads(before), json.loads(after)
     return {
@@ -224,7 +226,7 @@ def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
         "by": "hand",
         "what": {"ingest_new_topic": "created", "edited": "salience set"}.get(action, action),
         "state": "undone" if undone else "applied",
-        "run_id": became.get("run"),
+        "run_id": str(run_id) if run_id else None,
         "undone_at": undone_at if undone else None,
         "undone_by": undone_by if undone else None,
         "actor": actor,

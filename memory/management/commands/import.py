@@ -138,7 +138,7 @@ class Command(BaseCommand):
         )
 
     def _losses(self, report: ImportReport) -> None:
-        for sentence in report.losses:
+        for sentence in (*report.losses, *report.forecast):
             self.stdout.write(sentence)
 
 
