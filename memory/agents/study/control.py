@@ -9,7 +9,7 @@ from django.db import transaction
 from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
-from memory.agents.study.queue import room_check
+from memory.agents.study.queue import open_limit_check
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, ValueRefused
 from memory.core.ids import uuid7_at
@@ -31,12 +31,12 @@ def study_start(
     now: dt.datetime,
     enqueue: Enqueue,
 ) -> StudyJob:
-    """Keep the text as a source, outside every query, and ask the worker to study it. One transaction.
+    """Store the text as a source, which queries do not return, and enqueue its study. One transaction.
 
-    Twice a batch of ingest, and time that grows with the text: about three seconds for a million characters. Raises
-    ``NotAllowed`` without an agent's key, ``NotVisible`` for a foreign scope, ``ValueRefused`` for an empty text or one
-    beyond ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured,
-    ``Conflict`` if as many are open as may be.
+    Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed`` for a reader's
+    key, ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an empty text or one longer than
+    ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured, and ``Conflict`` if too many studies
+    are open.
     """
     principal.require("agent")
     if not model_configured():
@@ -60,17 +60,17 @@ def study_keep(
     enqueue: Enqueue,
     job_id: uuid.UUID | None = None,
 ) -> StudyJob:
-    """Do what ``study_start`` does, whether there is a model or not: the demo takes its notes by itself. ``job_id`` is
-    for who wants the study, and with it all its topics, to be the same each time."""
+    """Do what ``study_start`` does, with or without a model: the demo writes the topics itself. A fixed ``job_id``
+    makes the ids of the study and of its topics the same each time."""
     principal.require("agent")
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
-    # Before the text is kept, which takes its time; and once more when nobody else can come in between.
-    room_check(principal.identity)
+    # Once before the text is stored, which takes time, and once locked.
+    open_limit_check(principal.identity)
     with transaction.atomic():
         scope_wait(where)
         source = source_ensure(text, scope=where, principal=principal, now=now)
-        room_check(principal.identity, counting=True)
+        open_limit_check(principal.identity, counting=True)
         job = job_new(
             StudyJob,
             principal=principal,
@@ -114,7 +114,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
             )
         if job_writer(job, now=now) is None:
             raise Conflict(owner_lost_access(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
-        room_check(job.identity, counting=True)
+        open_limit_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.enqueued_at = None, None, now, now
         job_start(job, now=now, enqueue=enqueue, action="resumed", actor=principal.actor)
