@@ -1,7 +1,8 @@
-"""Who is calling: X-API-Key or Authorization: Bearer, with the same keys."""
+"""Authentication by X-API-Key or Authorization: Bearer, with the same keys."""
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security import APIKeyHeader, HttpBearer
@@ -9,25 +10,32 @@ from ninja.security import APIKeyHeader, HttpBearer
 from memory.access.keys import KeyRefused, key_authenticate
 from memory.access.limits import request_count
 from memory.access.principal import Principal
+from memory.api.parsing import body_length_check
 from memory.core.problem_codes import ProblemCode
+from memory.embedding.allowance import allowance_identify
 
 
-def _principal(secret: str) -> Principal:
+def _principal(request: HttpRequest, secret: str) -> Principal:
     now = timezone.now()
     principal = key_authenticate(secret, now=now)
     request_count(principal, now=now)
+    # Ninja reads the whole body before it calls the parser, which would be too late.
+    batch = request.resolver_match is not None and request.resolver_match.url_name == "ingest_batch"
+    limit = settings.MEMSTATE_MAX_BATCH_BYTES if batch else settings.MEMSTATE_MAX_BODY_BYTES
+    body_length_check(request, limit=limit)
+    allowance_identify(principal.identity)
     return principal
 
 
 class ApiKeyAuth(APIKeyHeader):
-    """The key in X-API-Key. Without that header, the next way is tried."""
+    """The key in X-API-Key. Without that header, the bearer token is tried."""
 
     param_name = "X-API-Key"
     openapi_name = "ApiKey"
 
-    def authenticate(self, _request: HttpRequest, key: str | None) -> Any:
-        """Return the caller, or nothing if the header is missing. Raises ``KeyRefused``."""
-        return None if key is None else _principal(key)
+    def authenticate(self, request: HttpRequest, key: str | None) -> Any:
+        """Return the caller, or nothing if the header is missing. Raises as ``request_authenticate`` does."""
+        return None if key is None else _principal(request, key)
 
 
 class BearerAuth(HttpBearer):
@@ -36,19 +44,19 @@ class BearerAuth(HttpBearer):
     openapi_name = "Bearer"
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Return the caller. Raises ``KeyRefused``; this is the last way to be tried, so nothing is a refusal too."""
+        """Return the caller. Raises ``KeyRefused``, also without a token, because no other method follows."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
-    def authenticate(self, _request: HttpRequest, token: str) -> Any:
+    def authenticate(self, request: HttpRequest, token: str) -> Any:
         """Return the caller that ``token`` stands for."""
-        return _principal(token)
+        return _principal(request, token)
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
-    """Return the caller of a request that comes to no route of the API, and count it. Costs what a route costs.
+    """Return the caller of a request to a view outside the API, and count the request. Costs the queries of a route.
 
-    Raises ``KeyRefused`` or ``TooManyRequests``.
+    Raises ``KeyRefused``, ``TooManyRequests``, or ``BodyTooLarge`` before anything of the body is read.
     """
     caller = ApiKeyAuth().authenticate(request, request.headers.get(ApiKeyAuth.param_name))
     principal: Principal = BearerAuth()(request) if caller is None else caller
@@ -60,7 +68,7 @@ def principal_of(request: HttpRequest, role: str) -> Principal:
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
         raise KeyRefused(
-            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
+            "A key is required. Send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
         )
     principal.require(role)
     return principal

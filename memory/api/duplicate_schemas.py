@@ -1,4 +1,4 @@
-"""What the routes of duplicates answer, for OpenAPI."""
+"""Reply schemas of the routes of duplicates."""
 
 import datetime as dt
 import uuid
@@ -22,7 +22,7 @@ class PairTopic(Schema):
 
 
 class PairOut(Schema):
-    """Two topics of one scope and kind that may be one. A merge keeps ``newer``."""
+    """Two possibly duplicate topics of one scope and kind. A merge keeps ``newer``."""
 
     id: uuid.UUID
     scope: str
@@ -35,8 +35,8 @@ class PairOut(Schema):
     )
     similarity: float | None = Field(description="Cosine of the two texts.")
     same_title: bool
-    held: bool = Field(description="Something that matters differs, so the pair is never merged automatically.")
-    held_because: list[str] = Field(description="What differs, in sentences.")
+    held: bool = Field(description="A difference that matters was found, so the pair is never merged automatically.")
+    held_because: list[str] = Field(description="The differences that matter, in sentences.")
     newer: PairTopic
     older: PairTopic
     survivor: uuid.UUID | None
@@ -44,11 +44,11 @@ class PairOut(Schema):
     decided_at: dt.datetime | None
     decided_by: str
     reason: str
-    run_id: uuid.UUID | None = Field(description="The run that takes the decision back.")
+    run_id: uuid.UUID | None = Field(description="The run to undo if the decision is to be undone.")
 
 
 class PairPage(Schema):
-    """Pairs, found last first."""
+    """Pairs, newest first."""
 
     items: list[PairOut]
     next: str | None
@@ -65,16 +65,16 @@ class PairDifference(Schema):
 
 
 class PairDetail(PairOut):
-    """A pair with what matters and differs, and what a merge would do."""
+    """A pair with the differences that matter and the effect of a merge."""
 
     differences: list[PairDifference]
-    merge: dict[str, Any] = Field(description="Effect of a merge; empty if there is nothing to merge.")
-    may: list[PairVerb] = Field(description="What can be decided now.")
-    gone: str = Field(description="Why nothing can be decided, if so.")
+    merge: dict[str, Any] = Field(description="Effect of a merge; empty if the pair cannot be merged.")
+    may: list[PairVerb] = Field(description="The possible decisions.")
+    gone: str = Field(description="Why the pair cannot be decided or merged, or empty.")
 
 
 class PairConflict(Schema):
-    """A topic that changed since, and how."""
+    """A topic that has changed since the decision, and how."""
 
     topic_id: uuid.UUID
     why: str
@@ -85,6 +85,6 @@ class PairDecided(Schema):
 
     pair: PairOut
     run_id: uuid.UUID | None
-    results: list[str] = Field(description="As merged:<topic>->:<survivor>.")
+    results: list[str] = Field(description="One result per action, such as merged:<topic>->:<survivor>.")
     restored: bool | None = None
     conflicts: list[PairConflict] = []

@@ -1,4 +1,4 @@
-"""What the routes for why, regret and backtest take and answer, for OpenAPI."""
+"""Request and reply schemas of why, regret and backtest."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal
@@ -13,25 +13,25 @@ Source = Literal["run", "hand"]
 
 
 class BacktestRequest(BaseModel, extra="forbid"):
-    """A draft to replay. Without preset, values and rules, it is the policy in force."""
+    """A draft to replay. Without preset, values and rules, the policy in force is replayed."""
 
     scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
     preset: str | None = Field(default=None, max_length=50)
     values: dict[str, Any] | None = None
-    rules: list[Any] | None = Field(default=None, description="Those that are set at the scope now, if left out.")
+    rules: list[Any] | None = Field(default=None, description="Default: the rules of the scope.")
     start: AwareDatetime
     end: AwareDatetime
-    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="From one run to the next.")
-    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Of the draws by lot.")
+    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="Days between runs.")
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of the random draws.")
 
 
 class BacktestOutcome(Schema):
-    """What one way of forgetting had done; means over the draws for the lot."""
+    """The outcome of one way of forgetting; for random archiving, the mean over the draws."""
 
     archived: float
     used_afterwards: float = Field(description="Topics retrieved, looked up or restored after they were archived.")
-    missed_retrievals: float = Field(description="Queries whose answer would have lacked at least one of them.")
-    saved: float = Field(description="Share of all topic-days on which a topic was out of retrieval.")
+    missed_retrievals: float = Field(description="Queries whose answer would have lacked at least one archived topic.")
+    saved: float = Field(description="Share of all topic-days on which a topic was archived.")
 
 
 class BacktestDay(Schema):
@@ -39,13 +39,13 @@ class BacktestDay(Schema):
 
     at: dt.datetime
     topics: int
-    archived: int = Field(description="Until then, this run included.")
-    missed: int = Field(description="Queries until the next run that would have missed something.")
+    archived: int = Field(description="Archived up to and including this run.")
+    missed: int = Field(description="Queries until the next run that would have lacked a topic.")
     missed_by_lot: float
 
 
 class BacktestReply(Schema):
-    """The draft beside no forgetting, and beside archiving as many topics on the same days by lot."""
+    """The draft, compared with no forgetting and with archiving as many random topics on the same days."""
 
     scope: str
     start: dt.datetime
@@ -60,14 +60,14 @@ class BacktestReply(Schema):
     summarized: int
     detached: int
     restored: int
-    archived_share: float = Field(description="Of the topics, at the end.")
+    archived_share: float = Field(description="Share of the topics that are archived at the end.")
     days: list[BacktestDay]
     sentence: str
-    notes: list[str] = Field(description="What a replay cannot know.")
+    notes: list[str] = Field(description="Limits of the replay.")
 
 
 class WhyStanding(Schema):
-    """Where a topic stands now."""
+    """The present state of a topic."""
 
     rung: RungName
     released_at: dt.datetime | None
@@ -75,16 +75,16 @@ class WhyStanding(Schema):
     pinned: bool
     pin_reason: str
     protected_because: list[str]
-    salience: float = Field(description="As last written, at salience_at.")
+    salience: float = Field(description="As stored at salience_at.")
     salience_at: dt.datetime
     score: float
     strategy: str
-    policy: str = Field(description="The scope whose policy holds.")
+    policy: str = Field(description="The scope whose policy governs the topic.")
     version: int
 
 
 class WhyStep(Schema):
-    """When a run would move the topic so far down, if nothing uses it; ``at`` is null for never."""
+    """When a run would move an unused topic to this rung; ``at`` is null for never."""
 
     rung: RungName | Literal["released"]
     at: dt.datetime | None
@@ -96,15 +96,15 @@ class WhyStep(Schema):
 
 
 class WhyNext(Schema):
-    """What the next run would make of it, and the steps after that."""
+    """The rung after the next run, and the later steps."""
 
     now: str | None = Field(description="A rung, or released; null for a topic that runs skip.")
     steps: list[WhyStep]
-    gate: str = Field(description="Why scheduled runs do nothing at present, if so.")
+    gate: str = Field(description="Why scheduled runs skip the topic at present, or empty.")
 
 
 class WhyEvent(Schema):
-    """One thing that happened to it; what is beyond the caller's scope is null."""
+    """One event in the history of the topic; members outside the caller's scope are null."""
 
     at: dt.datetime
     by: Source
@@ -134,7 +134,7 @@ class WhyEvent(Schema):
 
 
 class WhyUse(Schema):
-    """One retrieval that reinforced it."""
+    """A retrieval that reinforced the topic."""
 
     at: dt.datetime
     actor: str | None
@@ -142,21 +142,21 @@ class WhyUse(Schema):
 
 
 class WhyUses(Schema):
-    """What reinforced it."""
+    """The retrievals that reinforced the topic."""
 
     total: int
     last: list[WhyUse]
 
 
 class WhyRescue(Schema):
-    """What one more retrieval could have done against the run that archived it."""
+    """Whether one more retrieval would have kept the topic from the run that archived it."""
 
     run_id: str
     run_at: dt.datetime
     possible: bool
     earliest_sufficient: dt.datetime | None
     latest: dt.datetime | None
-    any_later_use: bool = Field(description="Whether any retrieval after its last use would have done.")
+    any_later_use: bool = Field(description="Any retrieval after the last use would have been enough.")
     bump: float
 
 
@@ -217,7 +217,7 @@ class RegretCounts(Schema):
 
 
 class RegretOfVersion(RegretCounts):
-    """The archivings of one version of a policy, or those by hand."""
+    """The archivings under one version of a policy, or the manual ones."""
 
     by: Source
     policy: str | None
@@ -227,7 +227,7 @@ class RegretOfVersion(RegretCounts):
 
 
 class RegretOfRung(RegretCounts):
-    """The archivings of topics that stood on one rung before."""
+    """The archivings of topics from one rung."""
 
     rung: RungName | None
 

@@ -1,4 +1,4 @@
-"""POST /v1/extract: a text becomes facts. GET /v1/extract/{job_id}: how far one in the background has come."""
+"""POST /v1/extract: turn a text into facts. GET /v1/extract/{job_id}: progress of a background extraction."""
 
 import datetime as dt
 import uuid
@@ -11,7 +11,6 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import BaseModel, Field, StringConstraints
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -20,23 +19,26 @@ from memory.core.errors import RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.extraction.lists import extraction_as_json
 from memory.extraction.request import extract
-from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
+from memory.extraction.work import extraction_start
 from memory.ingest.items import ShortText
+from memory.jobs import tasks
+from memory.jobs.resumable import job_cancel, job_get
+from memory.models import ExtractionJob
 
 router = Router(tags=["extract"])
 
-# The refusal beyond the limit is a sentence with the limit in it, so it is not the schema's; this one is of the body.
+# The configured limit is checked in the code, so that its error names the limit; this is an upper bound.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 Method = Literal["llm", "extractive"]
 
 
 class ExtractRequest(BaseModel):
-    """A text to take apart. With ``store`` the facts become topics, and the text the source that they name."""
+    """A text to extract facts from. With ``store`` the facts become topics that refer to the text as their source."""
 
     content: Content = Field(description="Prose, a list, a transcript; MEMSTATE_EXTRACT_MAX_CHARS characters at most.")
     scope: ScopeText | None = None
     store: bool = False
-    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+    kind: ShortText | None = Field(default=None, description="Kind of the stored topics; default: fact.")
 
 
 class KnownFact(Schema):
@@ -47,18 +49,20 @@ class KnownFact(Schema):
 
 
 class ExtractReply(Schema):
-    """What a text states."""
+    """The facts of a text."""
 
     extracted: list[str] = Field(description="Each a self-contained sentence of at most 500 characters.")
-    stored: list[str] = Field(description="Ids of the topics that were made, in the order of their facts.")
+    stored: list[str] = Field(description="Ids of the new topics, in the order of their facts.")
     skipped_duplicates: list[KnownFact]
     method: Method = Field(description="llm only if a language model extracted everything.")
     methods: list[Method] = Field(description="One for each part of the text.")
-    note: str = Field(description="How the facts were found, and what that cannot do.")
+    note: str = Field(description="How the facts were found, and the limits of that method.")
     warning: str | None = None
-    source_topic_id: str | None = Field(default=None, description="The topic that holds the text, outside every query.")
+    source_topic_id: str | None = Field(
+        default=None, description="The topic that stores the text; no query returns it."
+    )
     dropped: dict[str, int] = Field(
-        description="What was left out: sentences by what they are, facts by what is wrong."
+        description="What was omitted: sentences by type, facts by what is wrong with them."
     )
 
 
@@ -96,27 +100,24 @@ Background = Annotated[bool, Query(description="Answer 202 with the id of a job 
     response={200: ExtractReply, 202: ExtractAccepted, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
 )
 def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Background = False) -> HttpResponse:
-    """Take a text apart into atomic facts, and with `store: true` remember those that are not known yet.
+    """Extract atomic facts from a text, and with `store: true` store those that are new.
 
-    A language model is asked if one is configured; what it tells is checked against the text, and where it is of no
-    help the text's own sentences are taken apart by rules: `method` and `note` say which it was. Text that gives orders
-    is only text. Reader keys may look; agent keys may store.
+    A configured language model extracts the facts, which are checked against the text. Without a model, or if it fails,
+    rules divide the sentences of the text; `method` and `note` state which was used. Instructions in the text are not
+    followed. Reader keys may extract; agent keys may also store.
     """
     principal = principal_of(request, "agent" if payload.store else "reader")
     now = timezone.now()
     if background:
         if not payload.store:
-            raise RequestRefused(
-                "In the background facts are stored; send store: true, or leave background out.",
-                code=ProblemCode.CONTRADICTORY_REQUEST,
-            )
+            raise RequestRefused("`background` requires `store: true`.", code=ProblemCode.CONTRADICTORY_REQUEST)
         job = extraction_start(
             payload.content,
             scope=payload.scope,
             kind=payload.kind,
             principal=principal,
             now=now,
-            enqueue=jobs.extraction_enqueue,
+            enqueue=tasks.extraction_enqueue,
         )
         return json_reply(
             {
@@ -131,7 +132,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )
     if done.stored:
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
     return json_reply(_reply(asdict(done), payload))
 
 
@@ -153,7 +154,7 @@ _JOB = problems(401, 403, 404, 422, 429, 503)
 def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Return the progress of a background extraction and the facts found so far."""
     principal = principal_of(request, "reader")
-    job = extraction_get(job_id, principal=principal)
+    job = job_get(ExtractionJob, job_id, principal=principal)
     return json_reply(extraction_as_json(job))
 
 
@@ -165,5 +166,5 @@ def extraction_read(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
 def extraction_stop(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """Stop an extraction in the background; what it has stored stays."""
     principal = principal_of(request, "agent")
-    job = extraction_cancel(job_id, principal=principal, now=timezone.now())
+    job = job_cancel(ExtractionJob, job_id, principal=principal, now=timezone.now())
     return json_reply(extraction_as_json(job))

@@ -4,12 +4,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.metrics import stages_observe
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import QueryReply
+from memory.jobs import tasks
 from memory.recall.query import query_answer
 from memory.recall.request import QueryRequest
 
@@ -22,12 +22,12 @@ router = Router(tags=["query"])
 def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """Return the topics that answer a question, best first, each with its fields and neighbours.
 
-    What is returned gains salience a moment later. Without the semantic stage nothing is searched; ``topic_ids``
-    choose.
+    Returned topics gain salience shortly afterwards. Without the semantic stage nothing is searched, and ``topic_ids``
+    selects the topics.
     """
     principal = principal_of(request, "reader")
     answer = query_answer(payload, principal=principal, now=timezone.now())
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     stages_observe(answer.timings)
     timing = ", ".join(f"{stage};dur={milliseconds:.2f}" for stage, milliseconds in answer.timings.items())
     return json_reply(answer.body, headers={"Server-Timing": timing})

@@ -17,9 +17,9 @@ from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
 from memory.agents.study.control import study_keep
-from memory.agents.study.link_step import Placing
-from memory.agents.study.queue import turn_over
-from memory.agents.study.work import StudyStep, study_forward
+from memory.agents.study.link_step import LinkStep
+from memory.agents.study.queue import turn_release
+from memory.agents.study.work import StudyStep, study_step
 from memory.agents.tools.loop import LoopEnd
 from memory.agents.tools.tool import ToolCalled
 from memory.demo.conversations import LEADER, MODEL
@@ -68,7 +68,7 @@ def study_load(*, now: dt.datetime) -> None:
             model=MODEL,
             principal=WRITER,
             now=clock(),
-            enqueue=turn_over,
+            enqueue=turn_release,
             job_id=STUDY_ID,
         )
         reply = study_sentence(len(text), job.segments)
@@ -77,7 +77,7 @@ def study_load(*, now: dt.datetime) -> None:
         taker = _Taker(sections, minutes.same_as, cuts, there)
         while job.status == StudyJob.Status.WORKING:
             clock.at = max(clock.at, job.not_before or clock.at)
-            study_forward(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
+            study_step(job.pk, clock=clock, until=0.0, cuts=cuts, speak=taker)
             job.refresh_from_db()
         # The reasoner hears of it only now; to have kept it waiting since then would be a sign of trouble.
         late = WakeUp.objects.filter(scope__path=SCOPE, first_at__gte=now - BEFORE, first_at__lt=now)
@@ -110,7 +110,7 @@ class _Taker:
 
     def __call__(self, _job: StudyJob, step: StudyStep) -> LoopEnd:
         box = step.toolbox()
-        if isinstance(step, Placing):
+        if isinstance(step, LinkStep):
             for name, told in self._places(set(step.own)):
                 _checked(box.call(name, told))
         else:

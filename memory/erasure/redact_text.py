@@ -53,6 +53,12 @@ detail error excerpt failure impact_expected note pin_reason q query question re
 traceback value why why_changed
 """
 SENTENCES = frozenset(_SENTENCES.split())
+# Members that hold the id of something other than a topic, in which no id is masked: programs follow it.
+_IDS_OF_OTHERS = """
+conversation conversation_id extraction job job_id key_id list receipt receipt_id run run_id study study_id task task_id
+token
+"""
+IDS_OF_OTHERS = frozenset(_IDS_OF_OTHERS.split())
 
 # Words of requests and titles that identify nobody.
 _COMMON = """
@@ -183,6 +189,8 @@ class Eraser:
         return _mapped(value, self._masked_member, member)
 
     def _masked_member(self, text: str, member: str | None) -> str:
+        if member in IDS_OF_OTHERS and _UUID.fullmatch(text):
+            return text
         if member in STRUCTURE:
             return self._masked_ids(text)
         return self.masked(text, short=member in SENTENCES)
@@ -203,7 +211,7 @@ class Eraser:
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:
-        """Tell whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
+        """Return whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
         if not self._certain or not text.isascii():
             return True
         words = _NO_CORE.split(text.lower())
@@ -292,7 +300,7 @@ def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_bounded(text: str, start: int, end: int) -> bool:
-    """Tell whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
+    """Return whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
     return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))

@@ -7,14 +7,14 @@ from typing import Any
 from django.db.models import F, Func, IntegerField
 
 from memory.access.principal import Principal
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.extraction.known import FACT_FIELD
 from memory.extraction.segments import note_of
 from memory.extraction.store import source_text
 from memory.extraction.work import method_of
+from memory.jobs.resumable import jobs_visible
 from memory.models import ExtractionJob, Revision, Rung, Topic
 from memory.models.newest_first import newest_page
-from memory.predicates.binding import path_q
 
 STORED, KNOWN = "stored", "known"
 # The most characters shown of the text of a known fact.
@@ -28,14 +28,9 @@ def extractions_list(
 
     Each with ``stored_count`` and ``known_count``, without the lists that they count.
     """
-    rows = ExtractionJob.objects.filter(path_q(principal.scope)).defer("stored", "skipped", "methods")
+    rows = jobs_visible(ExtractionJob, principal).defer("stored", "skipped", "methods")
     rows = rows.annotate(stored_count=_length("stored"), known_count=_length("skipped"))
     return newest_page(rows, cursor=cursor, limit=limit)
-
-
-def extractions_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many jobs there are, or one more than ``at_most``. One query."""
-    return ExtractionJob.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
 def extraction_facts(
@@ -45,7 +40,7 @@ def extraction_facts(
 
     At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
     """
-    after = 0 if cursor is None else place_read(cursor)
+    after = 0 if cursor is None else cursor_as_number(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
     ids = [entry["topic_id"] for entry in shown if _still_there(entry)]

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from memory.core.field_values import value_as_text
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.core.values import value_as_text
 
 Placement = Literal["new_topic", "extend_topic", "version_field"]
 FieldType = Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"]
@@ -82,4 +82,11 @@ class IngestItem(BaseModel):
     pinned: bool = False
     created_at: AwareDatetime | None = Field(
         default=None, ge=EARLIEST, le=LATEST, description="Operator keys: the time in the past at which it was learned."
+    )
+    last_used_at: AwareDatetime | None = Field(
+        default=None,
+        ge=EARLIEST,
+        le=LATEST,
+        description="Operator keys, with created_at: the time of the last use, from which salience fades. Without it, "
+        "the memory counts as used when it arrives.",
     )

@@ -1,17 +1,18 @@
-"""What is in force, everywhere, at one moment: a set of policies that can be asked for any scope. No queries."""
+"""Snapshots of all policies, from which the values in force for any scope are resolved. No queries."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, STRATEGY_DEFAULTS, THRESHOLDS, Knobs, KnobValue, knobs_warnings
 from memory.core.rules import Rule, RuleSet
 from memory.core.scopes import ROOT, scope_within
-from memory.policy.preset_rules import preset_rules
 from memory.policy.rule_parsing import rules_ordered
+from memory.policy.shipped_rule_sets import preset_rules
 
 DEFAULT = "default"
 ENVIRONMENT = "environment"
@@ -27,7 +28,7 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """What is set at one scope, by the version in force there; 0 stands for a draft."""
+    """The policy set at one scope; ``number`` is its version, 0 for a draft."""
 
     scope: str
     number: int
@@ -37,7 +38,7 @@ class SetPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is set, so that the scope is governed by the one above."""
+        """Whether nothing is set, so that the policy above applies."""
         return not (self.preset or self.values or self.rules)
 
     def as_stored(self) -> dict[str, Any]:
@@ -49,14 +50,14 @@ class SetPolicy:
         }
 
     def rules_here(self) -> tuple[Rule, ...]:
-        """Return the rules of this scope: its own, then those of its preset that none of them replaces."""
+        """Return the rules of this scope: its own, then the rules of its preset whose names differ from them."""
         named = {rule.name for rule in self.rules}
         return (*self.rules, *(rule for rule in preset_rules(self.preset, scope=self.scope) if rule.name not in named))
 
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicy:
-    """What is in force for one scope and everything below it that has no policy of its own."""
+    """The values and rules in force for one scope, and for scopes below it without a policy of their own."""
 
     scope: str
     knobs: Knobs
@@ -65,12 +66,24 @@ class EffectivePolicy:
     # Of the nearest policy at or above the scope: its path and version; 0 when nobody has set one.
     at: str = ROOT
     version: int = 0
+    # Thresholds that were set below the next lower one, by name, as they were set: see ``_thresholds_ordered``.
+    raised: Mapping[str, float] = field(default_factory=dict)
+
+    def warnings(self) -> list[str]:
+        """Return what is unwise or without effect in this policy, a sentence each. It is accepted all the same."""
+        found = knobs_warnings(self.knobs)
+        for name, value in self.raised.items():
+            found.append(
+                f"{name} is {value:g} and counts as {getattr(self.knobs, name):g}: no threshold counts as less than "
+                f"one below it on the ladder. That step is skipped."
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """A snapshot. ``stamp`` tells whether it is still the present one; ``rekeying`` names scopes whose rows are being
-    given another half-life."""
+    """A snapshot. ``stamp`` identifies the stored versions it was made from; ``rekeying`` names the scopes whose rows
+    are being re-keyed."""
 
     stamp: tuple[Any, ...] = ()
     rekeying: tuple[str, ...] = ()
@@ -90,7 +103,7 @@ class Policies:
         node = self.node_of(scope)
         known = self._known.get(node)
         if known is None:
-            # Two threads may both work it out; they come to the same.
+            # Two threads may both compute it, with the same result.
             known = self._known[node] = self._resolve(node)
         return known if scope == node else dataclasses.replace(known, scope=scope)
 
@@ -104,7 +117,7 @@ class Policies:
         return [self.effective(path) for path in (scope, *below)]
 
     def versions_touching(self, scope: str) -> dict[str, int]:
-        """Return the version of every policy that has a say at or below ``scope``, by path: those above it too."""
+        """Return the versions of all policies at, above and below ``scope``, by path."""
         return {
             path: policy.number
             for path, policy in sorted(self.policies.items())
@@ -112,7 +125,7 @@ class Policies:
         }
 
     def rekeying_touches(self, scope: str) -> bool:
-        """Tell whether rows at or below ``scope`` may still have another half-life than the one in force."""
+        """Return whether rows at or below ``scope`` may still have another half-life than the one in force."""
         return any(scope_within(path, scope) or scope_within(scope, path) for path in self.rekeying)
 
     def with_rekeying(self, rekeying: tuple[str, ...]) -> "Policies":
@@ -148,22 +161,40 @@ class Policies:
             found.setdefault(name, (value, ValueSource(DEFAULT)))
         values: dict[str, Any] = {name: value for name, (value, _source) in found.items()}
         sources = {name: found[name][1] if name in found else ValueSource(DEFAULT) for name in KNOBS}
+        knobs, raised = _thresholds_ordered(Knobs(**values), sources)
         rules: dict[str, Rule] = {}
         for policy in layers:
             for rule in policy.rules_here():
                 rules.setdefault(rule.name, rule)
         version = self.policies[node].number if node in self.policies else 0
         return EffectivePolicy(
-            node, Knobs(**values), sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version
+            node, knobs, sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version, raised=raised
         )
 
 
+def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[Knobs, dict[str, float]]:
+    """Return the knobs with each threshold at least as high as the next lower one, and the values that were raised.
+
+    Values set at several scopes may contradict each other, as when a preset is chosen above a scope that sets one
+    threshold. The lower threshold decides then: equal thresholds switch the step between them off. The source of a
+    raised value becomes that of the value it was raised to.
+    """
+    raised: dict[str, float] = {}
+    for lower, upper in itertools.pairwise(reversed(THRESHOLDS)):
+        floor, value = getattr(knobs, lower), getattr(knobs, upper)
+        if value < floor:
+            raised[upper] = value
+            sources[upper] = sources[lower]
+            knobs = dataclasses.replace(knobs, **{upper: floor})
+    return knobs, raised
+
+
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return rules in an order in which a category is given before it is asked for, nearest scope first otherwise."""
+    """Return rules ordered so that a category is added before it is used, otherwise nearest scope first."""
     try:
         return rules_ordered(rules)
     except ValueRefused:
-        # A save refuses this with a sentence. What is being tried out has to be shown all the same.
+        # A save refuses such rules, but a preview must still be shown.
         return rules
 
 

@@ -19,7 +19,7 @@ import math
 import uuid
 from dataclasses import dataclass
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.embedding.base import Vectors
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.ingest.bulk import vector_text
@@ -160,7 +160,7 @@ def _statement(
     vectors, documents = wanted.within_sql("v"), wanted.within_sql("d")
     vector_join, vector_topics = wanted.joined_sql("v")
     document_join, document_topics = wanted.joined_sql("d")
-    # A small scope counts its own words; a large one uses the counts of the store. The "+ 0" keeps the planner from
+    # A small scope counts its own words; for a large one the probe has counted them. The "+ 0" keeps the planner from
     # using the vector index for a handful of rows.
     order = (
         "(v.embedding <#> (SELECT vector FROM question)) + 0"

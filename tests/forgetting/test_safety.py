@@ -25,7 +25,7 @@ def five_thousand(without_vector_index: None, operator: Caller, clock: Clock, se
     for topic_id, other in zip(made[:20], made[100:120], strict=True):
         edges = [{"to_topic_id": other, "kind": "near"}]
         at = (NOON - dt.timedelta(days=39)).isoformat()
-        operator.ingest("extend_topic", topic_id=topic_id, edges=edges, created_at=at)
+        operator.ingest("extend_topic", topic_id=topic_id, edges=edges, created_at=at, last_used_at=at)
     tended()
     assert not ForgetRun.objects.exists()
     return made
@@ -38,7 +38,7 @@ def test_a_half_life_of_an_hour_by_mistake_archives_nothing_and_can_be_undone(
     told = run(operator, event="cron", dry_run=False)
     assert (told["status"], told["applied"], told["counts"]["archived"]) == ("held", 0, 5000)
     assert told["held_because"] == (
-        "It would archive 5,000 of 5,000 active topics (100%), more than the 20% that max_archive_share lets pass."
+        "It would archive 5,000 of 5,000 live topics (100%), more than the 20% that max_archive_share allows."
     )
     assert not Topic.objects.exclude(rung=0).exists()
     # The worker gives all rows the new half-life and meets the same plan; it does not make it either.

@@ -114,11 +114,11 @@ def test_an_end_that_lies_ahead_is_now(cast: Cast, clock: Clock, past: dict[str,
     assert found["runs"] == 10
 
 
-def test_an_empty_store_has_nothing_to_tell(cast: Cast, clock: Clock):
+def test_an_empty_store_has_an_empty_backtest(cast: Cast, clock: Clock):
     clock.set(BEGIN + dt.timedelta(days=10))
     found = told(cast.operator, start=0, end=10)
     assert (found["topics"], found["draft"]["saved"]) == (0, 0)
-    assert found["sentence"] == "There were no topics in this scope by then, so there is nothing to tell."
+    assert found["sentence"] == "This scope had no topics in this period."
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_empty_store_has_nothing_to_tell(cast: Cast, clock: Clock):
         ({"start": "2030-01-01T00:00:00Z", "end": "2030-02-01T00:00:00Z"}, "invalid-period"),
         ({"step_days": 0.01}, "invalid-period"),
         ({"values": {"half_life_days": -1}}, "invalid-policy-value"),
-        ({"values": {"theta_summary": 0.01}}, "policy-values-contradict"),
+        ({"values": {"theta_summary": 0.01, "theta_detach": 0.02}}, "policy-values-contradict"),
         ({"preset": "none of them"}, "unknown-preset"),
         ({"start": "2026-01-01T00:00:00"}, "start"),
     ],

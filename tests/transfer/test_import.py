@@ -8,26 +8,18 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.duplicates.merge import pair_merge
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
+from memory.jobs import tasks
+from memory.jobs.resumable import job_get, jobs_count, jobs_list, jobs_stalled
 from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
 from memory.transfer.check import import_check
-from memory.transfer.importing import (
-    import_cancel,
-    import_confirm,
-    import_get,
-    import_offer,
-    import_start,
-    imports_count,
-    imports_list,
-    imports_stalled,
-)
+from memory.transfer.importing import import_cancel, import_confirm, import_offer, import_start
 from memory.transfer.work import import_work
 from tests.cast import Caller, Cast, Clock, principal_like
 from tests.duplicates.shop import pair_make
@@ -60,7 +52,7 @@ def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_pa
         own = cast.agent.remember(f"Own {number}")
         cast.agent.ingest("extend_topic", topic_id=own, edges=[{"to_topic_id": own, "kind": "itself"}])
         cast.agent.query(f"own {number}")
-    jobs.upkeep()
+    tasks.upkeep()
     cast.agent.patch(f"/v1/topics/{made['fact']}", {"title": "Changed here", "reason": "x"}).ok()
     policy_put(cast.operator, "/home", half_life_days=3)
     before = plain(exported())
@@ -139,9 +131,9 @@ def test_who_is_bound_to_a_scope_brings_what_lies_in_it(cast: Cast, tmp_path: Pa
     assert Link.objects.count() == 0
     stranger = Principal("x", "x", "operator", "/user/bob")
     with pytest.raises(NotVisible):
-        import_get(job.pk, principal=stranger)
-    assert imports_count(principal=stranger, at_most=9) == 0
-    assert imports_count(principal=ALICE, at_most=9) == imports_count(principal=SYSTEM, at_most=9) == 2
+        job_get(ImportJob, job.pk, principal=stranger)
+    assert jobs_count(ImportJob, principal=stranger, at_most=9) == 0
+    assert jobs_count(ImportJob, principal=ALICE, at_most=9) == jobs_count(ImportJob, principal=SYSTEM, at_most=9) == 2
 
 
 @pytest.mark.parametrize("role", ["reader", "agent"])
@@ -194,7 +186,7 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     with pytest.raises(Conflict) as refused:
         import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
     assert refused.value.code == "wrong-status"
-    assert jobs.import_continue(str(job.pk)) == "waiting"
+    assert tasks.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert job.report["sorts"] == {"topic": {"brought": 30}}
     assert not Topic.objects.exists()
@@ -203,8 +195,8 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     monkeypatch.setattr(lines_room, "LINES", 10)
     stepped(job, 3, monkeypatch)
     assert Topic.objects.count() == 20
-    assert imports_stalled(now=clock.now) == []
-    assert imports_stalled(now=clock.forward(minutes=4)) == [job.pk]
+    assert jobs_stalled(ImportJob, now=clock.now) == []
+    assert jobs_stalled(ImportJob, now=clock.forward(minutes=4)) == [job.pk]
     import_cancel(job.pk, principal=SYSTEM, now=clock.now)
     with pytest.raises(Conflict, match="cancelled"):
         import_cancel(job.pk, principal=SYSTEM, now=clock.now)
@@ -212,9 +204,9 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     follower = import_start(path, principal=SYSTEM, now=clock.now)
     assert import_work(follower.pk, clock=timezone.now, seconds=600).status == "done"
     assert exported() == content
-    found, following = imports_list(principal=SYSTEM, cursor=None, limit=1)
+    found, following = jobs_list(ImportJob, principal=SYSTEM, cursor=None, limit=1)
     assert [each.pk for each in found] == [follower.pk]
-    assert [each.pk for each in imports_list(principal=SYSTEM, cursor=following, limit=1)[0]] == [job.pk]
+    assert [each.pk for each in jobs_list(ImportJob, principal=SYSTEM, cursor=following, limit=1)[0]] == [job.pk]
 
 
 def test_a_file_that_changes_or_goes_away_ends_its_import(agent: Caller, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Left
 
 from memory.access.principal import Principal
 from memory.agents.chat.turns import turn_ended
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
@@ -87,7 +87,7 @@ def conversation_turns(
 
     One whose process was lost is told as lost, whether somebody has closed it or not.
     """
-    rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__told")
+    rows = ConversationTurn.objects.filter(conversation=conversation).select_related("study").defer("study__steps")
     if before is not None:
         rows = rows.filter(place__lt=before)
     turns = list(rows.order_by("-place")[:limit])[::-1]
@@ -109,7 +109,7 @@ def conversation_page(
 
     Raises ``ValueRefused`` for a foreign cursor.
     """
-    before = None if cursor is None else place_read(cursor)
+    before = None if cursor is None else cursor_as_number(cursor)
     turns = conversation_turns(conversation, now=now, before=before, limit=limit)[::-1]
     return turns, str(turns[-1].place) if turns and turns[-1].place > 1 else None
 

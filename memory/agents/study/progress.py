@@ -1,20 +1,15 @@
-"""How far a study has come, in numbers for programs and in sentences for people."""
+"""The progress of a study as JSON, and its warnings as sentences."""
 
-import uuid
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
-from memory.access.principal import Principal
-from memory.agents.study.control import studies_visible
 from memory.agents.study.ids import Phase, entries_of, total
 from memory.models import StudyJob
-from memory.models.newest_first import newest_page
 
-# Of the whole, so much is phase A; its steps are longer, and there are more of them.
+# Phase A counts for this share of the progress: its steps are longer, and there are more of them.
 BUILDING_SHARE = 0.75
 
-# How a step ended, if not as it should, as a sentence about one and about several.
+# Unusual ends of steps: a sentence for one and for several.
 _ENDED = {
     "nothing": ("Part {which} has brought no topic.", "{count} parts have brought no topic."),
     "rounds": (
@@ -34,10 +29,10 @@ _ENDED = {
 
 
 def study_as_json(job: StudyJob) -> dict[str, Any]:
-    """Return how far a study has come. No query, without the record of its steps, and no word of the text.
+    """Return the progress of a study, without the record of its steps and without any of the text. No query.
 
-    ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of
-    the kind ``kind``. ``waits_until`` is when it goes on, if it waits for phase B or for the model.
+    ``topics`` counts the topics that phase A has created, ``merged`` those of them that phase B has merged into others;
+    all have the kind ``kind``. ``waits_until`` is when it continues, if it waits for phase B or for the model.
     """
     return {
         "study_id": str(job.id),
@@ -66,26 +61,13 @@ def study_as_json(job: StudyJob) -> dict[str, Any]:
     }
 
 
-def studies_list(
-    *, principal: Principal, cursor: str | None, limit: int, conversation_id: uuid.UUID | None = None
-) -> tuple[Sequence[StudyJob], str | None]:
-    """Return a page of the studies that the caller began, or oversees, newest first, and the cursor of the next.
-
-    One query, without the records of their steps. Raises ``ValueRefused``.
-    """
-    rows = studies_visible(principal)
-    if conversation_id is not None:
-        rows = rows.filter(conversation_id=conversation_id)
-    return newest_page(rows, cursor=cursor, limit=limit)
-
-
 def warning_of(job: StudyJob) -> str:
-    """Return in sentences what went otherwise than it should; empty if nothing did."""
+    """Return sentences about unusual ends of steps; empty if there were none."""
     said = []
     parts: dict[str, list[int]] = {}
     for each in entries_of(job, Phase.BUILDING):
         parts.setdefault(each["ended"], []).append(each["at"] + 1)
-    rounds = {each["at"] + 1: 0 for each in job.told}
+    rounds = {each["at"] + 1: 0 for each in job.steps}
     for each in entries_of(job, Phase.BUILDING):
         rounds[each["at"] + 1] += each["rounds"]
     for ended, (one, several) in _ENDED.items():
@@ -98,7 +80,7 @@ def warning_of(job: StudyJob) -> str:
         said.append(f"{count} of the steps that link topics ended early.")
     if skipped := total(placed, "skipped"):
         said.append(f"{_topics(skipped)} gone before anything was linked to {'it' if skipped == 1 else 'them'}.")
-    if refused := total(job.told, "refused"):
+    if refused := total(job.steps, "refused"):
         said.append(f"{refused} {'change was' if refused == 1 else 'changes were'} no longer possible in the end.")
     return " ".join(said)
 

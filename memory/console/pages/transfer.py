@@ -15,8 +15,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from memory import jobs
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.console.download import download
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
@@ -27,17 +26,12 @@ from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.health import worker_check
+from memory.jobs import tasks
+from memory.jobs.resumable import job_get, jobs_count, jobs_list
 from memory.models import ImportJob
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
-from memory.transfer.importing import (
-    import_cancel,
-    import_confirm,
-    import_get,
-    import_offer,
-    imports_count,
-    imports_list,
-)
+from memory.transfer.importing import import_cancel, import_confirm, import_offer
 from memory.transfer.lines import FORMAT
 from memory.transfer.report import BROUGHT, REASONS, THERE, ImportReport, counts_sorted, noun_of
 from memory.transfer.revert import import_release, import_revert_preview
@@ -170,7 +164,7 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
 def transfer_upload(request: HttpRequest) -> HttpResponseBase:
     """Let the file of a form go to disk as it arrives. Nothing can read the form before that is said, not even for its
     token, so the token is looked at behind it."""
-    welcome = may(role_of(request.user), OPERATOR)
+    welcome = may(account_role(request.user), OPERATOR)
     limit = settings.MEMSTATE_MAX_IMPORT_BYTES if welcome else 0
     upload = FolderUpload(request, folder=uploads_folder(), limit=limit)
     request.upload_handlers = [upload]
@@ -183,7 +177,7 @@ def transfer_upload(request: HttpRequest) -> HttpResponseBase:
 @page(post=OPERATOR)
 def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Check the file of an import again, as something else or for another scope."""
-    job = import_get(import_id, principal=request.principal)
+    job = job_get(ImportJob, import_id, principal=request.principal)
     form = ReadingForm(request.POST)
     if not _again(job):
         raise Conflict("The file is being processed or was removed. Upload it again.", code=ProblemCode.UPLOAD_GONE)
@@ -202,13 +196,13 @@ def transfer_recheck(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
 @page(get=OPERATOR)
 def transfer_import(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Show an import: how far its check is, what it would bring, how far it is, or what has come of it."""
-    return _import_page(request, import_get(import_id, principal=request.principal))
+    return _import_page(request, job_get(ImportJob, import_id, principal=request.principal))
 
 
 @page(get=OPERATOR)
 def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Return how far an import is, for its page; once a step is at its end, the page is loaded anew."""
-    job = import_get(import_id, principal=request.principal)
+    job = job_get(ImportJob, import_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:transfer_import", import_id)
     reply = show(request, "parts/transfer_progress.html", {"job": job, "worker": _worker(job)})
@@ -220,7 +214,7 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
 @page(post=OPERATOR)
 def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Bring what a check has found."""
-    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=jobs.import_enqueue)
+    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=tasks.import_enqueue)
     return go(request, "console:transfer_import", import_id)
 
 
@@ -254,7 +248,7 @@ def transfer_release(request: ConsoleRequest, import_id: uuid.UUID) -> HttpRespo
         # The next step of a large one.
         return go(request, "console:transfer_release" if done.rest.standing else "console:transfer_import", import_id)
     look = import_revert_preview(import_id, principal=request.principal)
-    context = {"job": import_get(import_id, principal=request.principal), "look": look, "form": form}
+    context = {"job": job_get(ImportJob, import_id, principal=request.principal), "look": look, "form": form}
     return show(request, "transfer_release.html", context, status=422 if request.method == "POST" else 200)
 
 
@@ -267,7 +261,7 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        enqueue=_not_enqueued if here else jobs.import_enqueue,
+        enqueue=_not_enqueued if here else tasks.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 
@@ -309,7 +303,7 @@ def _import_page(
 
 
 def _again(job: ImportJob) -> bool:
-    """Tell whether the file can be read in another way."""
+    """Return whether the file can be read in another way."""
     return job.status in (Status.WAITING, Status.FAILED) and not job.done and Path(job.file).is_file()
 
 
@@ -351,8 +345,8 @@ IMPORTS = ListPage(
     name="transfer",
     address="transfer/",
     form=NoFilter,
-    fetch=lambda asked, cursor, limit: imports_list(principal=asked.principal, cursor=cursor, limit=limit),
-    count=lambda asked, most: imports_count(principal=asked.principal, at_most=most),
+    fetch=lambda asked, cursor, limit: jobs_list(ImportJob, principal=asked.principal, cursor=cursor, limit=limit),
+    count=lambda asked, most: jobs_count(ImportJob, principal=asked.principal, at_most=most),
     noun="import",
     view=transfer,
     least=OPERATOR,

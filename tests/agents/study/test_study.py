@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django_q.models import OrmQ
 
-from memory import jobs
 from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_as_json
 from memory.agents.study.queue import studies_stalled
 from memory.erasure.purge import topics_purge
 from memory.extraction.store import source_text
 from memory.forgetting.runs import run_undo
+from memory.jobs import tasks
 from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from tests.agents.study.reader import CITIES, part_of, reader, rounds_of, text_about
 from tests.agents.study.shop import started, worked
-from tests.cast import Caller, Clock, principal_like
+from tests.cast import Caller, Clock, enqueued, principal_like
 from tests.forgetting.shop import JOURNALS, dump
 from tests.llm.server import Model, calling, said
 
@@ -198,20 +199,17 @@ def test_after_phase_a_it_waits_and_gives_its_worker_back(model: Model, settings
     assert worked(job).status == "done"
 
 
-def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
-    model: Model, clock: Clock, monkeypatch: pytest.MonkeyPatch, db: None
-) -> None:
+def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(model: Model, clock: Clock, db: None) -> None:
     model.answers(reader)
     clock.stop()
     job = started(TEXT)
-    handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
-    jobs.upkeep()
-    assert handed == []
+    OrmQ.objects.all().delete()
+    tasks.upkeep()
+    assert enqueued("study_continue") == []
     clock.forward(minutes=4)
-    jobs.upkeep()
-    assert handed == [job.id]
-    assert jobs.study_continue(str(job.id)) == "done"
+    tasks.upkeep()
+    assert enqueued("study_continue") == [str(job.id)]
+    assert tasks.study_continue(str(job.id)) == "done"
 
 
 def test_the_text_may_be_a_million_characters(db: None, model: Model, settings: Any, agent: Caller) -> None:

@@ -1,0 +1,190 @@
+"""Undo of a merge: both topics become byte for byte what they were before, or nothing is changed.
+
+A merge records with its two actions, beside the states that every run records, the rows that it changed as they were
+(``rows_image``) and a fingerprint of what it left (``merge_fingerprint``). While the fingerprint is the same, the rows
+can be restored. A retrieval of the survivor since does not prevent that: then its salience stays as it is.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.backends.utils import CursorWrapper
+
+from memory.forgetting.topic_state import drift_words
+from memory.forgetting.undo import USE, Conflicts, LockedAction, fading_sql
+
+# Numbers of revisions while they change places: no field has so many.
+APART = 1_000_000_000
+
+_IMAGE = """
+SELECT jsonb_build_object(
+    'fields', coalesce((SELECT jsonb_agg(to_jsonb(f) ORDER BY f.id) FROM memory_field f WHERE f.topic_id = t.id), '[]'),
+    'revisions', coalesce((
+        SELECT jsonb_agg(jsonb_build_array(r.id, r.field_id, r.seq) ORDER BY r.field_id, r.seq)
+        FROM memory_revision r JOIN memory_field f ON f.id = r.field_id
+        WHERE f.topic_id = t.id AND r.field_id = ANY(%(joined)s)), '[]')
+)
+FROM memory_topic t WHERE t.id = %(id)s
+"""
+_SEARCHED = """
+SELECT jsonb_build_object(
+    'vector', (SELECT to_jsonb(x) FROM memory_topicvector x WHERE x.topic_id = %(id)s),
+    'document', (SELECT to_jsonb(x) FROM memory_topicdocument x WHERE x.topic_id = %(id)s),
+    'mention', (SELECT to_jsonb(x) FROM memory_topicmention x WHERE x.topic_id = %(id)s)
+)
+"""
+
+# What the topics hold, but for how much they are used.
+_FINGERPRINT = """
+SELECT t.id::text, jsonb_build_object(
+    'said', md5(concat_ws('|', t.title, t.summary, t.kind, t.categories::text)),
+    'fields', md5(coalesce((
+        SELECT string_agg(concat_ws('|', f.id, f.name, f.last_seq, r.id, r.seq), ';' ORDER BY f.id, r.seq)
+        FROM memory_field f LEFT JOIN memory_revision r ON r.field_id = f.id WHERE f.topic_id = t.id), '')),
+    'cold', md5(coalesce((
+        SELECT string_agg(concat_ws('|', f.id, f.cold_through, f.detached), ';' ORDER BY f.id)
+        FROM memory_field f WHERE f.topic_id = t.id), ''))
+) FROM memory_topic t WHERE t.id = ANY(%(ids)s) ORDER BY t.id
+"""
+_CHANGED_WORDS = {
+    "said": "It was edited since.",
+    "fields": "It was written to since.",
+    "cold": "Its history was summarized or detached since.",
+}
+
+# The vectors and documents of both are locked by changing them; fields in the order of their ids, as the worker does.
+_FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
+
+
+# First out of the way of each other, then to their places.
+_REVISIONS = (
+    """
+UPDATE memory_revision r SET field_id = b.field, seq = b.seq + %(apart)s
+FROM unnest(%(ids)s::uuid[], %(fields)s::uuid[], %(seqs)s::int[]) AS b (id, field, seq) WHERE r.id = b.id
+""",
+    "UPDATE memory_revision SET seq = seq - %(apart)s WHERE id = ANY(%(ids)s::uuid[])",
+)
+
+_FIELD = f"""
+UPDATE memory_field f
+SET topic_id = b.topic_id, last_seq = b.last_seq, cold_through = b.cold_through, detached = b.detached,
+    {fading_sql("f", used="%(used)s", floor="f.fade_floor")}
+FROM jsonb_populate_recordset(NULL::memory_field, %(rows)s) b
+WHERE f.id = b.id AND f.topic_id = ANY(%(topics)s) AND b.topic_id = ANY(%(topics)s)
+"""
+
+# A link that would then be there twice stays where it is.
+_LINKS = """
+UPDATE memory_link l SET {side}_id = %(topic)s
+WHERE l.id = ANY(%(ids)s::bigint[]) AND l.{side}_id = ANY(%(topics)s) AND NOT EXISTS (
+    SELECT 1 FROM memory_link x WHERE x.{side}_id = %(topic)s AND x.{other}_id = l.{other}_id AND x.kind = l.kind
+)
+"""
+
+# The worker counts the words anew; what it counted last stays on record until then.
+_SEARCH = (
+    """
+UPDATE memory_topicvector v SET embedding = b.embedding, model = b.model, text_hash = b.text_hash
+FROM jsonb_populate_record(NULL::memory_topicvector, %(vector)s) b WHERE v.topic_id = b.topic_id AND b.topic_id = %(id)s
+""",
+    """
+UPDATE memory_topicdocument d SET document = b.document, length = b.length, uncounted = true
+FROM jsonb_populate_record(NULL::memory_topicdocument, %(document)s) b
+WHERE d.topic_id = b.topic_id AND b.topic_id = %(id)s
+""",
+    """
+UPDATE memory_topicmention m SET identifiers = b.identifiers, words = b.words, aliases = b.aliases
+FROM jsonb_populate_record(NULL::memory_topicmention, %(mention)s) b
+WHERE m.topic_id = b.topic_id AND b.topic_id = %(id)s
+""",
+)
+_LOOK = """
+WITH held AS MATERIALIZED (
+    SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(topics)s) ORDER BY topic_id FOR UPDATE
+)
+UPDATE memory_duplicatelook l SET waiting = true FROM held WHERE l.topic_id = held.topic_id
+"""
+
+_KEYS = ("half_life", "fade", "fade_floor", "fields", "updated_at")
+
+
+def rows_image(cursor: CursorWrapper, topic_id: uuid.UUID, *, joined: Sequence[uuid.UUID]) -> dict[str, Any]:
+    """Return the rows of a locked topic that a merge may change beside its state: its fields, and where the revisions
+    of the fields in ``joined`` are. One query."""
+    cursor.execute(_IMAGE, {"id": topic_id, "joined": list(joined)})
+    found: dict[str, Any] = json.loads(cursor.fetchone()[0])
+    return found
+
+
+def search_image(cursor: CursorWrapper, topic_id: uuid.UUID) -> dict[str, Any]:
+    """Return what a topic is found by, as it stands: vector, document, mention. One query."""
+    cursor.execute(_SEARCHED, {"id": topic_id})
+    found: dict[str, Any] = json.loads(cursor.fetchone()[0])
+    return found
+
+
+def merge_fingerprint(cursor: CursorWrapper, ids: Sequence[uuid.UUID]) -> dict[str, dict[str, str]]:
+    """Return what two topics hold by now, as hashes by topic. One query; reads their revisions."""
+    cursor.execute(_FINGERPRINT, {"ids": list(ids)})
+    return {topic_id: json.loads(said) for topic_id, said in cursor.fetchall()}
+
+
+def revisions_place(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | str, uuid.UUID | str, int]]) -> None:
+    """Give revisions their fields and numbers: ``(revision, field, number)``. Two statements. No row comes or goes, and
+    what a revision says stays."""
+    if not places:
+        return
+    wanted: dict[str, Any] = {
+        "ids": [str(place[0]) for place in places],
+        "fields": [str(place[1]) for place in places],
+        "seqs": [place[2] for place in places],
+        "apart": APART,
+    }
+    for statement in _REVISIONS:
+        cursor.execute(statement, wanted)
+
+
+def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Conflicts:
+    """Put fields, revisions, links and search back of two merged topics, which are locked; the states of both are for
+    the caller. Returns the topics that changed since, each with what happened to it, and then changes nothing. About
+    fifteen statements."""
+    topics = [each.topic_id for each in actions]
+    cursor.execute(_FIELDS_LOCK, {"topics": topics})
+    print_now = merge_fingerprint(cursor, topics)
+    changes = {each.topic_id: json.loads(each.changes) for each in actions}
+    left: dict[str, Any] = next((each["left"] for each in changes.values() if "left" in each), {})
+    conflicts = [
+        (each.topic_id, why)
+        for each in actions
+        if (why := _why_not(each, left[str(each.topic_id)], print_now[str(each.topic_id)]))
+    ]
+    if conflicts:
+        return conflicts
+    for each in actions:
+        after, present = json.loads(each.after), json.loads(each.present)
+        used = any(after[name] != present[name] for name in USE)
+        fields = json.dumps(changes[each.topic_id]["rows"]["fields"])
+        cursor.execute(_FIELD, {"used": used, "rows": fields, "topics": topics})
+        for side, other in (("source", "target"), ("target", "source")):
+            if ids := changes[each.topic_id].get("links", {}).get(side):
+                cursor.execute(
+                    _LINKS.format(side=side, other=other), {"ids": ids, "topic": each.topic_id, "topics": topics}
+                )
+        found = changes[each.topic_id].get("search") or {}
+        for name, statement in zip(("vector", "document", "mention"), _SEARCH, strict=True):
+            if found.get(name):
+                cursor.execute(statement, {name: json.dumps(found[name]), "id": each.topic_id})
+    revisions_place(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
+    cursor.execute(_LOOK, {"topics": topics})
+    return []
+
+
+def _why_not(action: LockedAction, left: Mapping[str, str], print_now: Mapping[str, str]) -> str:
+    """Return what happened to a topic since it was merged or took one in; nothing if it is as that left it."""
+    after, present = json.loads(action.after), json.loads(action.present)
+    left_out = (*USE, *_KEYS)
+    if {k: v for k, v in after.items() if k not in left_out} != {k: v for k, v in present.items() if k not in left_out}:
+        return drift_words({**present, **{k: v for k, v in after.items() if k not in USE}}, present)
+    return next((words for part, words in _CHANGED_WORDS.items() if left[part] != print_now[part]), "")

@@ -1,0 +1,315 @@
+"""Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
+
+import inspect
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import structlog
+from django.db import DatabaseError, connection
+from django.utils import timezone
+from django_q.models import Schedule
+from django_q.tasks import async_task
+
+from memory.agents.chat.turns import turns_lost_close
+from memory.agents.study.queue import studies_stalled, study_turn
+from memory.agents.study.work import study_work, turn_seconds
+from memory.core.callbacks import Enqueue
+from memory.duplicates.detect import duplicates_find
+from memory.erasure.forget_lists import listings_tidy
+from memory.extraction.work import extraction_work
+from memory.forgetting.runs import run_work
+from memory.forgetting.triggers import scheduled_run, wake_ups_answer
+from memory.ingest.embed_pending import vectors_fill
+from memory.ingest.idempotency import KEPT
+from memory.insight.shadow import shadow_search
+from memory.jobs.resumable import jobs_stalled
+from memory.models import ExtractionJob, IdempotencyRecord, ImportJob, Job, StudyJob, WorkerHeartbeat
+from memory.policy.rekey import half_lives_rekey, half_lives_stray_check
+from memory.policy.schedules import cron_schedules_sync
+from memory.recall.access_fold import accesses_fold
+from memory.recall.corpus import documents_count
+from memory.transfer.uploads import upload_discard, uploads_tidy
+from memory.transfer.work import import_work
+
+logger = structlog.get_logger(__name__)
+
+# A task stops between two steps after this long, well before the time-out of the cluster, and enqueues itself again if
+# more is left.
+TURN_SECONDS = 60.0
+
+# The share of a turn for the search for duplicates. The remainder waits for the next turn.
+REVISE_SECONDS = 20.0
+
+# Queries read in one transaction of the shadow search; by default it repeats a few of them.
+SHADOW_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKind:
+    """A task of the worker: its dotted name, title, description, and the minutes between scheduled runs; 0 for none.
+
+    ``needs`` is the number of required arguments, which a retry repeats. A task that continues resumable jobs names
+    their ``model``, and ``stalled`` returns and marks those to enqueue again. ``turn`` returns a second argument.
+    """
+
+    name: str
+    title: str
+    what: str
+    minutes: int = 0
+    needs: int = 0
+    model: type[Job] | None = None
+    stalled: Callable[..., list[uuid.UUID]] | None = None
+    turn: Callable[[uuid.UUID], int] | None = None
+
+    def enqueue(self, *args: object) -> None:
+        """Enqueue the task, in the running transaction if there is one. One query."""
+        async_task(self.name, *args)
+
+    def enqueue_id(self, row_id: uuid.UUID) -> None:
+        """Enqueue the task for one job or run. One query, two with ``turn``."""
+        self.enqueue(str(row_id), *([self.turn(row_id)] if self.turn is not None else []))
+
+
+# Every task by the name under which the queue knows it. Pages, schedules, retry and the stalled check are made from it.
+TASKS: dict[str, TaskKind] = {}
+Work = TypeVar("Work", bound=Callable[..., object])
+
+
+def task(
+    title: str,
+    what: str,
+    *,
+    minutes: int = 0,
+    model: type[Job] | None = None,
+    stalled: Callable[..., list[uuid.UUID]] | None = None,
+    turn: Callable[[uuid.UUID], int] | None = None,
+) -> Callable[[Work], Work]:
+    """Register a function as a task. ``stalled`` is by default the check that all jobs share."""
+    if model is not None and stalled is None:
+        stalled = partial(jobs_stalled, model)
+
+    def register(work: Work) -> Work:
+        name = f"{work.__module__}.{work.__name__}"
+        needs = sum(one.default is one.empty for one in inspect.signature(work).parameters.values())
+        TASKS[name] = TaskKind(name, title, what, minutes, needs, model, stalled, turn)
+        return work
+
+    return register
+
+
+def _kind(work: Callable[..., object]) -> TaskKind:
+    return TASKS[f"{work.__module__}.{work.__name__}"]
+
+
+# Requests enqueue upkeep themselves; the schedule is for what a killed process left.
+@task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
+def upkeep() -> dict[str, int]:
+    """Save the heartbeat of the worker, then do the deferred work of requests. Runs each minute and on request.
+
+    It folds accesses, counts words, applies a new half-life to the rows, answers wake-ups, embeds topics, searches for
+    duplicates, and enqueues stalled jobs. Returns the counts.
+    """
+    WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
+    until = time.monotonic() + TURN_SECONDS
+    done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
+    steps: dict[str, Callable[[], int]] = {
+        "folded": lambda: accesses_fold(now=timezone.now()),
+        "counted": documents_count,
+        # Before the runs, whose index needs the half-life of every row.
+        "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
+    }
+    for name, work in steps.items():
+        while time.monotonic() < until and (step := work()):
+            done[name] += step
+    done["runs"] = wake_ups_answer(now=timezone.now(), seconds=_left(until))
+    for given in vectors_fill():
+        done["embedded"] += given
+        if time.monotonic() >= until:
+            break
+    # After the vectors, by which topics are compared.
+    done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
+    # Again, for what the runs have archived.
+    while time.monotonic() < until and (step := documents_count()):
+        done["counted"] += step
+    for kind in TASKS.values():
+        for job_id in kind.stalled(now=timezone.now()) if kind.stalled is not None else ():
+            kind.enqueue_id(job_id)
+    if time.monotonic() >= until:
+        upkeep_request()
+    return done
+
+
+@task("Scheduled run", "Forgets the topics that are due.")
+def forget_scheduled(scope: str) -> str | None:
+    """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule."""
+    run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
+    # A daily search finds pairs that upkeep has missed, such as those compared with too few topics.
+    duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
+    if run is None:
+        return None
+    if run.status == run.Status.APPLYING:
+        run_enqueue(run.id)
+    return str(run.id)
+
+
+@task("Work on a run", "Continues a run that takes longer than a request.")
+def run_continue(run_id: str) -> str:
+    """Continue a run for one turn, and enqueue the remainder. Returns its status."""
+    run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, enqueue=run_enqueue)
+    return run.status
+
+
+run_enqueue: Enqueue = _kind(run_continue).enqueue_id
+
+
+@task("Search for duplicates", "Compares new topics with the stored ones.")
+def duplicates_search(scope: str) -> int:
+    """Compare what was written in ``scope`` since the last search, for one turn; return the number of pairs found."""
+    until, found = time.monotonic() + TURN_SECONDS, 0
+    while time.monotonic() < until and (step := duplicates_find(scope, now=timezone.now())):
+        found += step
+    return found
+
+
+def duplicates_enqueue(scope: str) -> None:
+    """Enqueue a search for duplicates in a scope. One query."""
+    _kind(duplicates_search).enqueue(scope)
+
+
+@task("Extraction", "Extracts facts from a text in the background.", model=ExtractionJob)
+def extraction_continue(job_id: str) -> str:
+    """Continue an extraction for one turn, and enqueue the remainder. Returns its status."""
+    job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=extraction_enqueue)
+    return job.status
+
+
+extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
+
+
+@task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
+def study_continue(job_id: str, turn: int | None = None) -> str:
+    """Continue a study for one turn, enqueue the next one that waits, and return the status. Of queue entries with the
+    same ``turn``, only the first counts."""
+    job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
+    return job.status
+
+
+study_enqueue: Enqueue = _kind(study_continue).enqueue_id
+
+
+@task("Import", "Checks a file, or imports what is left of it.", model=ImportJob)
+def import_continue(job_id: str) -> str:
+    """Check a file, or continue its import for one turn and enqueue the remainder. Upkeep embeds the imported topics.
+    Returns the status."""
+    job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
+    if job.status == job.Status.DONE:
+        # A purge does not reach the file, and its content is stored now.
+        upload_discard(job.file)
+        upkeep_request()
+    return job.status
+
+
+import_enqueue: Enqueue = _kind(import_continue).enqueue_id
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
+# Regret is measured over days, and a repeated query costs as much as the first.
+@task("Shadow search", "Repeats a sample of queries, to find what is missed in the archive.", minutes=10)
+def shadow() -> int:
+    """Repeat a sample of the latest queries with archived topics included; return the number of rows read."""
+    until = time.monotonic() + TURN_SECONDS
+    looked_at = 0
+    while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
+        looked_at += step
+    return looked_at
+
+
+@task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
+def tidy() -> int:
+    """Remove expired idempotency records, which are receipts and not memories, and return how many.
+
+    Also repairs rows with an outdated half-life, which writers leave that work while it changes, removes files that no
+    import needs, and closes messages to the assistant whose process was lost.
+    """
+    removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
+    half_lives_stray_check(now=timezone.now())
+    listings_tidy(now=timezone.now())
+    uploads_tidy(now=timezone.now())
+    turns_lost_close(now=timezone.now())
+    return removed
+
+
+def schedules_ensure() -> None:
+    """Create missing schedules, keep those that an operator has changed, and remove those whose task does not exist. A
+    query each."""
+    Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=TASKS).delete()
+    for kind in TASKS.values():
+        if kind.minutes:
+            Schedule.objects.get_or_create(
+                func=kind.name,
+                defaults={
+                    "name": kind.name.rsplit(".", 1)[-1],
+                    "schedule_type": Schedule.MINUTES,
+                    "minutes": kind.minutes,
+                },
+            )
+    cron_schedules_sync(now=timezone.now())
+    # The half-life in the environment may have changed since the last start.
+    half_lives_stray_check(now=timezone.now())
+
+
+def upkeep_request() -> None:
+    """Enqueue upkeep, in the running transaction if there is one. One query."""
+    _kind(upkeep).enqueue()
+
+
+class _UpkeepThread:
+    """Enqueues upkeep soon after a request, from a thread of its own and at most once in ``EVERY_SECONDS``.
+
+    The request itself only adds a row to the access log, so that a retrieval costs one INSERT. If this process dies
+    before it has enqueued upkeep, the scheduled upkeep finds the row within a minute.
+    """
+
+    EVERY_SECONDS = 0.5
+
+    def __init__(self) -> None:
+        self._wanted = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def request(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            with self._lock:
+                if self._thread is None or not self._thread.is_alive():
+                    self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+                    self._thread.start()
+        self._wanted.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            try:
+                upkeep_request()
+            except DatabaseError as problem:
+                logger.warning("upkeep_request_failed", problem=str(problem))
+            finally:
+                # The next request may be hours away, and a process of an agent has no pool of connections.
+                connection.close()
+            time.sleep(self.EVERY_SECONDS)
+
+
+_upkeep_thread = _UpkeepThread()
+
+
+def upkeep_nudge() -> None:
+    """Request upkeep within about a second, for what was just retrieved or written. No query."""
+    _upkeep_thread.request()
