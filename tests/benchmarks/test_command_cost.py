@@ -1,7 +1,8 @@
 """What finding facts costs as the store grows, beside a query of the same words in the same run.
 
-``MEMSTATE_COMMAND_TOPICS=1000,10000`` measures stores of other sizes. Texts are made of names, places and things, so that at 10,000 topics a name has about thirty and an identifier one. The
+Texts are made of names, places and things, so that at 10,000 topics a name has about thirty and an identifier one. The
 stored vectors have no meaning; what is asked is embedded by the packaged model, as it is in use.
+``MEMSTATE_COMMAND_TOPICS=1000,10000`` measures stores of other sizes.
 """
 
 import os
