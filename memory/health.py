@@ -105,6 +105,12 @@ def worker_check(now: dt.datetime) -> Finding:
     return Finding(True, f"The worker reported {_ago(age)}.")
 
 
+def worker_problem(now: dt.datetime, *, waits: bool) -> str | None:
+    """Return what is wrong with the worker, if a job ``waits`` for it. One query, none if no job waits."""
+    worker = worker_check(now) if waits else None
+    return None if worker is None or worker.ok else worker.sentence
+
+
 def embedder_check(_now: dt.datetime) -> Finding:
     """Whether texts can be turned into vectors that fit the table. One query, and one small text is embedded."""
     try:
