@@ -6,6 +6,8 @@ environment. DATABASE_URL is the one variable without the prefix.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from datetime import timedelta
 from typing import Any
 
@@ -264,8 +266,11 @@ AXES_LOCKOUT_TEMPLATE = "console/locked.html"
 _SECURE = envbool("MEMSTATE_BEHIND_TLS", False)
 SESSION_COOKIE_SECURE = _SECURE
 CSRF_COOKIE_SECURE = _SECURE
-SESSION_COOKIE_NAME = "memstate_session"
-CSRF_COOKIE_NAME = "memstate_csrf"
+# Browsers send the cookies of a host to each of its ports. Two stores on one host would overwrite each other's, so the
+# names differ by the secret key, which all hosts of one store share.
+_INSTALLATION = hmac.digest(SECRET_KEY.encode(), b"memstate.cookies", hashlib.sha256).hex()[:8]
+SESSION_COOKIE_NAME = f"memstate_session_{_INSTALLATION}"
+CSRF_COOKIE_NAME = f"memstate_csrf_{_INSTALLATION}"
 # The token stands in every form; no script has to read it from the cookie.
 CSRF_COOKIE_HTTPONLY = True
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _SECURE else None

@@ -493,6 +493,22 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='ForgetPause',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('scope', models.CharField(max_length=500)),
+                ('reason', models.TextField()),
+                ('actor', models.CharField(max_length=200)),
+                ('created_at', models.DateTimeField()),
+                ('until', models.DateTimeField(blank=True, null=True)),
+                ('lifted_at', models.DateTimeField(blank=True, null=True)),
+                ('lifted_by', models.CharField(blank=True, default='', max_length=200)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(condition=models.Q(('lifted_at__isnull', True)), fields=('scope',), name='forgetpause_unlifted')],
+            },
+        ),
+        migrations.CreateModel(
             name='ForgetListing',
             fields=[
                 ('id', models.UUIDField(primary_key=True, serialize=False)),

@@ -16,6 +16,7 @@ from memory.models.job import Job
 from memory.models.keys import ApiKey
 from memory.models.links import Link
 from memory.models.mentions import TopicMention
+from memory.models.pauses import ForgetPause
 from memory.models.policies import PolicyVersion, Rekeying
 from memory.models.runs import ForgetAction, ForgetRun, ShadowHit
 from memory.models.scopes import Scope
@@ -42,6 +43,7 @@ __all__ = [
     "FieldSummary",
     "ForgetAction",
     "ForgetListing",
+    "ForgetPause",
     "ForgetRun",
     "IdempotencyRecord",
     "ImportJob",
