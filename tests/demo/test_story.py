@@ -265,7 +265,11 @@ def test_questions_and_hand_made_changes_name_only_topics_of_the_story(story: St
         ("days = 0", "days = true", "people.toml, mara, days: a whole number is expected here."),
         ('["core", "family"]', '"core"', "people.toml, mara, categories: a list is expected here."),
         ("1987-11-23", "9:00", "people.toml: the file is not TOML, "),
-        ("1987-11-23", "09:00:00", "people.toml, mara, fields, birthday, value: a value of this sort cannot be kept."),
+        (
+            "1987-11-23",
+            "09:00:00",
+            "people.toml, mara, fields, birthday, value: a value of this type cannot be stored.",
+        ),
         ("1987-11-23", '{ value = "May", type = "date" }', "birthday: `May` is not a value of the type date."),
         ("1987-11-23", '{ value = 1, type = "number" }', "birthday, type: `number` is none of string, "),
         ("{ day = 61, value", "{ value", "people.toml, mara, fields, phone, later, entry 1: `day` is missing."),
