@@ -187,7 +187,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
 def _list(kind: FieldType, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueRefused(
-            f"{_shown(value)} is not a list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
+            f"{_shown(value)} must be a list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
         )
     if len(value) > MAX_LIST:
         raise ValueRefused(
