@@ -103,6 +103,12 @@ def worker_check(now: dt.datetime) -> Finding:
     return Finding(True, f"The worker reported {_ago(age)}.")
 
 
+def worker_problem(now: dt.datetime, *, waits: bool) -> str | None:
+    """Return what is wrong with the worker, if a job ``waits`` for it. One query, none if no job waits."""
+    worker = worker_check(now) if waits else None
+    return None if worker is None or worker.ok else worker.sentence
+
+
 def embedder_check(_now: dt.datetime) -> Finding:
     """Check that texts become vectors that fit the table. One query, and one short text is embedded."""
     try:
