@@ -55,18 +55,18 @@ LIST_OPERATORS = ("in", "not_in", "has_any")
 
 
 def condition_parse(data: object) -> Predicate:
-    """Return the condition that a JSON tree says.
+    """Return the condition of a JSON tree.
 
-    Raises ``ValueRefused``, which names the place in the tree and what would be possible there.
+    Raises ``ValueRefused``, which names the place in the tree and what is allowed there.
     """
     left = [MAX_COMPARISONS]
     return _parse(data, "condition", 1, left)
 
 
 def condition_json(condition: Predicate) -> dict[str, Any]:
-    """Return the canonical JSON tree, which parses to an equal condition: operators as signs, durations as ``7d``.
+    """Return the canonical JSON tree of a condition: operators as signs, durations as ``7d``.
 
-    Raises ``TypeError`` for words of a search, which rules do not have.
+    Raises ``TypeError`` for search words, which rules do not have.
     """
     match condition:
         case AllOf(parts):
@@ -90,7 +90,7 @@ def condition_json(condition: Predicate) -> dict[str, Any]:
 def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
     if depth > MAX_DEPTH:
         raise ValueRefused(
-            f"{place}: a condition nests at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
+            f"{place}: a condition may be nested at most {MAX_DEPTH} levels deep.", code=ProblemCode.INVALID_CONDITION
         )
     if not isinstance(data, dict):
         raise ValueRefused(
@@ -119,7 +119,7 @@ def _parse(data: object, place: str, depth: int, left: list[int]) -> Predicate:
             left[0] -= 1
             if left[0] < 0:
                 raise ValueRefused(
-                    f"{place}: a condition holds at most {MAX_COMPARISONS} comparisons.",
+                    f"{place}: a condition may have at most {MAX_COMPARISONS} comparisons.",
                     code=ProblemCode.INVALID_CONDITION,
                 )
             if names == {"field"}:
@@ -162,14 +162,14 @@ def _named_field(data: object, place: str) -> Comparison:
 def _comparison(field: object, op: object, value: object, place: str) -> Comparison:
     if not isinstance(field, str) or field not in FIELDS:
         raise ValueRefused(
-            f"{place}.field: there is no field {_shown(field)}; there are {', '.join(FIELDS)}.",
+            f"{place}.field: the field {_shown(field)} does not exist; fields are {', '.join(FIELDS)}.",
             code=ProblemCode.UNKNOWN_CONDITION_FIELD,
         )
     kind = FIELDS[field]
     sign = ORDER_NAMES.get(op, op) if isinstance(op, str) else None
     if sign not in OPERATORS[kind]:
         raise ValueRefused(
-            f"{place}.op: {field} cannot be compared with {_shown(op)}; possible are {', '.join(OPERATORS[kind])}.",
+            f"{place}.op: {_shown(op)} does not apply to {field}; use one of {', '.join(OPERATORS[kind])}.",
             code=ProblemCode.UNKNOWN_OPERATOR,
         )
     try:
@@ -187,7 +187,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
         case "count":
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_NUMBER:
                 raise ValueRefused(
-                    f"{_shown(value)} is no whole number between 0 and {MAX_NUMBER}.",
+                    f"{_shown(value)} is not a whole number between 0 and {MAX_NUMBER}.",
                     code=ProblemCode.INVALID_CONDITION_VALUE,
                 )
             return value
@@ -221,7 +221,7 @@ def _value(kind: FieldType, op: str, value: object) -> Value:
 def _list(kind: FieldType, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise ValueRefused(
-            f"{_shown(value)} is no list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
+            f"{_shown(value)} must be a list of at least one text.", code=ProblemCode.INVALID_CONDITION_VALUE
         )
     if len(value) > MAX_LIST:
         raise ValueRefused(
@@ -236,7 +236,7 @@ def _duration(value: object) -> float:
         return duration_parse(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueRefused(
-            f"{_shown(value)} is no duration such as 30d, nor a number of seconds.",
+            f"{_shown(value)} is neither a duration such as 30d nor a number of seconds.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
     return float(seconds_bounded(value))
@@ -245,19 +245,19 @@ def _duration(value: object) -> float:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -MAX_NUMBER <= value <= MAX_NUMBER:
         raise ValueRefused(
-            f"{_shown(value)} is no number between -{MAX_NUMBER} and {MAX_NUMBER}.",
+            f"{_shown(value)} is not a number between -{MAX_NUMBER} and {MAX_NUMBER}.",
             code=ProblemCode.INVALID_CONDITION_VALUE,
         )
     number = float(value)
     if math.isnan(number):
-        raise ValueRefused("NaN is no number.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused("NaN is not a number.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return number
 
 
 def _rung(value: object) -> str:
     if value not in RUNGS:
         raise ValueRefused(
-            f"{_shown(value)} is no rung; there are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
+            f"{_shown(value)} is not a rung; rungs are {', '.join(RUNGS)}.", code=ProblemCode.INVALID_CONDITION_VALUE
         )
     return str(value)
 
@@ -265,13 +265,13 @@ def _rung(value: object) -> str:
 def _category(value: object) -> str:
     text = _text(value)
     if not text:
-        raise ValueRefused("a category has a name.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused("a category must not be empty.", code=ProblemCode.INVALID_CONDITION_VALUE)
     return text
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueRefused(f"{_shown(value)} is no text.", code=ProblemCode.INVALID_CONDITION_VALUE)
+        raise ValueRefused(f"{_shown(value)} is not a text.", code=ProblemCode.INVALID_CONDITION_VALUE)
     if len(value) > MAX_TEXT:
         raise ValueRefused(
             f"a text has at most {MAX_TEXT} characters; this one has {len(value)}.",

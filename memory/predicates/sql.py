@@ -10,7 +10,7 @@ from memory.models.expressions import salience_effective_sql
 from memory.predicates.binding import Bind, path_sql
 from memory.predicates.tree import RUNGS, AllOf, AnyOf, Comparison, Not, Phrase, Predicate, Word, value_words
 
-# Longer ago is earlier.
+# A longer age is an earlier time, so the comparison is reversed.
 _EARLIER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 # The current values of a topic's fields.
@@ -32,10 +32,10 @@ class PredicateSql:
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """How words are searched: the configuration of text search, and the texts of which it leaves nothing to search by.
+    """How words are searched: the text search configuration, and the texts of which it ignores every word (``blank``).
 
-    With ``live`` documents are found by the index of words, which holds those of live topics only; without it the
-    documents of all other topics are read.
+    With ``live`` the index of words is used, which has only live topics; otherwise the documents of all other topics
+    are read.
     """
 
     config: str
@@ -61,11 +61,11 @@ def predicate_sql(
     ``%(p3)s``. Columns that both rows have are read from Vitality, so that a scan of the narrow rows is enough; without
     ``narrow`` from Topic, whose indexes serve lists. The topic's row is referred to only if ``needs_topic``.
 
-    ``score_sql`` is the score of the topic, ``word_search`` says how words are searched; a predicate that asks for
-    either needs it. ``categories_added`` says, by category, on which topics other rules of the same run put it: they
-    count as having it. It may refer to the topic's row as well.
+    ``score_sql``, the score of the topic, is required for predicates on the score, and ``word_search`` for those with
+    words. ``categories_added`` holds, by category, the condition on topics to which other rules of the same run add it;
+    it may refer to the topic's row.
 
-    The expression is true or false, never null, beneath every ``Not``.
+    A null counts as false, also beneath ``Not``.
     """
     compiler = _Compiler(vitality, topic, narrow, now, score_sql, bind, categories_added or {}, word_search)
     return PredicateSql(compiler.compile(predicate), compiler.needs_topic)
@@ -90,7 +90,7 @@ class _Compiler:
             case AnyOf(parts):
                 return f"({' OR '.join(self.compile(part) for part in parts)})"
             case Not(part):
-                # Not NOT: where something unknown is false, the opposite of it is true.
+                # IS NOT TRUE instead of NOT: the opposite of null is true.
                 return f"({self.compile(part)} IS NOT TRUE)"
             case Word(text):
                 return self._word(text)
@@ -180,7 +180,7 @@ class _Compiler:
         return f"({'' if op in ('is', 'in') else 'NOT '}{self.v}.rung {found})"
 
     def _elapsed(self, moment: str, op: str, seconds: float) -> str:
-        # The moment stands alone on its side, so that an index can serve it and the other is computed once.
+        # The column is alone on its side, so that an index can serve it and the other side is computed once.
         ago = f"make_interval(secs => {self.bind(float(seconds))}::float8)"
         return f"({moment} {_EARLIER[op]} {self.now} - {ago})"
 
@@ -220,7 +220,7 @@ class _Compiler:
         return "true" if text in self._searching.blank else self._document("plainto_tsquery", text)
 
     def _phrase(self, text: str) -> str:
-        # The words by index, where there are any; then letter by letter.
+        # First the words by the index, if any, then the exact text.
         by_word = [] if text in self._searching.blank else [self._document("phraseto_tsquery", text)]
         texts = [self._text(column, "contains", text) for column in ("title", "summary")]
         part = f"lower({self.bind(text)}::text)"

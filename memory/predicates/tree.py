@@ -1,4 +1,4 @@
-"""The tree of a predicate: comparisons with what is known of a topic, words that it contains, and all, any, not."""
+"""The tree of a predicate: comparisons with the fields of a topic, words that it contains, and all, any and not."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words of the same texts exactly as they stand, capitals aside."""
+    """An exact text in title, summary or current values, ignoring case."""
 
     text: str
 
@@ -101,7 +101,7 @@ def comparisons(predicate: Predicate) -> Iterator[tuple[Comparison, bool]]:
 
 
 def categories_of(predicate: Predicate) -> frozenset[str]:
-    """Return the categories that a predicate asks for, negated or not."""
+    """Return the categories that a predicate compares with, negated or not."""
     return frozenset(
         category
         for comparison, _negated in comparisons(predicate)
