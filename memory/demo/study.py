@@ -16,7 +16,7 @@ from memory.access.principal import Principal
 from memory.agents.chat.conversations import Channel, conversation_begin
 from memory.agents.chat.prompts import long_message, study_sentence
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_intend
-from memory.agents.study.control import study_keep
+from memory.agents.study.control import study_start
 from memory.agents.study.link_step import LinkStep
 from memory.agents.study.queue import turn_release
 from memory.agents.study.work import StudyStep, study_step
@@ -61,7 +61,7 @@ def study_load(*, now: dt.datetime) -> None:
         talk = conversation_begin(scope=SCOPE, channel=Channel.CONSOLE, principal=WRITER, now=clock())
         turn = turn_begin(talk, message=long_message(len(text)), model=MODEL, now=clock())
         turn_intend(turn, intent="ingest", source="model")
-        job = study_keep(
+        job = study_start(
             text,
             conversation_id=talk.pk,
             scope=SCOPE,
@@ -70,6 +70,7 @@ def study_load(*, now: dt.datetime) -> None:
             now=clock(),
             enqueue=turn_release,
             job_id=STUDY_ID,
+            needs_model=False,
         )
         reply = study_sentence(len(text), job.segments)
         Notes(turn).end(reply=reply, ended=Ended.DONE, rounds=0, now=clock(), study_id=job.pk)

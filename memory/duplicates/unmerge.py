@@ -58,12 +58,6 @@ _CHANGED_WORDS = {
 _FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
 
 
-# A journal that came with a file may name anything; the undo changes what is the two topics', and nothing else.
-_OWN_REVISIONS = """
-SELECT ARRAY(SELECT f.id::text FROM memory_field f WHERE f.topic_id = ANY(%(topics)s)),
-       ARRAY(SELECT r.id::text FROM memory_revision r JOIN memory_field f ON f.id = r.field_id
-             WHERE r.id = ANY(%(ids)s::uuid[]) AND f.topic_id = ANY(%(topics)s))
-"""
 # First out of the way of each other, then to their places.
 _REVISIONS = (
     """
@@ -182,13 +176,7 @@ def merge_undo(cursor: CursorWrapper, actions: Sequence[LockedAction]) -> Confli
         for name, statement in zip(("vector", "document", "mention"), _SEARCH, strict=True):
             if found.get(name):
                 cursor.execute(statement, {name: json.dumps(found[name]), "id": each.topic_id})
-    revisions = [place for each in changes.values() for place in each["rows"]["revisions"]]
-    cursor.execute(_OWN_REVISIONS, {"topics": topics, "ids": [place[0] for place in revisions]})
-    own_fields, own = map(set, cursor.fetchone())
-    revisions_place(
-        cursor,
-        [(place[0], place[1], int(place[2])) for place in revisions if place[0] in own and place[1] in own_fields],
-    )
+    revisions_place(cursor, [place for each in changes.values() for place in each["rows"]["revisions"]])
     cursor.execute(_LOOK, {"topics": topics})
     return []
 

@@ -96,23 +96,20 @@ FROM (SELECT * {_FROM} AND a.before ? 'fields') a CROSS JOIN LATERAL jsonb_each(
 WHERE f.id = b.key::uuid AND f.topic_id = a.topic_id
 """
 
-# A journal that came with a file may name anything; taking back changes what is the topic's, and nothing else.
-_OWN_FIELD = "EXISTS (SELECT 1 FROM memory_field f WHERE f.id = s.field_id AND f.topic_id = named.topic_id)"
 _SUMMARIES = f"""
-WITH named AS (SELECT a.topic_id, a.changes {_FROM}), away AS (
+WITH named AS (SELECT a.changes {_FROM}), away AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
     FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'summaries') x (id)
-    WHERE s.id = x.id::bigint AND s.withdrawn_at IS NULL AND {_OWN_FIELD}
+    WHERE s.id = x.id::bigint AND s.withdrawn_at IS NULL
 )
 UPDATE memory_fieldsummary s SET withdrawn_at = NULL
 FROM named CROSS JOIN LATERAL jsonb_array_elements_text(named.changes->'withdrawn') x (id)
-WHERE s.id = x.id::bigint AND {_OWN_FIELD}
+WHERE s.id = x.id::bigint
 """
 
 # A link that a change by hand has made goes with it; every other link stays for good.
 _LINKS = f"""
-DELETE FROM memory_link l USING (SELECT a.topic_id, a.changes {_FROM}) a
-WHERE l.id = (a.changes->>'link_made')::bigint AND a.topic_id IN (l.source_id, l.target_id)
+DELETE FROM memory_link l USING (SELECT a.changes {_FROM}) a WHERE l.id = (a.changes->>'link_made')::bigint
 """
 
 _MARK = """

@@ -30,39 +30,23 @@ def study_start(
     principal: Principal,
     now: dt.datetime,
     enqueue: Enqueue,
+    job_id: uuid.UUID | None = None,
+    needs_model: bool = True,
 ) -> StudyJob:
     """Store the text as a source, which queries do not return, and enqueue its study. One transaction.
 
     Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed`` for a reader's
     key, ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an empty text or one longer than
     ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured, and ``Conflict`` if too many studies
-    are open.
+    are open. The demo writes the topics itself, without a model, and gives a ``job_id``, so that the ids of the study
+    and of its topics are the same each time.
     """
     principal.require("agent")
-    if not model_configured():
+    if needs_model and not model_configured():
         raise ModelUnavailable(
             "A long text is studied by a language model, and none is configured: set MEMSTATE_LLM_MODEL.",
             kind="not_configured",
         )
-    return study_keep(
-        text, conversation_id=conversation_id, scope=scope, model=model, principal=principal, now=now, enqueue=enqueue
-    )
-
-
-def study_keep(
-    text: str,
-    *,
-    conversation_id: uuid.UUID,
-    scope: str | None,
-    model: str | None,
-    principal: Principal,
-    now: dt.datetime,
-    enqueue: Enqueue,
-    job_id: uuid.UUID | None = None,
-) -> StudyJob:
-    """Do what ``study_start`` does, with or without a model: the demo writes the topics itself. A fixed ``job_id``
-    makes the ids of the study and of its topics the same each time."""
-    principal.require("agent")
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
     # Once before the text is stored, which takes time, and once locked.

@@ -474,7 +474,7 @@ def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_
     StudyJob.objects.filter(pk=job.pk).update(model="a-typing-error")
     model.answers(reader, failing(404))
     job = worked(job)
-    assert (job.status, job.done, "knows no model 'a-typing-error'" in job.failure) == ("failed", 0, True)
+    assert (job.status, job.done, "'a-typing-error' does not exist" in job.failure) == ("failed", 0, True)
     model.answers(reader)
     study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     assert worked(job).status == "done"
