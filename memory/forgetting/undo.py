@@ -48,6 +48,7 @@ UPDATE memory_vitality v
 SET rung = (a.before->>'rung')::int, live = (a.before->>'live')::boolean,
     salience = (a.before->>'salience')::float8, reinforced_at = (a.before->>'reinforced_at')::timestamptz,
     pinned = (a.before->>'pinned')::boolean, pin_reason = a.before->>'pin_reason',
+    pinned_by_agent = coalesce((a.before->>'pinned_by_agent')::boolean, false),
     fade = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade')::float8 ELSE {_KEY} END,
     fade_floor = CASE WHEN v.half_life = (a.before->>'half_life')::float8 THEN (a.before->>'fade_floor')::float8
                       ELSE {_KEY} END
