@@ -1,5 +1,4 @@
-"""Raw rows for administrators. What the store's truth rests on is read-only here: every change goes through a verb that
-journals it."""
+"""Raw rows for administrators, read-only: every change goes through an operation that journals it."""
 
 from typing import Any
 
@@ -18,11 +17,11 @@ admin.site.index_title = "Raw rows"
 
 
 def _sign_in(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-    """Lead to the console's sign-in page: one place, one lockout, one way to be told what is wrong."""
+    """Redirect to the sign-in page of the console, which has the lockout."""
     if admin.site.has_permission(request):
         return redirect("admin:index")
     if request.user.is_authenticated:
-        # Signing in again would lead back here.
+        # A redirect to the sign-in page would come back here.
         raise PermissionDenied
     return redirect_to_login(request.GET.get("next") or reverse("admin:index"))
 
@@ -31,22 +30,22 @@ admin.site.login = _sign_in  # type: ignore[method-assign]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows can be looked at and nothing else."""
+    """Shows rows and allows no changes."""
 
-    # An exact count of a large table takes longer than the page; "show all" is not offered either.
+    # An exact count of a large table would take longer than the rest of the page.
     show_full_result_count = False
     list_per_page = 50
 
     def has_add_permission(self, _request: HttpRequest) -> bool:
-        """Refuse: rows come from ingest."""
+        """Return False: rows are created by ingest."""
         return False
 
     def has_change_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse: changes are journaled by the verbs that make them."""
+        """Return False: changes must be journaled."""
         return False
 
     def has_delete_permission(self, _request: HttpRequest, _obj: Any = None) -> bool:
-        """Refuse: only purge removes a row."""
+        """Return False: only purge removes rows."""
         return False
 
 

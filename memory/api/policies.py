@@ -1,7 +1,7 @@
-"""Policies: /v1/policies/ for the root, and the path of a scope after it for every other.
+"""Policies: /v1/policies/ is the policy of the root; other scopes append their path.
 
-The last segment ``versions`` or ``rollback`` asks for the history or goes back in it. An address that ends in a slash
-names a scope whatever its last segment is, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
+A final segment ``versions`` or ``rollback`` reads the history or rolls back. A URL that ends in a slash always names a
+scope, so ``/v1/policies/user/versions/`` is the policy of ``/user/versions``.
 """
 
 from typing import Annotated
@@ -25,12 +25,12 @@ router = Router(tags=["policies"])
 
 
 class ScopePathConverter:
-    """A scope in an address, in front of a further segment: any text."""
+    """A scope in a URL, followed by another segment: any text."""
 
     regex = r"[\s\S]+"
 
     def to_python(self, value: str) -> str:
-        """Return the path as it was sent."""
+        """Return the path unchanged."""
         return value
 
     def to_url(self, value: str) -> str:
@@ -39,7 +39,7 @@ class ScopePathConverter:
 
 
 class PolicyPathConverter(ScopePathConverter):
-    """A scope at the end of an address: any text but those that mean a route of their own."""
+    """A scope at the end of a URL: any text except the names of other routes."""
 
     regex = r"(?!(?:[\s\S]*/)?(?:versions|rollback)\Z)(?!(?:preview|backtest)\Z)[\s\S]+"
 
@@ -47,8 +47,8 @@ class PolicyPathConverter(ScopePathConverter):
 register_converter(ScopePathConverter, "scopepath")
 register_converter(PolicyPathConverter, "policypath")
 
-ScopePath = Annotated[AddressText, Path(description="The path of the scope, without its first slash.")]
-Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="The next of the page before.")]
+ScopePath = Annotated[AddressText, Path(description="The path of the scope without its first slash.")]
+Cursor = Annotated[int | None, Query(ge=1, le=2_147_483_647, description="`next` of the previous page.")]
 
 _READ = problems(401, 404, 422, 429, 503)
 _WRITE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
@@ -89,13 +89,13 @@ def _versions(request: HttpRequest, scope: str, cursor: int | None, limit: int) 
 
 @router.get("/policies/", summary="Read the policy of the root", response={200: PolicyOut, **_READ}, by_alias=True)
 def root_policy(request: HttpRequest) -> HttpResponse:
-    """The policy of the whole store, in force wherever no policy below overrides it."""
+    """Return the policy of the whole store, which applies unless a policy below overrides it."""
     return _shown(request, ROOT)
 
 
 @router.put("/policies/", summary="Set the policy of the root", response={200: PolicyOut, **_WRITE}, by_alias=True)
 def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version. Operator keys that see the whole store."""
+    """Make a new version. Requires an operator key for the whole store."""
     return _saved(request, ROOT, payload)
 
 
@@ -106,12 +106,12 @@ def root_policy_set(request: HttpRequest, payload: PolicyDraft) -> HttpResponse:
     by_alias=True,
 )
 def root_policy_versions(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """All versions, newest first, with what each changed, by whom and why."""
+    """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, ROOT, cursor, limit)
 
 
 @router.post(
-    "/policies/rollback", summary="Go back in the root's policy", response={200: PolicyOut, **_WRITE}, by_alias=True
+    "/policies/rollback", summary="Roll back the root's policy", response={200: PolicyOut, **_WRITE}, by_alias=True
 )
 def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpResponse:
     """Make a new version with the content of an older one."""
@@ -127,13 +127,13 @@ def root_policy_rollback(request: HttpRequest, payload: PolicyRollback) -> HttpR
 def scope_policy_versions(
     request: HttpRequest, scope: ScopePath, cursor: Cursor = None, limit: Limit = 50
 ) -> HttpResponse:
-    """All versions, newest first, with what each changed, by whom and why."""
+    """Return all versions, newest first, each with its changes, author and reason."""
     return _versions(request, scope, cursor, limit)
 
 
 @router.post(
     "/policies/{scopepath:scope}/rollback",
-    summary="Go back in a policy",
+    summary="Roll back a policy",
     response={200: PolicyOut, **_WRITE},
     by_alias=True,
 )
@@ -149,7 +149,7 @@ def scope_policy_rollback(request: HttpRequest, scope: ScopePath, payload: Polic
     by_alias=True,
 )
 def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
-    """What is set at a scope, and every value in force there with where it comes from."""
+    """Return what is set at a scope, and every value in force there with its source."""
     return _shown(request, scope)
 
 
@@ -160,5 +160,5 @@ def scope_policy(request: HttpRequest, scope: ScopePath) -> HttpResponse:
     by_alias=True,
 )
 def scope_policy_set(request: HttpRequest, scope: ScopePath, payload: PolicyDraft) -> HttpResponse:
-    """Make a new version: ``values`` is the whole set, and what is left out is inherited. Takes effect at once."""
+    """Make a new version, in force at once. ``values`` is the whole set; omitted values are inherited."""
     return _saved(request, scope, payload)

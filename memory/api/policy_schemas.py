@@ -1,4 +1,4 @@
-"""What the routes for policies take and answer, for OpenAPI."""
+"""Request and reply schemas of the routes of policies."""
 
 import datetime as dt
 from typing import Any, Self
@@ -10,15 +10,15 @@ Value = float | int | bool | str | list[str]
 
 
 class EffectiveValue(Schema):
-    """A value in force and where it comes from."""
+    """A value in force and its source."""
 
     value: Value
     source: str = Field(alias="from", description="A scope, default or environment.")
-    preset: str | None = Field(default=None, description="The preset of that scope which sets it, if one does.")
+    preset: str | None = Field(default=None, description="The preset of that scope that sets it, if any.")
 
 
 class RuleOut(Schema):
-    """A rule as it is stored."""
+    """A stored rule."""
 
     name: str
     events: list[str]
@@ -29,7 +29,7 @@ class RuleOut(Schema):
 
 
 class RuleInForce(Schema):
-    """A rule that holds for a scope, in words."""
+    """A rule that applies to a scope, in words."""
 
     name: str
     words: str
@@ -39,7 +39,7 @@ class RuleInForce(Schema):
 
 
 class RekeyingOut(Schema):
-    """A change of half-life on its way to the rows."""
+    """A change of half-life that the worker is applying to the rows."""
 
     scope: str
     reason: str
@@ -49,23 +49,23 @@ class RekeyingOut(Schema):
 
 
 class PolicyOut(Schema):
-    """What is set at a scope, and what is in force there."""
+    """The policy set at a scope, and the values in force there."""
 
     scope: str
     version: int = Field(description="0 while no policy is set here.")
     preset: str | None
     values: dict[str, Value] = Field(description="What is set here; everything else is inherited.")
     rules: list[RuleOut] = Field(description="The rules set here, without those of the preset.")
-    rules_in_words: list[RuleInForce] = Field(description="All rules that hold here, nearest scope first.")
+    rules_in_words: list[RuleInForce] = Field(description="All rules that apply here, nearest scope first.")
     effective: dict[str, EffectiveValue]
-    warnings: list[str] = Field(description="What is unwise about values in force; they are accepted all the same.")
+    warnings: list[str] = Field(description="Warnings about values in force, which are accepted nevertheless.")
     rekeying: list[RekeyingOut] = Field(
         description="Changes of half-life that the worker has not yet applied to all rows."
     )
 
 
 class DiffLine(Schema):
-    """One change of a version; null means inherited, or no such rule."""
+    """One change of a version; null means inherited, or that the rule does not exist."""
 
     name: str
     before: Any = None
@@ -90,36 +90,38 @@ class PolicyVersionOut(Schema):
 
 
 class PolicyVersionPage(Schema):
-    """Versions, newest first; ``next`` is the cursor of the page after this one, null on the last."""
+    """Versions, newest first; ``next`` is the cursor of the next page, null on the last."""
 
     items: list[PolicyVersionOut]
     next: str | None
 
 
-# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON object has ``values``.
+# Requests are plain models: Ninja's schemas read attributes of the input, and a dict has an attribute ``values``.
 
 
 class PolicyDraft(BaseModel, extra="forbid"):
-    """The whole policy of a scope: what is left out is inherited."""
+    """The whole policy of a scope. Omitted values are inherited."""
 
     preset: str | None = Field(default=None, description="balanced, memstate, importance-decay, ...; null for none.")
-    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null is inherited.")
+    values: dict[str, Any] | None = Field(default=None, description="The whole set, by name; null inherits.")
     rules: list[Any] | None = Field(
-        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+        default=None, description="Rules of this scope, or names of included rule sets; if omitted, the rules stay."
     )
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})
-    base_version: int | None = Field(default=None, description="The version that was seen; 409 if there is a newer.")
+    base_version: int | None = Field(
+        default=None, description="The version that the draft is based on; 409 if there is a newer one."
+    )
 
     @model_validator(mode="after")
-    def _something_is_said(self) -> Self:
-        # A request that says nothing would inherit everything again, which nobody asks for by leaving it out.
+    def _not_empty(self) -> Self:
+        # An empty request would reset everything to inherited values, which is hardly intended.
         if self.values is None and self.preset is None and self.rules is None:
-            raise ValueError("must hold values, a preset or rules; values is the whole set, and {} inherits everything")
+            raise ValueError("must contain values, a preset or rules; `values: {}` inherits all values")
         return self
 
 
 class PolicyRollback(BaseModel, extra="forbid"):
-    """Which version to go back to, and why."""
+    """The version to roll back to, and the reason."""
 
-    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 for nothing set.")
+    to: int = Field(ge=0, le=2_147_483_647, description="The number of a version of this scope; 0 removes the policy.")
     reason: str = Field(default="", description="Why; must not be empty.", json_schema_extra={"minLength": 1})

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: one place where a problem becomes a status."""
+"""Errors as RFC 9457 problem documents, and the status of each problem."""
 
 import json
 import math
@@ -43,14 +43,14 @@ STATUSES: dict[type[MemoryProblem], int] = {
     EmbeddingTimeUsed: 429,
     EmbeddingFailed: 503,
     TooManyConversations: 503,
-    # Whoever asks a model has an answer without it; this is for one who forgot.
+    # Callers of a model handle its failure; this is for those that do not.
     ModelProblem: 503,
 }
 
-# Of a model that is rate-limiting requests without saying for how long.
-UNTOLD_SECONDS = 30
+# Seconds for Retry-After if a model is rate limited and gives no time.
+RATE_LIMITED_SECONDS = 30
 
-# Where versions of Python have different phrases for a status.
+# Phrases that differ between versions of Python.
 TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 
 
@@ -101,11 +101,11 @@ def refusal_response(problem: MemoryProblem) -> HttpResponse:
 
 
 def _wait(problem: MemoryProblem) -> float | None:
-    """Return in how many seconds it is worth trying again, where anybody knows."""
+    """Return the seconds after which to retry, None if unknown."""
     if isinstance(problem, TooManyRequests | EmbeddingTimeUsed | TooManyConversations | MessageAtWork):
         return problem.retry_after
     if isinstance(problem, RateLimited):
-        return problem.wait or UNTOLD_SECONDS
+        return problem.wait or RATE_LIMITED_SECONDS
     return problem.wait if isinstance(problem, ModelProblem) else None
 
 
@@ -117,8 +117,8 @@ class Failure(NamedTuple):
     code: ProblemCode
 
 
-# What the database says no to, by the cause. The word for the log is the code.
-_DATABASE_TOLD = {
+# Replies to errors of the database, by cause. The code is also logged.
+_DATABASE_FAILURES = {
     (LockNotAvailable, DeadlockDetected): Failure(
         503, "Other requests are writing to the same topics. Retry shortly.", ProblemCode.DATABASE_BUSY
     ),
@@ -135,21 +135,23 @@ _BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive complete
 _MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
-def failure_told(problem: Exception) -> Failure:
+def failure_of(problem: Exception) -> Failure:
     """Return the reply to an unexpected error: a database failure or a bug.
 
-    The sentence says nothing of the inside; the log says the rest.
+    The sentence reveals no internals; the log has the details.
     """
     cause = problem.__cause__
     if isinstance(problem, UnreadablePostError):
-        # The client is gone or too slow.
+        # The client closed the connection or is too slow.
         return _BODY_INCOMPLETE
     if isinstance(problem, OperationalError):
-        told = next((told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)), _DATABASE_AWAY)
-        logger.warning(told.code.replace("-", "_"), problem=str(problem))
-        return told
+        failure = next(
+            (found for causes, found in _DATABASE_FAILURES.items() if isinstance(cause, causes)), _DATABASE_AWAY
+        )
+        logger.warning(failure.code.replace("-", "_"), problem=str(problem))
+        return failure
     if isinstance(problem, IntegrityError) and isinstance(cause, ForeignKeyViolation):
-        # Nothing but a purge takes a row away.
+        # Only a purge deletes rows.
         return _PURGED_MEANWHILE
     logger.error("request_failed", exc_info=problem)
     return _MISTAKE
@@ -185,7 +187,7 @@ def problems_register(api: NinjaAPI) -> None:
         return problem_response(413, "The body is larger than any request may be.", ProblemCode.BODY_TOO_LARGE)
 
     def on_failure(_request: HttpRequest, problem: Exception) -> HttpResponse:
-        return problem_response(*failure_told(problem))
+        return problem_response(*failure_of(problem))
 
     handlers: dict[type[Exception], Callable[..., HttpResponse]] = {
         MemoryProblem: on_problem,

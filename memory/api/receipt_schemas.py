@@ -1,4 +1,4 @@
-"""What a purge and the routes of receipts answer, for OpenAPI."""
+"""Reply schemas of a purge and of the routes of receipts."""
 
 import datetime as dt
 
@@ -7,7 +7,7 @@ from pydantic import Field
 
 
 class PurgeReply(Schema):
-    """What a purge erased. Kept elsewhere, number and hash prove later that no receipt was taken out since."""
+    """The result of a purge. A copy of number and hash later proves that no receipt was removed."""
 
     receipt_id: str
     number: int
@@ -19,7 +19,7 @@ class PurgeReply(Schema):
 
 
 class ReceiptOut(Schema):
-    """That something was erased: ids and keyed hashes, no word of it. Receipts form a chain."""
+    """A record of a purge: ids and keyed hashes, but no erased text. Receipts form a chain."""
 
     receipt_id: str
     number: int
@@ -29,11 +29,13 @@ class ReceiptOut(Schema):
     scope: str
     topic_ids: list[str]
     content_hashes: list[str] = Field(description="HMAC-SHA-256 of each erased text that no other topic contains.")
-    identifier_hashes: list[str] = Field(description="The same of each identifier that nothing else names.")
+    identifier_hashes: list[str] = Field(
+        description="HMAC-SHA-256 of each erased identifier that no other topic contains."
+    )
     counts: dict[str, int]
     previous_hash: str = Field(description="Empty for the first receipt.")
-    reason_hash: str = Field(description="HMAC-SHA-256 of the reason as it was given; a later purge may mask it.")
-    hash: str = Field(description="SHA-256 over all other members but the reason.")
+    reason_hash: str = Field(description="HMAC-SHA-256 of the original reason, which a later purge may mask.")
+    hash: str = Field(description="SHA-256 over all other members except the reason.")
 
 
 class ReceiptPage(Schema):

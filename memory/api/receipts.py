@@ -21,19 +21,19 @@ _READ = problems(401, 404, 422, 429, 503)
 
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
 def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """List what was purged within the scope of the key, newest first."""
+    """List receipts within the scope of the key, newest first."""
     principal = principal_of(request, "reader")
     found, following = receipts_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": [_told(receipt) for receipt in found], "next": following})
+    return json_reply({"items": [_receipt_as_dict(receipt) for receipt in found], "next": following})
 
 
 @router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **_READ})
 def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
     """Read the receipt of one purge."""
-    return json_reply(_told(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
+    return json_reply(_receipt_as_dict(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
 
 
-def _told(receipt: ErasureReceipt) -> dict[str, Any]:
+def _receipt_as_dict(receipt: ErasureReceipt) -> dict[str, Any]:
     return {
         "receipt_id": str(receipt.pk),
         "number": receipt.number,

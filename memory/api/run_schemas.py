@@ -1,4 +1,4 @@
-"""What the routes of runs and previews take and answer, for OpenAPI."""
+"""Request and reply schemas of runs and previews."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal
@@ -8,13 +8,13 @@ from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from memory.core.scopes import MAX_SCOPE_LENGTH
 
-# A policy may ask for what was unused for a hundred years before; beyond these years dates are mistakes.
+# Policies subtract up to a hundred years from a time; years outside this range are mistakes.
 Moment = Annotated[
     AwareDatetime, Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), le=dt.datetime(9999, 1, 1, tzinfo=dt.UTC))
 ]
 ScopeText = Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)]
 EventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual"]
-# What a run may be for: an event, a change by hand, or a merge of duplicates.
+# The event of a run, including manual changes and merges of duplicates.
 RunEventName = Literal["ingest_complete", "query_complete", "cron", "memory_pressure", "manual", "by_hand", "revise"]
 StatusName = Literal["planned", "held", "applying", "done", "undone", "failed"]
 StateName = Literal["planned", "applied", "skipped", "undone", "conflict"]
@@ -37,7 +37,7 @@ class EventRequest(BaseModel, extra="forbid"):
 
 
 class EventReply(Schema):
-    """The event has been noted; the worker answers within about a second."""
+    """The event is stored; the worker answers it within about a second."""
 
     event: str
     scope: str
@@ -55,7 +55,7 @@ class RunOut(Schema):
     policy_version: int
     policy_versions: dict[str, int]
     counts: dict[str, int]
-    results: list[str] | None = Field(default=None, description="Left out of lists.")
+    results: list[str] | None = Field(default=None, description="Omitted in lists.")
     held_because: str | None
     gate: str | None = Field(
         description="Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."
@@ -64,8 +64,8 @@ class RunOut(Schema):
     planned: int
     applied: int
     skipped: int
-    left_over: int = Field(description="Due, but beyond max_topics_for_forget_scan.")
-    progress: float = Field(description="Share of the planned actions that have been taken, 0 to 1.")
+    left_over: int = Field(description="Due topics beyond max_topics_for_forget_scan.")
+    progress: float = Field(description="Share of the planned actions that are done, 0 to 1.")
     actor: str
     approved_by: str | None
     undone_by: str | None
@@ -117,7 +117,7 @@ class ConflictOut(Schema):
 
 
 class UndoReply(Schema):
-    """What an undo did. ``conflicts`` lists the first thousand."""
+    """The result of an undo. ``conflicts`` has at most 1,000 items."""
 
     run_id: str
     restored: int
@@ -131,10 +131,10 @@ class PreviewRequest(BaseModel, extra="forbid"):
     scope: ScopeText | None = None
     preset: Annotated[str, StringConstraints(max_length=50)] | None = None
     values: dict[str, Any] | None = Field(
-        default=None, description="The whole set of values; without values, preset and rules, the policy in force."
+        default=None, description="The whole set of values. Without values, preset and rules: the policy in force."
     )
     rules: list[Any] | None = Field(
-        default=None, description="The rules of this scope, or names of shipped sets of rules; left out, they stay."
+        default=None, description="Rules of this scope, or names of included rule sets; if omitted, the rules stay."
     )
     at: list[Moment] | None = Field(default=None, max_length=12, description="Default: in 30 and 90 days.")
     event: EventName = "cron"
@@ -154,7 +154,7 @@ class StepOut(Schema):
 
 
 class ProjectionOut(Schema):
-    """What a run at that time would do without further use."""
+    """What a run at that time would do if no topic is used until then."""
 
     at: dt.datetime
     rungs: dict[str, int] = Field(description="Under the draft.")
@@ -170,7 +170,7 @@ class HistogramOut(Schema):
 
 
 class AffectedOut(Schema):
-    """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not."""
+    """A topic that a run under the draft would change; ``new``: not under the policy in force."""
 
     topic_id: str
     title: str

@@ -1,5 +1,4 @@
-"""What the routes answer, for OpenAPI. Request schemas live with the code that acts on them: ``ingest.items`` and
-``recall.request``."""
+"""Reply schemas. Request schemas are next to the code that uses them: ``ingest.items`` and ``recall.request``."""
 
 import datetime as dt
 from typing import Annotated, Any, Literal
@@ -16,9 +15,9 @@ class Problem(Schema):
     """An error according to RFC 9457. ``type`` identifies the problem, ``detail`` is a sentence to show."""
 
     type: str = Field(
-        description="urn:memstate:problem: and a code that no release changes, such as still-in-progress where a "
-        "request with the same Idempotency-Key is at work: sent again later, it gets the reply of the first. "
-        "docs/errors.md lists them all."
+        description="urn:memstate:problem: followed by a stable code, such as still-in-progress: another request with "
+        "the same Idempotency-Key is running; sent again later, the request gets the reply of the first one. "
+        "docs/errors.md lists all codes."
     )
     title: str
     status: int
@@ -26,7 +25,7 @@ class Problem(Schema):
 
 
 class IngestReply(Schema):
-    """What one item did."""
+    """The result of one item."""
 
     topic_id: str
     applied: list[str] = Field(description="created_topic:<id>, field:<name>, version:<name>, edge:<to>")
@@ -35,7 +34,7 @@ class IngestReply(Schema):
 
 
 class BatchItemReply(Schema):
-    """One item of a batch: its status, and either what it did or why it was refused."""
+    """The status of one item of a batch, and either its result or the reason for its refusal."""
 
     index: int
     status: int
@@ -43,7 +42,7 @@ class BatchItemReply(Schema):
     applied: list[str] = []
     version_ids: dict[str, str] = {}
     similar_topic_ids: list[str] = []
-    type: str | None = Field(default=None, description="What is wrong, as in a problem document; of a refused item.")
+    type: str | None = Field(default=None, description="For a refused item: the type, as in a problem document.")
     detail: str | None = None
 
 
@@ -69,7 +68,7 @@ class RevisionOut(Schema):
 
 
 class FieldSummaryOut(Schema):
-    """What the cold revisions of a field amount to. ``depth`` 2 is a summary that took in an earlier one."""
+    """The summary of the cold revisions of a field. ``depth`` 2 includes an earlier summary."""
 
     text: str
     from_seq: int
@@ -88,13 +87,13 @@ class FieldOut(Schema):
     current: RevisionOut | None
     history: list[RevisionOut]
     summary: FieldSummaryOut | None = Field(
-        default=None, description="Replaces cold revisions; include_cold returns those themselves."
+        default=None, description="Replaces cold revisions; include_cold returns the revisions."
     )
     salience: float
 
 
 class NeighborOut(Schema):
-    """A topic reached over links."""
+    """A topic reached through links."""
 
     topic_id: str
     kind: str
@@ -106,7 +105,7 @@ class NeighborOut(Schema):
 
 
 class TopicBase(Schema):
-    """Members that every reply has for a topic."""
+    """Members of a topic in every reply."""
 
     topic_id: str
     title: str
@@ -125,19 +124,19 @@ class TopicBase(Schema):
 
 
 class Candidate(TopicBase):
-    """One bundle of an answer."""
+    """A topic of the answer, with fields and neighbors."""
 
     similarity: float | None = Field(default=None, description="Cosine between question and topic.")
-    score: float | None = Field(default=None, description="What the candidates are ranked by.")
+    score: float | None = Field(default=None, description="The score that determines the rank.")
     neighbors: list[NeighborOut]
     fields: list[FieldOut]
     score_parts: dict[str, float] | None = Field(
-        default=None, description="With explain: the parts of the score, which sum up to it times decay."
+        default=None, description="With explain: the parts of the score; the score is their sum times decay."
     )
 
 
 class QueryReply(Schema):
-    """The answer: bundles, best first, and the same as text."""
+    """The topics, best first, and the same as text."""
 
     query: str
     candidates: list[Candidate]
@@ -188,7 +187,7 @@ class TopicDetail(TopicRow):
 
 
 class TopicPage(Schema):
-    """One page; ``next`` is the cursor of the page after it, null on the last."""
+    """One page; ``next`` is the cursor of the next page, null on the last."""
 
     items: list[TopicRow]
     next: str | None
@@ -210,11 +209,11 @@ class HistoryPage(Schema):
     next: str | None
 
 
-# Requests are plain models: Ninja's schemas read any attribute of what is sent, and a JSON text has a ``title``.
+# Requests are plain models: Ninja's schemas read attributes of the input, and a str has an attribute ``title``.
 
 
 class TopicPatch(BaseModel):
-    """Members to change; those left out stay. ``salience`` needs an operator key."""
+    """Members to change; omitted members stay. ``salience`` needs an operator key."""
 
     title: str | None = Field(default=None, max_length=1000)
     summary: LongText | None = None
@@ -225,13 +224,13 @@ class TopicPatch(BaseModel):
 
 
 class Reason(BaseModel):
-    """Why something is done, for the journal."""
+    """The reason for the journal."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
 
 
 class Stats(Schema):
-    """Counts for a scope and everything below it; ``backlog`` is of the whole store."""
+    """Counts for a scope and everything below it; ``backlog`` counts the whole store."""
 
     scope: str
     topics: int

@@ -1,4 +1,4 @@
-"""GET /v1/studies, GET /v1/studies/{id}, POST .../cancel and .../resume: long messages that become topics."""
+"""GET /v1/studies and /v1/studies/{id}, POST .../cancel and .../resume: jobs that turn long messages into topics."""
 
 import datetime as dt
 import uuid
@@ -23,30 +23,30 @@ router = Router(tags=["studies"])
 
 
 class StudyOut(Schema):
-    """How far the study of a long message has come. No word of the message is in it."""
+    """The progress of the study of a long message, without the message itself."""
 
     study_id: str
     conversation_id: str
     status: Literal["working", "done", "cancelled", "failed"]
     phase: Literal["building", "waiting", "linking"] = Field(
-        description="building makes topics of the text by themselves, linking puts them in their place among the rest."
+        description="building creates topics from the text, linking connects or merges them with existing topics."
     )
     scope: str
-    kind: str = Field(description="The kind of its topics, by which they are listed.")
-    model: str = Field(description="The model that was asked for; empty for the usual one.")
+    kind: str = Field(description="The kind of its topics.")
+    model: str = Field(description="The requested model; empty for the default.")
     actor: str
-    segments: int = Field(description="Parts that the text is cut into.")
+    segments: int = Field(description="Number of parts of the text.")
     done: int = Field(description="Parts whose topics are stored.")
     to_link: int = Field(description="Topics to link; 0 until linking starts.")
     linked: int
     progress: float = Field(description="0 to 1, over both phases.")
     topics: int = Field(description="Topics made so far.")
-    links: int = Field(description="Links that linking has made.")
-    merged: int = Field(description="Of the topics, those that were merged into topics known before.")
-    source_topic_id: str | None = Field(description="The topic that holds the text, outside every query.")
-    warning: str | None = Field(description="What went otherwise than it should, in sentences.")
-    failure: str | None = Field(description="Why it has failed, or why it waits.")
-    waits_until: dt.datetime | None = Field(description="When it goes on, if it waits.")
+    links: int = Field(description="Links made so far.")
+    merged: int = Field(description="Topics that were merged into earlier topics.")
+    source_topic_id: str | None = Field(description="The topic that stores the text; no query returns it.")
+    warning: str | None = Field(description="Warnings about the result.")
+    failure: str | None = Field(description="Why the study has failed or is waiting.")
+    waits_until: dt.datetime | None = Field(description="When it continues, if it is waiting.")
     created_at: dt.datetime
     moved_at: dt.datetime
     finished_at: dt.datetime | None
@@ -62,11 +62,11 @@ class StudyPage(Schema):
 @router.get("/studies", summary="List studies", response={200: StudyPage, **problems(401, 422, 429, 503)})
 def studies(
     request: HttpRequest,
-    conversation_id: Annotated[uuid.UUID | None, Query(description="Only those of one conversation.")] = None,
+    conversation_id: Annotated[uuid.UUID | None, Query(description="Only studies of this conversation.")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List the studies that the caller began, newest first; those of everybody in its scope with an operator's key."""
+    """List the caller's studies, newest first. Operator keys list all studies in their scope."""
     principal = principal_of(request, "reader")
     only = {} if conversation_id is None else {"conversation_id": conversation_id}
     page, next_cursor = jobs_list(StudyJob, principal=principal, cursor=cursor, limit=limit_checked(limit), **only)
@@ -79,22 +79,22 @@ _CHANGE = problems(401, 403, 404, 409, 422, 429, 503)
 
 @router.get("/studies/{topicid:study_id}", summary="Read a study", response={200: StudyOut, **_JOB})
 def study_read(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Return the progress of a study, and whether and until when it waits."""
+    """Return the progress of a study, and until when it waits."""
     principal = principal_of(request, "reader")
     return json_reply(study_as_json(job_get(StudyJob, study_id, principal=principal)))
 
 
 @router.post("/studies/{topicid:study_id}/cancel", summary="Stop a study", response={200: StudyOut, **_CHANGE})
 def study_stop(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Stop a study before it asks the model again; what it has stored stays, and it can be resumed."""
+    """Stop a study before its next request to the model. Its topics stay, and it can be resumed."""
     principal = principal_of(request, "agent")
     return json_reply(study_as_json(job_cancel(StudyJob, study_id, principal=principal, now=timezone.now())))
 
 
 @router.post("/studies/{topicid:study_id}/resume", summary="Resume a study", response={200: StudyOut, **_CHANGE})
 def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
-    """Let a study that was cancelled or has failed go on where it was; no part is studied twice. Not if what its
-    conversation wrote was taken back, and not if whoever began it may write no longer."""
+    """Continue a study that was cancelled or has failed; no part is studied twice. 409 if the writes of its
+    conversation were undone, or if the caller who began it may no longer write."""
     principal = principal_of(request, "agent")
     job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     return json_reply(study_as_json(job))

@@ -1,4 +1,4 @@
-"""Texts to vectors: the packaged local model, any OpenAI-compatible endpoint, or a class of one's own."""
+"""Embedders turn texts into vectors: the packaged local model, an OpenAI-compatible endpoint, or a custom class."""
 
 from memory.embedding.allowance import ClientGone, EmbeddingTimeUsed
 from memory.embedding.base import Embedder, EmbeddingFailed, WrongDimension, text_hash

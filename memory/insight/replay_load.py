@@ -1,4 +1,4 @@
-"""What a replay reads: the topics of a scope as arrays, and what happened to them, in the order of time."""
+"""Loads the data of a replay: the topics of a scope as arrays, and their events in order of time."""
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from memory.predicates.binding import Bound, scope_sql
 from memory.predicates.sql import predicate_sql
 from memory.predicates.tree import Comparison
 
-# Rows that are fetched at once; what is held of the log at any time.
+# Rows of the log that are fetched, and held in memory, at once.
 CHUNK = 20_000
 
 _TOPICS = """
@@ -60,7 +60,7 @@ def topics_load(
 ) -> tuple[Ints, Topics]:
     """Return the hashes of the ids in order, and the topics in the same order. One query, read in parts.
 
-    Of an id, 64 bits are kept: that two of a million topics share them has a chance of one in thirty million.
+    The hashes have 64 bits: the chance that two of a million topics share one is one in thirty million.
     """
     bound = Bound()
     asked = list(dict.fromkeys(part for ruling in rulings for part in comparisons_fixed(ruling.rules)))
@@ -110,7 +110,7 @@ def topics_load(
 
 
 def _spared_sql(partition: PolicyPartition, bound: Bound) -> str:
-    """Return the condition that nothing is ever forgotten in the topic's scope."""
+    """Return the condition that the scope of a topic is exempt from forgetting."""
     exempt = partition.policy.knobs.exempt_scopes
     if partition.policy.knobs.mode == "off" or any(scope_within(partition.path, path) for path in exempt):
         return "true"
@@ -123,7 +123,7 @@ def _fixed_sql(comparison: Comparison, bound: Bound) -> str:
 
 
 class Events:
-    """What happened, in the order of time, part by part; each topic by its place in the sorted ``keys``."""
+    """The events of the log in order of time, read in chunks. A topic is given as its index in the sorted ``keys``."""
 
     def __init__(self, keys: Ints, scope: str, *, bump: float, end: dt.datetime) -> None:
         bound = Bound()
@@ -163,12 +163,12 @@ class Events:
         return places[known], at[known], what[known], access[known], value[known]
 
     def close(self) -> None:
-        """Give up what has not been read."""
+        """Close the cursor."""
         self._chunks.close()
 
 
 def _whole(chunks: Any) -> Any:
-    """Yield parts of the log that end between two retrievals and never within one."""
+    """Yield the chunks of the log, cut so that no retrieval is divided between two chunks."""
     carry: list[Any] | None = None
     for chunk in chunks:
         if carry is not None:
@@ -183,7 +183,7 @@ def _whole(chunks: Any) -> Any:
 
 
 def _chunks(sql: str, parameters: dict[str, Any], types: Sequence[Any]) -> Any:
-    """Yield the rows of a statement as lists of columns, ``CHUNK`` at a time; one empty part if there are none."""
+    """Yield the rows of a statement as lists of columns, ``CHUNK`` rows at a time; one empty chunk for no rows."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(sql, parameters)
         first = True

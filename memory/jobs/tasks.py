@@ -1,4 +1,4 @@
-"""Every background job and schedule. Arguments are ids and scalars; each job may run twice without harm."""
+"""Every task of the worker, and their schedules. Arguments are ids and scalars. Every task may run twice."""
 
 import inspect
 import threading
@@ -38,14 +38,14 @@ from memory.transfer.work import import_work
 
 logger = structlog.get_logger(__name__)
 
-# A job stops at a good place after this long, well before the time-out of the cluster would kill it, and asks for
-# another turn if there is more to do.
+# A task stops between two steps after this long, well before the time-out of the cluster, and enqueues itself again if
+# more is left.
 TURN_SECONDS = 60.0
 
-# So much of a turn may be spent on looking for duplicates; whatever is left waits for the next.
+# The share of a turn for the search for duplicates. The remainder waits for the next turn.
 REVISE_SECONDS = 20.0
 
-# One transaction of the shadow search; at the usual share a handful of them are asked again.
+# Queries read in one transaction of the shadow search; by default it repeats a few of them.
 SHADOW_ROWS = 200
 
 
@@ -106,18 +106,21 @@ def _kind(work: Callable[..., object]) -> TaskKind:
     return TASKS[f"{work.__module__}.{work.__name__}"]
 
 
-# The schedule is for what a killed process left; requests call for upkeep themselves.
-@task("Upkeep", "Counts retrievals into salience, embeds what waits, and answers what happened with runs.", minutes=1)
+# Requests enqueue upkeep themselves; the schedule is for what a killed process left.
+@task("Upkeep", "Counts retrievals into salience, embeds new topics, and starts runs that events call for.", minutes=1)
 def upkeep() -> dict[str, int]:
-    """Say that the worker lives, then do what requests have left: fold accesses, embed waiting topics, count words,
-    bring a new half-life to the rows, answer wake-ups, look for duplicates. Runs each minute and on request."""
+    """Save the heartbeat of the worker, then do the deferred work of requests. Runs each minute and on request.
+
+    It folds accesses, counts words, applies a new half-life to the rows, answers wake-ups, embeds topics, searches for
+    duplicates, and enqueues stalled jobs. Returns the counts.
+    """
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": timezone.now()})
     until = time.monotonic() + TURN_SECONDS
     done = {"folded": 0, "embedded": 0, "counted": 0, "rekeyed": 0, "runs": 0, "duplicates": 0}
     steps: dict[str, Callable[[], int]] = {
         "folded": lambda: accesses_fold(now=timezone.now()),
         "counted": documents_count,
-        # Before the runs, which find what is due by index once every row has its half-life.
+        # Before the runs, whose index needs the half-life of every row.
         "rekeyed": lambda: half_lives_rekey(now=timezone.now(), budget_seconds=_left(until)),
     }
     for name, work in steps.items():
@@ -128,9 +131,9 @@ def upkeep() -> dict[str, int]:
         done["embedded"] += given
         if time.monotonic() >= until:
             break
-    # After the vectors: what was written is compared with its like.
+    # After the vectors, by which topics are compared.
     done["duplicates"] = duplicates_find(None, now=timezone.now(), seconds=min(_left(until), REVISE_SECONDS))
-    # What runs have archived leaves the counts of words now and not a minute later.
+    # Again, for what the runs have archived.
     while time.monotonic() < until and (step := documents_count()):
         done["counted"] += step
     for kind in TASKS.values():
@@ -141,11 +144,11 @@ def upkeep() -> dict[str, int]:
     return done
 
 
-@task("Scheduled run", "Forgets what is due.")
+@task("Scheduled run", "Forgets the topics that are due.")
 def forget_scheduled(scope: str) -> str | None:
-    """Make the scheduled run over ``scope``; its schedule is written by the policy room. Returns the id of the run."""
+    """Start the scheduled run of ``scope``, and return its id. ``memory.policy.schedules`` writes the schedule."""
     run = scheduled_run(scope, now=timezone.now(), seconds=TURN_SECONDS)
-    # What was passed by while nobody looked, or compared with too few, is found once a day at the latest.
+    # A daily search finds pairs that upkeep has missed, such as those compared with too few topics.
     duplicates_find(scope, now=timezone.now(), seconds=REVISE_SECONDS)
     if run is None:
         return None
@@ -154,9 +157,9 @@ def forget_scheduled(scope: str) -> str | None:
     return str(run.id)
 
 
-@task("Work on a run", "Goes on with a run that takes longer than a request.")
+@task("Work on a run", "Continues a run that takes longer than a request.")
 def run_continue(run_id: str) -> str:
-    """Apply what is left of a run, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    """Continue a run for one turn, and enqueue the remainder. Returns its status."""
     run = run_work(uuid.UUID(run_id), now=timezone.now(), seconds=TURN_SECONDS, enqueue=run_enqueue)
     return run.status
 
@@ -164,10 +167,9 @@ def run_continue(run_id: str) -> str:
 run_enqueue: Enqueue = _kind(run_continue).enqueue_id
 
 
-@task("Search for duplicates", "Compares what was written with what is stored.")
-def duplicates_look(scope: str) -> int:
-    """Compare what was written at ``scope`` since the last look, as long as one turn lasts, and return how many pairs
-    were found."""
+@task("Search for duplicates", "Compares new topics with the stored ones.")
+def duplicates_search(scope: str) -> int:
+    """Compare what was written in ``scope`` since the last search, for one turn; return the number of pairs found."""
     until, found = time.monotonic() + TURN_SECONDS, 0
     while time.monotonic() < until and (step := duplicates_find(scope, now=timezone.now())):
         found += step
@@ -175,13 +177,13 @@ def duplicates_look(scope: str) -> int:
 
 
 def duplicates_enqueue(scope: str) -> None:
-    """Enqueue a search for duplicates at a scope. One query."""
-    _kind(duplicates_look).enqueue(scope)
+    """Enqueue a search for duplicates in a scope. One query."""
+    _kind(duplicates_search).enqueue(scope)
 
 
-@task("Extraction", "Extracts facts from a text that was left to the worker.", model=ExtractionJob)
+@task("Extraction", "Extracts facts from a text in the background.", model=ExtractionJob)
 def extraction_continue(job_id: str) -> str:
-    """Extract what is left of a text, for as long as one turn lasts, and ask for another turn if that is not enough."""
+    """Continue an extraction for one turn, and enqueue the remainder. Returns its status."""
     job = extraction_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=extraction_enqueue)
     return job.status
 
@@ -191,8 +193,8 @@ extraction_enqueue: Enqueue = _kind(extraction_continue).enqueue_id
 
 @task("Study", "Studies a long text for the assistant.", model=StudyJob, stalled=studies_stalled, turn=study_turn)
 def study_continue(job_id: str, turn: int | None = None) -> str:
-    """Study what is left of a text, for as long as one turn lasts, and call the study whose turn is next. ``turn``
-    tells copies of an entry apart: the first counts."""
+    """Continue a study for one turn, enqueue the next one that waits, and return the status. Of queue entries with the
+    same ``turn``, only the first counts."""
     job = study_work(uuid.UUID(job_id), clock=timezone.now, seconds=turn_seconds(), turn=turn, enqueue=study_enqueue)
     return job.status
 
@@ -202,11 +204,11 @@ study_enqueue: Enqueue = _kind(study_continue).enqueue_id
 
 @task("Import", "Checks a file, or imports what is left of it.", model=ImportJob)
 def import_continue(job_id: str) -> str:
-    """Check a file, or bring what is left of it, for as long as one turn lasts, and ask for another turn if that is not
-    enough. What has come is embedded and counted by upkeep."""
+    """Check a file, or continue its import for one turn and enqueue the remainder. Upkeep embeds the imported topics.
+    Returns the status."""
     job = import_work(uuid.UUID(job_id), clock=timezone.now, seconds=TURN_SECONDS, enqueue=import_enqueue)
     if job.status == job.Status.DONE:
-        # What it says is in the store, where a purge reaches it.
+        # A purge does not reach the file, and its content is stored now.
         upload_discard(job.file)
         upkeep_request()
     return job.status
@@ -219,10 +221,10 @@ def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
 
 
-# Regret is a matter of days, and asking questions again costs as much as asking them.
-@task("Shadow search", "Asks a sample of questions again, to find what is missed in the archive.", minutes=10)
+# Regret is measured over days, and a repeated query costs as much as the first.
+@task("Shadow search", "Repeats a sample of queries, to find what is missed in the archive.", minutes=10)
 def shadow() -> int:
-    """Ask a sample of the latest questions again, archived topics included, and return how many rows were looked at."""
+    """Repeat a sample of the latest queries with archived topics included; return the number of rows read."""
     until = time.monotonic() + TURN_SECONDS
     looked_at = 0
     while time.monotonic() < until and (step := shadow_search(now=timezone.now(), limit=SHADOW_ROWS)):
@@ -232,9 +234,11 @@ def shadow() -> int:
 
 @task("Tidying", "Removes receipts of requests that are older than a week.", minutes=60)
 def tidy() -> int:
-    """Remove idempotency records whose time is over, and return how many: they are receipts, not memories. And look
-    for rows whose half-life no policy wants, left by writers that were at work when it changed, for files that no
-    import needs any more, and for messages to the assistant whose process is gone."""
+    """Remove expired idempotency records, which are receipts and not memories, and return how many.
+
+    Also repairs rows with an outdated half-life, which writers leave that work while it changes, removes files that no
+    import needs, and closes messages to the assistant whose process was lost.
+    """
     removed, _by_model = IdempotencyRecord.objects.filter(created_at__lt=timezone.now() - KEPT).delete()
     half_lives_stray_check(now=timezone.now())
     listings_tidy(now=timezone.now())
@@ -244,8 +248,8 @@ def tidy() -> int:
 
 
 def schedules_ensure() -> None:
-    """Create the missing schedules, leave those that an operator has changed, and remove those of functions that are
-    not jobs any more. A query each."""
+    """Create missing schedules, keep those that an operator has changed, and remove those whose task does not exist. A
+    query each."""
     Schedule.objects.filter(func__startswith="memory.jobs.").exclude(func__in=TASKS).delete()
     for kind in TASKS.values():
         if kind.minutes:
@@ -258,20 +262,20 @@ def schedules_ensure() -> None:
                 },
             )
     cron_schedules_sync(now=timezone.now())
-    # The environment may give another half-life than at the last start.
+    # The half-life in the environment may have changed since the last start.
     half_lives_stray_check(now=timezone.now())
 
 
 def upkeep_request() -> None:
-    """Ask the worker for a turn of upkeep, as part of the running transaction if there is one. One query."""
+    """Enqueue upkeep, in the running transaction if there is one. One query."""
     _kind(upkeep).enqueue()
 
 
-class _Nudge:
-    """Calls the worker soon after a query, at most once in a while, from a thread of its own.
+class _UpkeepThread:
+    """Enqueues upkeep soon after a request, from a thread of its own and at most once in ``EVERY_SECONDS``.
 
-    The request itself leaves one row in the access log and no job, so that a retrieval costs one INSERT. If this
-    process dies before it has called, the schedule finds the row within a minute.
+    The request itself only adds a row to the access log, so that a retrieval costs one INSERT. If this process dies
+    before it has enqueued upkeep, the scheduled upkeep finds the row within a minute.
     """
 
     EVERY_SECONDS = 0.5
@@ -281,11 +285,11 @@ class _Nudge:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def nudge(self) -> None:
+    def request(self) -> None:
         if self._thread is None or not self._thread.is_alive():
             with self._lock:
                 if self._thread is None or not self._thread.is_alive():
-                    self._thread = threading.Thread(target=self._run, name="nudge", daemon=True)
+                    self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
                     self._thread.start()
         self._wanted.set()
 
@@ -296,16 +300,16 @@ class _Nudge:
             try:
                 upkeep_request()
             except DatabaseError as problem:
-                logger.warning("nudge_failed", problem=str(problem))
+                logger.warning("upkeep_request_failed", problem=str(problem))
             finally:
-                # The next retrieval may be hours away, and an agent's own process has no pool to give it back to.
+                # The next request may be hours away, and a process of an agent has no pool of connections.
                 connection.close()
             time.sleep(self.EVERY_SECONDS)
 
 
-_nudge = _Nudge()
+_upkeep_thread = _UpkeepThread()
 
 
 def upkeep_nudge() -> None:
-    """Have the worker fold what was just retrieved and count what was just written, within about a second. No query."""
-    _nudge.nudge()
+    """Request upkeep within about a second, for what was just retrieved or written. No query."""
+    _upkeep_thread.request()

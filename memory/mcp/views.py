@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from memory.access.principal import Principal
 from memory.api.authentication import request_authenticate
 from memory.api.parsing import body_read
-from memory.api.problems import failure_told, not_stored, problem_response, refusal_response
+from memory.api.problems import failure_of, not_stored, problem_response, refusal_response
 from memory.core.errors import MemoryProblem, NotAllowed
 from memory.core.problem_codes import ProblemCode
 
@@ -35,7 +35,7 @@ def mcp(request: HttpRequest) -> HttpResponse:
     except MemoryProblem as problem:
         return refusal_response(problem)
     except Exception as problem:
-        return problem_response(*failure_told(problem))
+        return problem_response(*failure_of(problem))
 
 
 def _answer(request: HttpRequest) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""PolicyPartition: which topics stand under which policy, for a scope and everything below it."""
+"""Partitions: the topics of a scope and below, divided by the policy that governs them."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class PolicyPartition:
 
 @dataclass(frozen=True, slots=True)
 class TopicSubset:
-    """A filter on the topics of a partition: by kind, by rung, or none."""
+    """A filter on the topics of a partition, by kind and by rung; None means all."""
 
     kind: str | None = None
     rung: int | None = None

@@ -71,7 +71,7 @@ def import_offer(
     *,
     principal: Principal,
     now: dt.datetime,
-    enqueue: Enqueue,
+    enqueue: Enqueue | None,
     source: str = FORMAT,
     scope: str | None = None,
 ) -> ImportJob:
@@ -90,7 +90,8 @@ def import_offer(
     )
     with transaction.atomic():
         job.save(force_insert=True)
-        enqueue(job.pk)
+        if enqueue is not None:
+            enqueue(job.pk)
     return job
 
 

@@ -73,7 +73,7 @@ def begun(installation: Installation, scope: str) -> uuid.UUID:
 
 
 def job_of(address: str, job_id: uuid.UUID) -> StudyJob:
-    columns = ("id", "scope", "status", "done", "segments", "topics", "links", "merged", "told", "warning", "failure")
+    columns = ("id", "scope", "status", "done", "segments", "topics", "links", "merged", "steps", "warning", "failure")
     ((row),) = rows(address, f"SELECT {', '.join(columns)} FROM memory_studyjob WHERE id = %s", job_id)
     return StudyJob(**dict(zip(columns, row, strict=True)))
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
-from memory.agents.study.queue import room_check
+from memory.agents.study.queue import open_limit_check
 from memory.core.callbacks import Enqueue
 from memory.core.errors import Conflict, ValueRefused
 from memory.core.ids import uuid7_at
@@ -30,47 +30,31 @@ def study_start(
     principal: Principal,
     now: dt.datetime,
     enqueue: Enqueue,
+    job_id: uuid.UUID | None = None,
+    needs_model: bool = True,
 ) -> StudyJob:
-    """Keep the text as a source, outside every query, and ask the worker to study it. One transaction.
+    """Store the text as a source, which queries do not return, and enqueue its study. One transaction.
 
-    Twice a batch of ingest, and time that grows with the text: about three seconds for a million characters. Raises
-    ``NotAllowed`` without an agent's key, ``NotVisible`` for a foreign scope, ``ValueRefused`` for an empty text or one
-    beyond ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured,
-    ``Conflict`` if as many are open as may be.
+    Costs two batches of ingest, and about three seconds per million characters. Raises ``NotAllowed`` for a reader's
+    key, ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for an empty text or one longer than
+    ``MEMSTATE_STUDY_MAX_CHARS``, ``ModelUnavailable`` if no model is configured, and ``Conflict`` if too many studies
+    are open. The demo writes the topics itself, without a model, and gives a ``job_id``, so that the ids of the study
+    and of its topics are the same each time.
     """
     principal.require("agent")
-    if not model_configured():
+    if needs_model and not model_configured():
         raise ModelUnavailable(
             "A long text is studied by a language model, and none is configured: set MEMSTATE_LLM_MODEL.",
             kind="not_configured",
         )
-    return study_keep(
-        text, conversation_id=conversation_id, scope=scope, model=model, principal=principal, now=now, enqueue=enqueue
-    )
-
-
-def study_keep(
-    text: str,
-    *,
-    conversation_id: uuid.UUID,
-    scope: str | None,
-    model: str | None,
-    principal: Principal,
-    now: dt.datetime,
-    enqueue: Enqueue,
-    job_id: uuid.UUID | None = None,
-) -> StudyJob:
-    """Do what ``study_start`` does, whether there is a model or not: the demo takes its notes by itself. ``job_id`` is
-    for who wants the study, and with it all its topics, to be the same each time."""
-    principal.require("agent")
     where = principal.scope_chosen(scope)
     parts = parts_cut(_checked(text), at_most=settings.MEMSTATE_CHAT_CHUNK_CHARS)
-    # Before the text is kept, which takes its time; and once more when nobody else can come in between.
-    room_check(principal.identity)
+    # Once before the text is stored, which takes time, and once locked.
+    open_limit_check(principal.identity)
     with transaction.atomic():
         scope_wait(where)
         source = source_ensure(text, scope=where, principal=principal, now=now)
-        room_check(principal.identity, counting=True)
+        open_limit_check(principal.identity, counting=True)
         job = job_new(
             StudyJob,
             principal=principal,
@@ -114,7 +98,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
             )
         if job_writer(job, now=now) is None:
             raise Conflict(owner_lost_access(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
-        room_check(job.identity, counting=True)
+        open_limit_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.enqueued_at = None, None, now, now
         job_start(job, now=now, enqueue=enqueue, action="resumed", actor=principal.actor)

@@ -1,4 +1,4 @@
-"""How far a study has come, in numbers for programs and in sentences for people."""
+"""The progress of a study as JSON, and its warnings as sentences."""
 
 from collections import Counter
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from memory.agents.study.ids import Phase, entries_of, total
 from memory.models import StudyJob
 
-# Of the whole, so much is phase A; its steps are longer, and there are more of them.
+# Phase A counts for this share of the progress: its steps are longer, and there are more of them.
 BUILDING_SHARE = 0.75
 
-# How a step ended, if not as it should, as a sentence about one and about several.
+# Unusual ends of steps: a sentence for one and for several.
 _ENDED = {
     "nothing": ("Part {which} has brought no topic.", "{count} parts have brought no topic."),
     "rounds": (
@@ -29,10 +29,10 @@ _ENDED = {
 
 
 def study_as_json(job: StudyJob) -> dict[str, Any]:
-    """Return how far a study has come. No query, without the record of its steps, and no word of the text.
+    """Return the progress of a study, without the record of its steps and without any of the text. No query.
 
-    ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of
-    the kind ``kind``. ``waits_until`` is when it goes on, if it waits for phase B or for the model.
+    ``topics`` counts the topics that phase A has created, ``merged`` those of them that phase B has merged into others;
+    all have the kind ``kind``. ``waits_until`` is when it continues, if it waits for phase B or for the model.
     """
     return {
         "study_id": str(job.id),
@@ -62,7 +62,7 @@ def study_as_json(job: StudyJob) -> dict[str, Any]:
 
 
 def warning_of(job: StudyJob) -> str:
-    """Return in sentences what went otherwise than it should; empty if nothing did."""
+    """Return sentences about unusual ends of steps; empty if there were none."""
     said = []
     parts: dict[str, list[int]] = {}
     for each in entries_of(job, Phase.BUILDING):

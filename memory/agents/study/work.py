@@ -1,9 +1,9 @@
-"""The worker's part of a study: one step after the other, each stored in one transaction with the note that it is done.
+"""The worker's part of a study.
 
-So a killed worker loses the step it was at and repeats none. A step is one dialogue with the model. If that is cut
-short, because the time of a turn is over or the model asks to wait, what it wrote so far is stored, with the rounds it
-took; the next dialogue about the same step goes on with the rounds that are left. So a step comes to an end however
-slow the model is, as long as it answers once in a turn; if it does not, the job waits longer and longer, and fails.
+A step is one dialogue with the model. If the turn ends or the model is rate limited during a dialogue, the writes so
+far are stored with the rounds that they took, and the next dialogue of the step continues with the remaining rounds. So
+every step ends, however slow the model is, as long as it answers once in a turn. If it does not, the study retries with
+growing waits, and then fails.
 """
 
 import datetime as dt
@@ -17,12 +17,19 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from memory.agents.study.build_step import Part
+from memory.agents.study.build_step import BuildStep
 from memory.agents.study.ids import Phase, rounds_in
-from memory.agents.study.link_step import Placing
+from memory.agents.study.link_step import LinkStep
 from memory.agents.study.progress import warning_of
-from memory.agents.study.queue import alone, place_taken, study_next, turn_over, turn_taken
-from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
+from memory.agents.study.queue import slot_acquired, study_lock, study_next, turn_acquire, turn_release
+from memory.agents.study.step_results import (
+    MOST_TRIES,
+    StepResult,
+    backoff,
+    rejected_in_a_row,
+    rejected_steps_drop,
+    step_result,
+)
 from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.core.callbacks import Clock, Enqueue
@@ -33,13 +40,13 @@ from memory.llm.chat_request import mark_make
 from memory.llm.dialogue import Message
 from memory.models import StudyJob
 
-# Shares of MEMSTATE_JOB_TIMEOUT, after which the worker would be killed. Together they leave a fifth of it to write.
+# Shares of MEMSTATE_JOB_TIMEOUT, after which the worker is killed. They leave a fifth of it for writing.
 TURN_SHARE, DIALOGUE_SHARE, ANSWER_SHARE = 0.2, 0.3, 0.6
-# No turn begins another step after so long, and no dialogue another round.
+# Most seconds after which a turn starts another step, and a dialogue another round.
 MOST_TURN, MOST_DIALOGUE = 60.0, 90.0
 ERASED = "The text was erased before the study finished."
-CUT_OTHERWISE = "It was begun by another version of MemState, which cut texts otherwise; send the text again."
-# A wait this short is spent in the turn, with nothing held; upkeep, which comes each minute, ends a longer one.
+CUT_DIFFERS = "Another version of MemState started this study and cut the text differently; send the text again."
+# The worker sleeps through a wait this short. Upkeep, once a minute, enqueues the study after a longer one.
 SHORT_WAIT = 15.0
 
 
@@ -58,67 +65,65 @@ class StudyStep(Protocol):
     def store(self, *, now: dt.datetime) -> dict[str, int]: ...
 
 
-Speak = Callable[[StudyJob, StudyStep], LoopEnd]
+StepRunner = Callable[[StudyJob, StudyStep], LoopEnd]
 
 
 def turn_seconds() -> float:
-    """Return for how long a worker may begin steps of a study."""
+    """Return the seconds within which a worker may start steps of a study."""
     return min(MOST_TURN, _timeout() * TURN_SHARE)
 
 
 def study_work(
     job_id: uuid.UUID, *, clock: Clock, seconds: float, turn: int | None = None, enqueue: Enqueue | None = None
 ) -> StudyJob:
-    """Study parts of a text, then place what came of it, until it is done or ``seconds`` have passed, and return it.
+    """Do steps of a study until it is done or ``seconds`` have passed, and return it.
 
-    Safe to call again after a kill at any moment. While one process is at a job, another one leaves it alone; if both
-    should come through, whoever is second throws its work away. A wait of more than some seconds gives the worker back:
-    ``studies_stalled`` tells when it is over. Where all places are taken it leaves at once, and is called later.
-    At the end of a turn the study that has waited longest is handed over, which may be this one. ``turn`` is the number
-    that the entry of the queue bears (``queue``).
+    Safe to call again after a kill at any time, and from several processes: only one works on a study. Returns at once
+    if no slot is free, and before a longer wait, after which ``studies_stalled`` returns the study. After a turn the
+    study that has waited longest is enqueued, which may be this one. ``turn`` is the number of the queue entry.
     """
-    if turn_taken(job_id, turn):
+    if turn_acquire(job_id, turn):
         try:
-            placed = _turn(job_id, clock=clock, until=time.monotonic() + seconds)
+            slot_free = _turn(job_id, clock=clock, until=time.monotonic() + seconds)
         except Exception:
             with suppress(DatabaseError):
                 _leave(clock=clock, enqueue=enqueue)
             raise
-        if placed:
+        if slot_free:
             _leave(clock=clock, enqueue=enqueue)
     return StudyJob.objects.get(pk=job_id)
 
 
 def _turn(job_id: uuid.UUID, *, clock: Clock, until: float) -> bool:
-    """Do steps until ``until``; tell whether there was a place to do them."""
+    """Do steps until ``until``; return True if a slot was free."""
     more, first = True, True
     cuts: list[tuple[int, int]] = []
-    with place_taken() as placed, alone(f"study:{job_id}") as free:
+    with slot_acquired() as slot_free, study_lock(f"study:{job_id}") as free:
         try:
-            # One step at least, so that a turn that is too short comes forward too.
-            while placed and free and more and (first or time.monotonic() < until):
-                more, first = study_forward(job_id, clock=clock, until=until, cuts=cuts), False
+            # At least one step, so that a short turn makes progress too.
+            while slot_free and free and more and (first or time.monotonic() < until):
+                more, first = study_step(job_id, clock=clock, until=until, cuts=cuts), False
         except Exception:
-            # The failure is noted, and when to go on; a broken connection is a matter of upkeep.
+            # The failure and the time of the retry are stored. After a broken connection upkeep enqueues the study.
             with suppress(DatabaseError):
-                turn_over(job_id)
+                turn_release(job_id)
             raise
         if free:
-            turn_over(job_id)
-    return placed
+            turn_release(job_id)
+    return slot_free
 
 
 def _leave(*, clock: Clock, enqueue: Enqueue | None) -> None:
-    """Call the next. Once the place and the job are free: whoever takes it up may be there at once, and whoever came
-    meanwhile, after a resume, was sent away."""
+    """Enqueue the next study. Called without the slot and the lock of this one, as the next worker may start at once;
+    one that came before, after a resume, has returned without a step."""
     if enqueue is not None:
         study_next(now=clock(), enqueue=enqueue)
 
 
-def study_forward(
-    job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]], speak: Speak | None = None
+def study_step(
+    job_id: uuid.UUID, *, clock: Clock, until: float, cuts: list[tuple[int, int]], speak: StepRunner | None = None
 ) -> bool:
-    """Wait, or do the next step; return whether this turn has more to do. ``cuts`` are found once a turn.
+    """Wait, or do the next step; return True if this turn has more to do. ``cuts`` are calculated once per turn.
 
     ``speak`` uses the tools of a step in place of the model. The caller holds the lock of the job. Raises what the
     store raises.
@@ -140,7 +145,7 @@ def study_forward(
     return job_step(
         StudyJob,
         job_id,
-        lambda: _step(job, clock=clock, cuts=cuts, speak=speak or _spoken),
+        lambda: _step(job, clock=clock, cuts=cuts, speak=speak or _model_run),
         clock=clock,
         gives_up=partial(_gives_up, clock=clock),
     )
@@ -153,7 +158,7 @@ def _gives_up(job: StudyJob, _failure: str, *, clock: Clock) -> bool:
     return job.tries >= MOST_TRIES
 
 
-def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Speak) -> bool:
+def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: StepRunner) -> bool:
     principal = job_principal(job, now=clock())
     step: StudyStep
     if job.phase == Phase.BUILDING:
@@ -164,11 +169,11 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
             cuts.extend(parts_cut(content, at_most=job.part_chars))
         if len(cuts) != job.segments:
             # An upgrade has changed the cutter. No part of the text may be left out silently.
-            raise JobFailed(CUT_OTHERWISE)
-        step = Part(job, content, cuts, principal=principal, now=clock())
+            raise JobFailed(CUT_DIFFERS)
+        step = BuildStep(job, content, cuts, principal=principal, now=clock())
     else:
-        step = Placing(job, principal=principal, clock=clock)
-    end = End("empty", True) if step.empty() else end_of(speak(job, step), tries=job.tries)
+        step = LinkStep(job, principal=principal, clock=clock)
+    end = StepResult("empty", True) if step.empty() else step_result(speak(job, step), tries=job.tries)
     step.prepare()
     now = clock()
     with transaction.atomic():
@@ -186,8 +191,8 @@ def _timeout() -> float:
     return float(str(settings.Q_CLUSTER["timeout"]))
 
 
-def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
-    """Let the model do the step, as far as it comes; nothing is locked, and nothing written."""
+def _model_run(job: StudyJob, step: StudyStep) -> LoopEnd:
+    """Let the model do the step in the time there is. Locks and writes nothing."""
     mark, timeout = mark_make(), _timeout()
     dialogue = min(MOST_DIALOGUE, timeout * DIALOGUE_SHARE)
     until = time.monotonic() + dialogue
@@ -198,8 +203,7 @@ def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
         used = True
 
     def go_on() -> bool:
-        # Out of time is only who has just used tools: an answer that is there is not thrown away, and one round is made
-        # however short the time.
+        # The time only counts after a call of a tool: a received answer is used, and one round is always made.
         nonlocal used
         if used and time.monotonic() >= until:
             return False
@@ -215,13 +219,13 @@ def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
         go_on=go_on,
         tick=tick,
         most_rounds=settings.MEMSTATE_CHAT_CHUNK_PER_SEGMENT_TOOL_ROUNDS - rounds_in(job, job.phase, step.at),
-        # The last answer of a dialogue gets all the time an answer may take.
+        # The last answer of a dialogue gets the full time-out of an answer.
         seconds=min(dialogue + settings.MEMSTATE_LLM_TIMEOUT_SECONDS, timeout * ANSWER_SHARE),
     )
 
 
-def _stored(job: StudyJob, step: StudyStep, end: End, *, now: dt.datetime) -> bool:
-    """Write what a step came to, and how far the locked job is by it; return whether it can go on at once."""
+def _stored(job: StudyJob, step: StudyStep, end: StepResult, *, now: dt.datetime) -> bool:
+    """Store the result of a step and the progress of the locked job; return True if the next step can start at once."""
     if end.whole or end.rounds:
         entry = {"phase": step.phase, "at": step.at, "to": step.to, "rounds": end.rounds, "ended": end.ended}
         counts = step.store(now=now)
@@ -235,7 +239,7 @@ def _stored(job: StudyJob, step: StudyStep, end: End, *, now: dt.datetime) -> bo
     job.warning = warning_of(job)
     failure = end.failure or (end.sentence if end.ended == "rejected" and rejected_in_a_row(job) else "")
     if failure:
-        unwound(job)
+        rejected_steps_drop(job)
         job.warning = warning_of(job)
         job_finish(job, Status.FAILED, now=now, failure=failure)
         return False

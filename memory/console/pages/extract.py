@@ -21,7 +21,7 @@ from memory.extraction.request import Extracted, extract
 from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
 from memory.extraction.work import extraction_start, extraction_work, method_of
-from memory.health import worker_check
+from memory.health import worker_problem
 from memory.jobs import tasks
 from memory.jobs.resumable import job_cancel, job_get, jobs_count
 from memory.llm.client import model_summary
@@ -91,7 +91,7 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                enqueue=_not_enqueued if now_or_later else tasks.extraction_enqueue,
+                enqueue=None if now_or_later else tasks.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
@@ -120,7 +120,7 @@ def extraction(request: ConsoleRequest, extraction_id: uuid.UUID) -> HttpRespons
             "which": which,
             "dropped": dropped_words(job.dropped),
             "note": note_of(method_of(job), job.methods) if job.methods else "",
-            "worker": _worker(job),
+            "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
         },
     )
 
@@ -131,7 +131,11 @@ def extraction_progress(request: ConsoleRequest, extraction_id: uuid.UUID) -> Ht
     job = job_get(ExtractionJob, extraction_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:extraction", extraction_id)
-    reply = show(request, "parts/extraction_progress.html", {"job": job, "worker": _worker(job)})
+    reply = show(
+        request,
+        "parts/extraction_progress.html",
+        {"job": job, "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK)},
+    )
     if job.status != ExtractionJob.Status.WORKING:
         reply.headers["HX-Refresh"] = "true"
     return reply
@@ -174,17 +178,6 @@ def _look(found: Extracted) -> dict[str, Any]:
         "method": found.method,
         "dropped": dropped_words(found.dropped),
     }
-
-
-def _worker(job: ExtractionJob) -> str | None:
-    if job.status != ExtractionJob.Status.WORKING:
-        return None
-    worker = worker_check(timezone.now())
-    return None if worker.ok else worker.sentence
-
-
-def _not_enqueued(_job_id: uuid.UUID) -> None:
-    """The request does it by itself."""
 
 
 # The texts that were extracted from. One query for a page, one to count.

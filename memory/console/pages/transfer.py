@@ -25,7 +25,7 @@ from memory.console.undo import undo_offer
 from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
-from memory.health import worker_check
+from memory.health import worker_problem
 from memory.jobs import tasks
 from memory.jobs.resumable import job_get, jobs_count, jobs_list
 from memory.models import ImportJob
@@ -44,7 +44,6 @@ FILE_NAME = "memstate-export.jsonl"
 CHECKED_HERE = 1024 * 1024
 Status = ImportJob.Status
 # What the worker is at; the page shows how far.
-AT_WORK = (Status.CHECKING, Status.WORKING)
 
 
 def _sources() -> list[tuple[str, str]]:
@@ -205,8 +204,12 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
     job = job_get(ImportJob, import_id, principal=request.principal)
     if not request.htmx:
         return go(request, "console:transfer_import", import_id)
-    reply = show(request, "parts/transfer_progress.html", {"job": job, "worker": _worker(job)})
-    if job.status not in AT_WORK or job.status != request.GET.get("was", job.status):
+    reply = show(
+        request,
+        "parts/transfer_progress.html",
+        {"job": job, "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK)},
+    )
+    if job.status not in job.AT_WORK or job.status != request.GET.get("was", job.status):
         reply.headers["HX-Refresh"] = "true"
     return reply
 
@@ -261,13 +264,9 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        enqueue=_not_enqueued if here else tasks.import_enqueue,
+        enqueue=None if here else tasks.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
-
-
-def _not_enqueued(_import_id: uuid.UUID) -> None:
-    """The request does it by itself."""
 
 
 def _page(request: ConsoleRequest, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
@@ -289,8 +288,8 @@ def _import_page(
     context = {
         "job": job,
         "report": report,
-        "worker": _worker(job),
-        "at_work": job.status in AT_WORK,
+        "worker": worker_problem(timezone.now(), waits=job.status in job.AT_WORK),
+        "at_work": job.status in job.AT_WORK,
         "rows": rows,
         "left": any(row["left"] for row in rows),
         "brings": _brings(report),
@@ -331,13 +330,6 @@ def _brings(report: ImportReport | None) -> dict[str, Any] | None:
     sort = next((sort for sort in ("topic", *report.sorts) if report.sorts.get(sort, {}).get(BROUGHT)), "topic")
     count = report.sorts[sort][BROUGHT]
     return {"count": count, "noun": noun_of(sort, count)}
-
-
-def _worker(job: ImportJob) -> str | None:
-    if job.status not in AT_WORK:
-        return None
-    worker = worker_check(timezone.now())
-    return None if worker.ok else worker.sentence
 
 
 # The imports there were. One query for a page, one to count.

@@ -111,14 +111,14 @@ def test_a_study_ends_with_the_right_of_its_key_and_nobody_else_gives_it_back(
     who, now = principal_of_key(key), timezone.now()
     text = text_about(8, chars=5_000)
     job = started(text, principal=who)
-    real = work.Part._list
+    real = work.BuildStep._list
 
     def revoking(self: Any, asked: Any) -> Any:
         # In the midst of a part, whose topics are then not written.
         ApiKey.objects.filter(pk=key.pk).update(revoked_at=now)
         return real(self, asked)
 
-    monkeypatch.setattr(work.Part, "_list", revoking)
+    monkeypatch.setattr(work.BuildStep, "_list", revoking)
     model.answers(reader)
     job = worked(job)
     assert (job.status, job.done, "may no longer write here" in job.failure) == ("failed", 0, True)
@@ -199,7 +199,7 @@ def test_a_study_without_a_place_gives_its_worker_back_and_is_called_by_the_one_
     handed: list[uuid.UUID] = []
     monkeypatch.setattr(tasks, "study_enqueue", handed.append)
     place = Place()
-    monkeypatch.setattr("memory.agents.study.work.place_taken", place)
+    monkeypatch.setattr("memory.agents.study.work.slot_acquired", place)
     place.free = False
     tasks.study_continue(str(second.pk), 0)
     assert (model.asked, handed) == ([], [])

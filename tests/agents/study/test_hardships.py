@@ -71,7 +71,7 @@ def test_a_worker_that_is_lost_loses_the_part_at_hand_alone(model: Model, monkey
     expected = undisturbed()
     model.asked.clear()
     job = started(TEXT, scope="/lost")
-    real, stored = work.Part.store, [0]
+    real, stored = work.BuildStep.store, [0]
 
     def dies(self: Any, **more: Any) -> Any:
         stored[0] += 1
@@ -79,7 +79,7 @@ def test_a_worker_that_is_lost_loses_the_part_at_hand_alone(model: Model, monkey
             raise KeyboardInterrupt
         return real(self, **more)
 
-    monkeypatch.setattr(work.Part, "store", dies)
+    monkeypatch.setattr(work.BuildStep, "store", dies)
     with pytest.raises(KeyboardInterrupt):
         worked(job)
     job.refresh_from_db()
@@ -98,7 +98,7 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
     model.answers(reader)
     expected = undisturbed()
     job = started(TEXT, scope="/two")
-    real = work._spoken
+    real = work._model_run
     overtaken: list[bool] = []
 
     def slower(mine: StudyJob, step: Any) -> Any:
@@ -106,10 +106,10 @@ def test_of_two_workers_at_one_step_the_second_throws_its_work_away(
         if mine.phase == stage and not overtaken:
             overtaken.append(True)
             # Another process, which has a connection and so a lock of its own, is through first.
-            work.study_forward(mine.pk, clock=timezone.now, until=0.0, cuts=[])
+            work.study_step(mine.pk, clock=timezone.now, until=0.0, cuts=[])
         return end
 
-    monkeypatch.setattr(work, "_spoken", slower)
+    monkeypatch.setattr(work, "_model_run", slower)
     job = worked(job)
     assert (job.status, overtaken) == ("done", [True])
     assert learned(job) == expected
@@ -128,18 +128,18 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
         return reader(each)
 
     model.answers(cancelled)
-    real = work.Part._list
+    real = work.BuildStep._list
 
     def cancels(self: Any, more: Any) -> Any:
         if self.at == 1 and StudyJob.objects.get(pk=job.pk).status == "working" and len(asked) < 12:
             job_cancel(StudyJob, job.pk, principal=AGENT, now=timezone.now())
         return real(self, more)
 
-    work.Part._list = cancels  # type: ignore[method-assign]
+    work.BuildStep._list = cancels  # type: ignore[method-assign]
     try:
         job = worked(job)
     finally:
-        work.Part._list = real  # type: ignore[method-assign]
+        work.BuildStep._list = real  # type: ignore[method-assign]
     assert (job.status, job.done) == ("cancelled", 1)
     # The round in which it was cancelled was the last.
     assert [rounds_of(each) for each in asked if part_of(each) == 2] == [0]
@@ -160,10 +160,10 @@ def test_cancelled_it_stops_before_the_next_round_and_resumed_it_goes_on(agent: 
 @pytest.mark.parametrize(
     ("step", "moment", "at_once"),
     [
-        (work.Part, "prepare", True),
-        (work.Part, "prepare", False),
-        (work.Placing, "prepare", False),
-        (work.Placing, "hold", True),
+        (work.BuildStep, "prepare", True),
+        (work.BuildStep, "prepare", False),
+        (work.LinkStep, "prepare", False),
+        (work.LinkStep, "hold", True),
     ],
 )
 def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_most(
@@ -186,7 +186,7 @@ def test_cancelled_at_a_moment_in_which_a_step_is_stored_it_loses_that_step_at_m
     job = worked(job)
     assert len(met) == 1
     if not at_once:
-        assert (job.status, job.done if step is work.Part else job.linked) == ("cancelled", met[0])
+        assert (job.status, job.done if step is work.BuildStep else job.linked) == ("cancelled", met[0])
         study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
         job = worked(job)
     assert (job.status, learned(job)) == ("done", expected)
@@ -353,7 +353,7 @@ def test_a_step_that_breaks_is_tried_again_and_not_for_ever(
     def broken(*_args: Any, **_more: Any) -> Any:
         raise RuntimeError("a secret in the message")
 
-    monkeypatch.setattr(work.Part, "store", broken)
+    monkeypatch.setattr(work.BuildStep, "store", broken)
     for status in ("working", "failed"):
         with pytest.raises(RuntimeError):
             worked(job)
@@ -380,14 +380,14 @@ def test_a_text_that_is_erased_is_not_read_to_its_end_and_does_not_come_back(
     if moment == "between two parts":
         purge()
     else:
-        real = work._spoken
+        real = work._model_run
 
         def overtaken(mine: StudyJob, step: Any) -> Any:
             end = real(mine, step)
             purge()
             return end
 
-        monkeypatch.setattr(work, "_spoken", overtaken)
+        monkeypatch.setattr(work, "_model_run", overtaken)
     left = set(session_ids(job))
     job = worked(job)
     assert (job.status, job.done, job.source_id) == ("failed", 1, None)
@@ -407,7 +407,7 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
     target = agent.remember("Target", topic_kind="person")
     StudyJob.objects.update(not_before=None)
     model.asked.clear()
-    real: Callable[..., Any] = work.Placing.prepare
+    real: Callable[..., Any] = work.LinkStep.prepare
 
     def merges(asked: Asked) -> Any:
         if rounds_of(asked):
@@ -421,11 +421,11 @@ def test_topics_that_have_gone_are_passed_over_and_told(agent: Caller, model: Mo
             Topic.objects.filter(pk=target).update(rung=3)
 
     model.answers(merges)
-    work.Placing.prepare = target_goes  # type: ignore[method-assign]
+    work.LinkStep.prepare = target_goes  # type: ignore[method-assign]
     try:
         job = worked(job)
     finally:
-        work.Placing.prepare = real  # type: ignore[method-assign]
+        work.LinkStep.prepare = real  # type: ignore[method-assign]
     assert (job.status, job.linked) == ("done", len(ids))
     shown = {topic["topic_id"] for each in model.chats for topic in each.data}
     assert shown == {str(each) for each in ids[2:]}
@@ -455,14 +455,14 @@ def test_no_link_is_made_in_words_of_a_topic_that_was_erased_meanwhile(
         return calling(("link", link)) if rounds_of(asked) == 1 else "done"
 
     model.answers(repeats)
-    real, purged = work.Placing.prepare, list[Any]()
+    real, purged = work.LinkStep.prepare, list[Any]()
 
     def overtaken(self: Any) -> None:
         real(self)
         purged.append(known if which == "read" else self.own[0])
         topics_purge([uuid.UUID(str(purged[0]))], principal=principal_like("operator"), reason="", now=timezone.now())
 
-    monkeypatch.setattr(work.Placing, "prepare", overtaken)
+    monkeypatch.setattr(work.LinkStep, "prepare", overtaken)
     job = worked(started("A short text about two people."))
     assert (job.status, job.links, len(purged)) == ("done", 0, 1)
     assert not Link.objects.filter(kind="xyzzy").exists()
@@ -474,7 +474,7 @@ def test_a_model_that_the_endpoint_does_not_know_fails_the_study_and_no_part_is_
     StudyJob.objects.filter(pk=job.pk).update(model="a-typing-error")
     model.answers(reader, failing(404))
     job = worked(job)
-    assert (job.status, job.done, "knows no model 'a-typing-error'" in job.failure) == ("failed", 0, True)
+    assert (job.status, job.done, "'a-typing-error' does not exist" in job.failure) == ("failed", 0, True)
     model.answers(reader)
     study_resume(job.pk, principal=AGENT, now=timezone.now(), enqueue=lambda _job: None)
     assert worked(job).status == "done"
