@@ -1,4 +1,4 @@
-"""What happens once before the store is served: migrations, and on a first start the administrator and the keys.
+"""Preparation before the store is served: migrations, and on a first start the administrator and the keys.
 
 Run as `python -m memstate_site.prepare` by `manage.py up`, and by hand before processes that are started one by one.
 It may run on several hosts at once: one does the work, the others wait and find it done.
@@ -25,10 +25,10 @@ from memstate_site.listening import shown_address
 
 CREDENTIALS_FILE = "credentials.json"
 ADMINISTRATOR = "admin"
-# Any number will do, as long as nothing else in the database uses it for this kind of lock.
+# An arbitrary number that no other advisory lock of the database uses.
 PREPARE_LOCK = 0x4D656D5374
 DATABASE_WAIT_SECONDS = 30.0
-# A given key may be short, on a laptop say, but not without a word about it.
+# A shorter key is accepted with a warning.
 SHORT_KEY = 16
 
 
@@ -44,7 +44,7 @@ def prepare() -> None:
         embedder_must_fit()
         words_must_be_known()
         executor = MigrationExecutor(connection)
-        # Asking what is missing takes a moment, the command itself a second; most starts have nothing to migrate.
+        # This check is fast, and the command takes a second; most starts have nothing to migrate.
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
         if missing:
             print(f"Migrating the database ({len(missing)} migrations).", flush=True)
@@ -62,12 +62,12 @@ def embedder_must_fit() -> None:
 
     try:
         embedder = embedder_get()
-        # An endpoint says what it makes only when it makes it.
+        # The length of an endpoint's vectors is known only from a reply.
         embedder.embed_query("Is anybody there?")
     except (ImproperlyConfigured, WrongDimension) as problem:
         raise SettingError(str(problem)) from problem
     except EmbeddingFailed as problem:
-        # It may come back; until then, topics are found by their words, and ingest with ?defer=1 is accepted.
+        # The endpoint may recover. Until then, topics are found by their words, and ingest with ?defer=1 is accepted.
         print(f"{problem.sentence} MemState starts without it.", flush=True)
     held = vector_column_dimension()
     if held is not None and held != embedder.dimension:
@@ -95,9 +95,9 @@ def words_must_be_known() -> None:
 
 
 def credentials_ensure(path: Path) -> None:
-    """Make the administrator and the two first keys, or accept the given ones; show once what was generated.
+    """Create the administrator and the first two keys, or use the given ones; show generated secrets once.
 
-    Generated secrets are written down before they count, so a start that is interrupted in between loses nothing.
+    Generated secrets are saved before they become valid, so an interrupted start loses nothing.
     """
     from memory.access.keys import key_ensure, secret_generate
 
@@ -193,11 +193,11 @@ def _administrator_accept(path: Path, kept: dict[str, str], password: str) -> No
 
 
 def _password_note(path: Path, kept: dict[str, str], given: str | None) -> None:
-    """Remember which given password counts already, without remembering the password."""
+    """Store a hash of the password that was set, to recognise it at the next start."""
     if given is None:
         return
     kept["given_password_mark"] = _mark(given)
-    # A generated password that no longer opens anything would only mislead.
+    # A generated password that is no longer valid would mislead.
     kept.pop("admin_password", None)
     private_file_replace(path, json.dumps(kept, indent=2))
 
@@ -267,7 +267,7 @@ def _last_line(problem: Exception) -> str:
 
 
 def main() -> int:
-    """Prepare, and turn what can be expected to go wrong into a sentence and a status."""
+    """Prepare; return an exit status, with a sentence for expected errors."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memstate_site.settings")
     # A migration takes the time it takes; waiting for locks stays bounded, so that it never blocks a running store.
     os.environ.setdefault("MEMSTATE_STATEMENT_TIMEOUT_MS", "0")
