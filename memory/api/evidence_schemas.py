@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from memory.api.schemas import RungName
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.recall.replies import RungName
 
 Source = Literal["run", "hand"]
 

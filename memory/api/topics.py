@@ -14,13 +14,14 @@ from memory.api.parsing import AddressText
 from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
 from memory.api.responses import problems
-from memory.api.schemas import HistoryPage, Reason, TopicDetail, TopicPage, TopicPatch
+from memory.api.schemas import Reason, TopicPatch
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
 from memory.ingest.edit import TopicChange, topic_edit
 from memory.recall.lookup import TopicListFilter, field_history, topic_detail, topics_list
 from memory.recall.reinforcement import lookup_record
+from memory.recall.replies import HistoryPage, TopicDetail, TopicPage
 
 router = Router(tags=["topics"])
 
@@ -81,7 +82,7 @@ def topic_list(
     principal = principal_of(request, "reader")
     wanted = TopicListFilter(scope=principal.scope_chosen(scope), kind=kind, rung=rung, pinned=pinned, text=text)
     page = topics_list(wanted, cursor=cursor, limit=limit_checked(limit), now=timezone.now())
-    return json_reply({"items": page.items, "next": page.next})
+    return json_reply(page)
 
 
 @router.get(
@@ -119,7 +120,7 @@ def field_history_page(
         limit=limit_checked(limit),
         now=timezone.now(),
     )
-    return json_reply({"items": page.items, "next": page.next})
+    return json_reply(page)
 
 
 @router.patch(

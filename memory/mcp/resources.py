@@ -11,7 +11,8 @@ from memory.agents.tools.tool import Toolbox
 from memory.core.callbacks import Clock
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.recall.lookup import Page, TopicListFilter, topics_list
+from memory.recall.lookup import TopicListFilter, topics_list
+from memory.recall.replies import TopicRow
 
 PREFIX = "memstate://topics/"
 TEMPLATE = PREFIX + "{topic_id}"
@@ -20,14 +21,17 @@ PAGE = 50
 _SHORT = 300
 
 
-def resources_page(cursor: str | None, *, principal: Principal, now: dt.datetime) -> Page:
-    """Return a page of the topics in the scope of the key, newest first, as members of resources. One query.
+def resources_page(
+    cursor: str | None, *, principal: Principal, now: dt.datetime
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return a page of the topics in the scope of the key, newest first, as members of resources, and the cursor of the
+    next page. One query.
 
     Archived topics are not in it, as in every list that nobody asked for them. Raises ``ValueRefused`` for a cursor
     that was not handed out here.
     """
     page = topics_list(TopicListFilter(scope=principal.scope), cursor=cursor, limit=PAGE, now=now)
-    return Page([_resource(topic) for topic in page.items], page.next)
+    return [_resource(topic) for topic in page["items"]], page["next"]
 
 
 def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
@@ -51,7 +55,7 @@ def resource_read(uri: str, *, principal: Principal, clock: Clock) -> str:
     return json.dumps(called.result, ensure_ascii=False)
 
 
-def _resource(topic: dict[str, Any]) -> dict[str, Any]:
+def _resource(topic: TopicRow) -> dict[str, Any]:
     return {
         "uri": PREFIX + topic["topic_id"],
         "name": topic["topic_id"],

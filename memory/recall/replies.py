@@ -1,0 +1,190 @@
+"""What recall returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+
+import datetime as dt
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, WithJsonSchema
+
+# Pydantic reads the one of typing from Python 3.12 on.
+from typing_extensions import TypedDict
+
+from memory.models import Rung
+
+RungName = Annotated[str, WithJsonSchema({"enum": [rung.label for rung in Rung], "type": "string"})]
+
+
+class RevisionOut(TypedDict):
+    """One value a field has had."""
+
+    id: str
+    value: str
+    valid_from: dt.datetime
+    provenance: str
+    why_changed: str
+    impact_expected: str
+    recorded_at: dt.datetime
+    seq: int
+
+
+class FieldSummaryOut(TypedDict):
+    """What the cold revisions of a field amount to. ``depth`` 2 is a summary that took in an earlier one."""
+
+    text: str
+    from_seq: int
+    through_seq: int
+    method: Literal["extractive", "llm"]
+    depth: int
+
+
+class FieldOut(TypedDict):
+    """A field with its current revision; ``history`` is oldest first."""
+
+    id: str
+    name: str
+    field_type: str
+    ref_topic_id: str | None
+    current: RevisionOut | None
+    history: list[RevisionOut]
+    summary: NotRequired[
+        Annotated[
+            FieldSummaryOut | None, Field(description="Replaces cold revisions; include_cold returns those themselves.")
+        ]
+    ]
+    salience: float
+
+
+class NeighborOut(TypedDict):
+    """A topic reached over links."""
+
+    topic_id: str
+    kind: str
+    title: str
+    summary: str
+    topic_kind: str
+    direction: Literal["out", "in"]
+    depth: int
+
+
+class TopicBase(TypedDict):
+    """Members that every reply has for a topic."""
+
+    topic_id: str
+    title: str
+    summary: str
+    topic_kind: str
+    salience: Annotated[float, Field(description="Effective salience at the time of the reply.")]
+    failed_salience: float
+    scope: str
+    rung: RungName
+    categories: list[str]
+    pinned: bool
+    created_at: dt.datetime
+    updated_at: dt.datetime
+    retrieval_count: int
+    last_retrieved_at: dt.datetime | None
+
+
+class Candidate(TopicBase):
+    """One bundle of an answer."""
+
+    similarity: NotRequired[Annotated[float | None, Field(description="Cosine between question and topic.")]]
+    score: NotRequired[Annotated[float | None, Field(description="What the candidates are ranked by.")]]
+    neighbors: list[NeighborOut]
+    fields: list[FieldOut]
+    score_parts: NotRequired[
+        Annotated[
+            dict[str, float] | None,
+            Field(description="With explain: the parts of the score, which sum up to it times decay."),
+        ]
+    ]
+
+
+class QueryReply(TypedDict):
+    """The answer: bundles, best first, and the same as text."""
+
+    query: str
+    candidates: list[Candidate]
+    summary_text: str
+    explain: NotRequired[
+        Annotated[dict[str, Any] | None, Field(description="With explain: milliseconds per stage, and more.")]
+    ]
+
+
+class TopicRow(TopicBase):
+    """A topic in lists and lookups."""
+
+    archived: bool
+    pin_reason: str
+    released_at: dt.datetime | None
+    merged_into: str | None
+    provenance: str
+
+
+class DetailField(FieldOut):
+    """A field in a lookup: how many revisions it has, how many are cold, and whether it is detached."""
+
+    revisions: int
+    cold_revisions: int
+    detached: bool
+
+
+class DetailNeighbor(NeighborOut):
+    """A linked topic in a lookup, on any rung."""
+
+    rung: RungName
+
+
+class MergedTopic(TypedDict):
+    """A topic that was merged into another. ``merged_into`` is the one it went into first."""
+
+    topic_id: str
+    title: str
+    provenance: str
+    created_at: dt.datetime
+    merged_into: str
+
+
+class TopicDetail(TopicRow):
+    """A topic with all its fields and links, and what was merged into it."""
+
+    fields: list[DetailField]
+    neighbors: list[DetailNeighbor]
+    also_from: list[MergedTopic]
+
+
+class TopicPage(TypedDict):
+    """One page; ``next`` is the cursor of the page after it, null on the last."""
+
+    items: list[TopicRow]
+    next: str | None
+
+
+class HistoryRevision(RevisionOut):
+    """A revision in full."""
+
+    field_type: str
+    ref_topic_id: str | None
+    actor: str
+    cold: bool
+
+
+class HistoryPage(TypedDict):
+    """Revisions, newest first."""
+
+    items: list[HistoryRevision]
+    next: str | None
+
+
+class Stats(TypedDict):
+    """Counts for a scope and everything below it; ``backlog`` is of the whole store."""
+
+    scope: str
+    topics: int
+    rungs: dict[str, int]
+    pinned: int
+    retrievals: int
+    fields: int
+    revisions: int
+    links: int
+    scopes: int
+    backlog: dict[str, int]
