@@ -4,7 +4,7 @@ import datetime as dt
 import itertools
 import json
 import uuid
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 
@@ -22,6 +22,7 @@ from memory.insight.outlook import (
     verdict,
 )
 from memory.insight.regret import regret_of_topic
+from memory.insight.replies import WhyEvent, WhyNext, WhyReply, WhyRescue, WhyStanding, WhyStep, WhyUse
 from memory.insight.run_policies import policies_of_run
 from memory.insight.topic_snapshot import TopicSnapshot, texts_match, topic_snapshot
 from memory.insight.why_text import why_sentences
@@ -76,7 +77,7 @@ class _Action(NamedTuple):
     action: str
     from_rung: int
     to_rung: int
-    state: str
+    state: Literal["planned", "applied", "skipped", "undone", "conflict"]
     note: str
     why: str
     before: str
@@ -87,7 +88,7 @@ class _Action(NamedTuple):
     versions: str
 
 
-def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Any]:
+def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> WhyReply:
     """Return everything there is to say about a topic's forgetting, as plain values, and the same in ``sentences``.
 
     At most ten queries, whatever its history. Names and texts from outside the caller's scope (who ran over a larger
@@ -99,7 +100,7 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         actions = list(itertools.starmap(_Action, cursor.fetchall()))
         cursor.execute(_BY_HAND, {"id": topic_id, "most": MOST_EVENTS})
         by_hand: list[tuple[Any, ...]] = cursor.fetchall()
-        uses: list[tuple[Any, ...]] = []
+        uses: list[tuple[dt.datetime, str, str, str]] = []
         if row.retrieval_count and row.last_retrieved_at is not None:
             most = min(MOST_USES, row.retrieval_count)
             first = min(row.created_at, row.last_retrieved_at)
@@ -108,9 +109,9 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
     policies = policies_current()
     policy = policies.effective(row.scope)
     subject = row.subject(texts_match(topic_id, policy.rules.rules))
-    history = [_action_told(entry, principal) for entry in actions] + [_hand_told(entry) for entry in by_hand]
+    history = [_action_told(entry, principal) for entry in actions] + list(itertools.starmap(_hand_told, by_hand))
     history.sort(key=lambda entry: entry["at"], reverse=True)
-    card: dict[str, Any] = {
+    card: WhyReply = {
         "topic_id": str(topic_id),
         "title": row.title,
         "topic_kind": row.kind,
@@ -118,15 +119,16 @@ def topic_why(topic_id: uuid.UUID, *, principal: Principal, now: dt.datetime) ->
         "standing": _standing(row, subject, policy, now),
         "next": _next(row, subject, policies, policy, now, principal),
         "history": history[:MOST_EVENTS],
-        "reinforced": {"total": row.retrieval_count, "last": [_use_told(entry, principal) for entry in uses]},
+        "reinforced": {"total": row.retrieval_count, "last": [_use_told(*entry, principal) for entry in uses]},
         "rescue": _rescue(topic_id, row, actions, policies),
         "regret": regret_of_topic(topic_id, now=now),
+        "sentences": [],
     }
     card["sentences"] = why_sentences(card)
     return card
 
 
-def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> dict[str, Any]:
+def _standing(row: TopicSnapshot, subject: Subject, policy: EffectivePolicy, now: dt.datetime) -> WhyStanding:
     return {
         "rung": Rung(row.rung).label,
         "released_at": row.released_at,
@@ -150,13 +152,13 @@ def _next(
     policy: EffectivePolicy,
     now: dt.datetime,
     principal: Principal,
-) -> dict[str, Any]:
+) -> WhyNext:
     """Return what the next run would do, and when later ones would move the topic down if nothing used it."""
     if row.is_gone or row.rung == Rung.ARCHIVED:
         return {"now": None, "steps": [], "gate": ""}
     judged = verdict(subject, policy, now=now.timestamp())
     protected = protections(subject, policy)
-    steps = []
+    steps: list[WhyStep] = []
     for step in steps_ahead(subject, policy, now=now.timestamp()):
         name = THRESHOLDS.get(step.rung, "")
         steps.append(
@@ -181,7 +183,7 @@ def _never(protected: list[str], policy: EffectivePolicy) -> str:
     return f"Under {policy.knobs.strategy} its score stays above the threshold, and no rule asks for it."
 
 
-def _action_told(entry: _Action, principal: Principal) -> dict[str, Any]:
+def _action_told(entry: _Action, principal: Principal) -> WhyEvent:
     told = json.loads(entry.why)
     seen = principal.sees(entry.scope)
     policy_seen = "policy" in told and principal.sees(told["policy"])
@@ -214,8 +216,18 @@ def _action_told(entry: _Action, principal: Principal) -> dict[str, Any]:
     }
 
 
-def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
-    at, actor, action, reason, before, after, state, undone_at, undone_by = entry
+def _hand_told(
+    at: dt.datetime,
+    actor: str,
+    action: str,
+    reason: str,
+    before: str,
+    after: str,
+    state: str | None,
+    undone_at: dt.datetime | None,
+    undone_by: str | None,
+) -> WhyEvent:
+    """Return a row of ``_BY_HAND`` as a reply."""
     undone = state == "undone"
     was, became = json.loads(before), json.loads(after)
     return {
@@ -234,15 +246,12 @@ def _hand_told(entry: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _use_told(entry: tuple[Any, ...], principal: Principal) -> dict[str, Any]:
-    at, actor, scope, query = entry
+def _use_told(at: dt.datetime, actor: str, scope: str, query: str, principal: Principal) -> WhyUse:
     seen = principal.sees(scope)
     return {"at": at, "actor": actor if seen else None, "query": query if seen else None}
 
 
-def _rescue(
-    topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies
-) -> dict[str, Any] | None:
+def _rescue(topic_id: uuid.UUID, row: TopicSnapshot, actions: list[_Action], present: Policies) -> WhyRescue | None:
     """Return what one more retrieval could have done against the run that archived the topic; None if none did.
 
     The policies are those that the run was planned under: one query, and one more if their rules ask about texts.

@@ -168,8 +168,8 @@ def overview_regret(request: ConsoleRequest) -> HttpResponse:
     for days in REGRET_DAYS:
         # From the beginning of a day, since that is what the address of the list says.
         day = (now - dt.timedelta(days=days)).astimezone(dt.UTC).date()
-        report = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
-        spans.append({"days": days, "since": day, "report": report})
+        report, sentence = regret_totals(scope=ROOT, principal=request.principal, now=now, since=start_of(day))
+        spans.append({"days": days, "since": day, "report": report, "sentence": sentence})
     return _part(request, "regret", "Regret", {"spans": spans})
 
 

@@ -1,50 +1,43 @@
-"""What the routes for why, regret and backtest take and answer, for OpenAPI."""
+"""What insight returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, NotRequired
 
-from ninja import Schema
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import Field
 
-from memory.core.scopes import MAX_SCOPE_LENGTH
+# Pydantic reads the one of typing from Python 3.12 on.
+from typing_extensions import TypedDict
+
 from memory.recall.replies import RungName
 
 Source = Literal["run", "hand"]
+Signal = Literal["looked_up", "restored", "shadow"]
 
 
-class BacktestRequest(BaseModel, extra="forbid"):
-    """A draft to replay. Without preset, values and rules, it is the policy in force."""
-
-    scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
-    preset: str | None = Field(default=None, max_length=50)
-    values: dict[str, Any] | None = None
-    rules: list[Any] | None = Field(default=None, description="Those that are set at the scope now, if left out.")
-    start: AwareDatetime
-    end: AwareDatetime
-    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="From one run to the next.")
-    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Of the draws by lot.")
-
-
-class BacktestOutcome(Schema):
+class BacktestOutcome(TypedDict):
     """What one way of forgetting had done; means over the draws for the lot."""
 
     archived: float
-    used_afterwards: float = Field(description="Topics retrieved, looked up or restored after they were archived.")
-    missed_retrievals: float = Field(description="Queries whose answer would have lacked at least one of them.")
-    saved: float = Field(description="Share of all topic-days on which a topic was out of retrieval.")
+    used_afterwards: Annotated[
+        float, Field(description="Topics retrieved, looked up or restored after they were archived.")
+    ]
+    missed_retrievals: Annotated[
+        float, Field(description="Queries whose answer would have lacked at least one of them.")
+    ]
+    saved: Annotated[float, Field(description="Share of all topic-days on which a topic was out of retrieval.")]
 
 
-class BacktestDay(Schema):
+class BacktestDay(TypedDict):
     """One run of the replay, for a chart."""
 
     at: dt.datetime
     topics: int
-    archived: int = Field(description="Until then, this run included.")
-    missed: int = Field(description="Queries until the next run that would have missed something.")
+    archived: Annotated[int, Field(description="Until then, this run included.")]
+    missed: Annotated[int, Field(description="Queries until the next run that would have missed something.")]
     missed_by_lot: float
 
 
-class BacktestReply(Schema):
+class BacktestReply(TypedDict):
     """The draft beside no forgetting, and beside archiving as many topics on the same days by lot."""
 
     scope: str
@@ -60,13 +53,13 @@ class BacktestReply(Schema):
     summarized: int
     detached: int
     restored: int
-    archived_share: float = Field(description="Of the topics, at the end.")
+    archived_share: Annotated[float, Field(description="Of the topics, at the end.")]
     days: list[BacktestDay]
     sentence: str
-    notes: list[str] = Field(description="What a replay cannot know.")
+    notes: Annotated[list[str], Field(description="What a replay cannot know.")]
 
 
-class WhyStanding(Schema):
+class WhyStanding(TypedDict):
     """Where a topic stands now."""
 
     rung: RungName
@@ -75,15 +68,15 @@ class WhyStanding(Schema):
     pinned: bool
     pin_reason: str
     protected_because: list[str]
-    salience: float = Field(description="As last written, at salience_at.")
+    salience: Annotated[float, Field(description="As last written, at salience_at.")]
     salience_at: dt.datetime
     score: float
     strategy: str
-    policy: str = Field(description="The scope whose policy holds.")
+    policy: Annotated[str, Field(description="The scope whose policy holds.")]
     version: int
 
 
-class WhyStep(Schema):
+class WhyStep(TypedDict):
     """When a run would move the topic so far down, if nothing uses it; ``at`` is null for never."""
 
     rung: RungName | Literal["released"]
@@ -95,45 +88,45 @@ class WhyStep(Schema):
     never_because: str
 
 
-class WhyNext(Schema):
+class WhyNext(TypedDict):
     """What the next run would make of it, and the steps after that."""
 
-    now: str | None = Field(description="A rung, or released; null for a topic that runs skip.")
+    now: Annotated[str | None, Field(description="A rung, or released; null for a topic that runs skip.")]
     steps: list[WhyStep]
-    gate: str = Field(description="Why scheduled runs do nothing at present, if so.")
+    gate: Annotated[str, Field(description="Why scheduled runs do nothing at present, if so.")]
 
 
-class WhyEvent(Schema):
+class WhyEvent(TypedDict):
     """One thing that happened to it; what is beyond the caller's scope is null."""
 
     at: dt.datetime
     by: Source
     what: str
     state: Literal["applied", "held", "skipped", "undone", "conflict"]
-    run_id: str | None = None
-    event: str | None = None
+    run_id: NotRequired[str | None]
+    event: NotRequired[str | None]
     actor: str | None
-    approved_by: str | None = None
-    judged_at: dt.datetime | None = None
+    approved_by: NotRequired[str | None]
+    judged_at: NotRequired[dt.datetime | None]
     from_rung: RungName | None
     to_rung: RungName | None
-    rule: str | None = None
-    threshold: str | None = None
-    theta: float | None = None
-    score: float | None = None
-    strategy: str | None = None
-    policy: str | None = None
-    version: int | None = None
-    policy_author: str | None = None
-    policy_reason: str | None = None
-    undone_at: dt.datetime | None = None
-    undone_by: str | None = None
-    note: str = ""
-    salience: float | None = None
+    rule: NotRequired[str | None]
+    threshold: NotRequired[str | None]
+    theta: NotRequired[float | None]
+    score: NotRequired[float | None]
+    strategy: NotRequired[str | None]
+    policy: NotRequired[str | None]
+    version: NotRequired[int | None]
+    policy_author: NotRequired[str | None]
+    policy_reason: NotRequired[str | None]
+    undone_at: NotRequired[dt.datetime | None]
+    undone_by: NotRequired[str | None]
+    note: NotRequired[Annotated[str, Field(default="")]]
+    salience: NotRequired[float | None]
     reason: str
 
 
-class WhyUse(Schema):
+class WhyUse(TypedDict):
     """One retrieval that reinforced it."""
 
     at: dt.datetime
@@ -141,14 +134,14 @@ class WhyUse(Schema):
     query: str | None
 
 
-class WhyUses(Schema):
+class WhyUses(TypedDict):
     """What reinforced it."""
 
     total: int
     last: list[WhyUse]
 
 
-class WhyRescue(Schema):
+class WhyRescue(TypedDict):
     """What one more retrieval could have done against the run that archived it."""
 
     run_id: str
@@ -156,11 +149,11 @@ class WhyRescue(Schema):
     possible: bool
     earliest_sufficient: dt.datetime | None
     latest: dt.datetime | None
-    any_later_use: bool = Field(description="Whether any retrieval after its last use would have done.")
+    any_later_use: Annotated[bool, Field(description="Whether any retrieval after its last use would have done.")]
     bump: float
 
 
-class RegretTopic(Schema):
+class RegretTopic(TypedDict):
     """An archiving that was regretted, with its signals."""
 
     topic_id: str
@@ -174,7 +167,7 @@ class RegretTopic(Schema):
     policy: str | None
     version: int | None
     from_rung: RungName | None
-    signals: list[Literal["looked_up", "restored", "shadow"]]
+    signals: list[Signal]
     looked_up: int
     looked_up_at: dt.datetime | None
     restored_at: dt.datetime | None
@@ -183,7 +176,7 @@ class RegretTopic(Schema):
     shadow_rank: int | None
 
 
-class WhyReply(Schema):
+class WhyReply(TypedDict):
     """The why-card of a topic."""
 
     topic_id: str
@@ -199,7 +192,7 @@ class WhyReply(Schema):
     sentences: list[str]
 
 
-class RegretSignals(Schema):
+class RegretSignals(TypedDict):
     """How many archivings have each signal; one may have several."""
 
     looked_up: int
@@ -207,7 +200,7 @@ class RegretSignals(Schema):
     shadow: int
 
 
-class RegretCounts(Schema):
+class RegretCounts(TypedDict):
     """How many archivings there were, and how many of them were regretted."""
 
     archived: int
