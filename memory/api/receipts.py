@@ -1,16 +1,18 @@
 """Receipts of purges: /v1/receipts."""
 
+import datetime as dt
 import uuid
-from typing import Any
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
+from pydantic import Field
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
-from memory.api.receipt_schemas import ReceiptOut, ReceiptPage
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.core.replies import TypedDict
 from memory.erasure.receipts import receipt_get, receipts_list
 from memory.models import ErasureReceipt
 
@@ -19,12 +21,41 @@ router = Router(tags=["command"])
 _READ = problems(401, 404, 422, 429, 503)
 
 
+class ReceiptOut(TypedDict):
+    """That something was erased: ids and keyed hashes, no word of it. Receipts form a chain."""
+
+    receipt_id: str
+    number: int
+    at: dt.datetime
+    actor: str
+    reason: Annotated[str, Field(description="Erased content mentioned in the reason is masked.")]
+    scope: str
+    topic_ids: list[str]
+    content_hashes: Annotated[
+        list[str], Field(description="HMAC-SHA-256 of each erased text that no other topic contains.")
+    ]
+    identifier_hashes: Annotated[list[str], Field(description="The same of each identifier that nothing else names.")]
+    counts: dict[str, int]
+    previous_hash: Annotated[str, Field(description="Empty for the first receipt.")]
+    reason_hash: Annotated[
+        str, Field(description="HMAC-SHA-256 of the reason as it was given; a later purge may mask it.")
+    ]
+    hash: Annotated[str, Field(description="SHA-256 over all other members but the reason.")]
+
+
+class ReceiptPage(TypedDict):
+    """Receipts, newest first."""
+
+    items: list[ReceiptOut]
+    next: str | None
+
+
 @router.get("/receipts", summary="List receipts of purges", response={200: ReceiptPage, **_READ})
 def receipt_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
     """List what was purged within the scope of the key, newest first."""
     principal = principal_of(request, "reader")
     found, following = receipts_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
-    return json_reply({"items": [_told(receipt) for receipt in found], "next": following})
+    return json_reply(ReceiptPage(items=[_told(receipt) for receipt in found], next=following))
 
 
 @router.get("/receipts/{topicid:receipt_id}", summary="Read a receipt", response={200: ReceiptOut, **_READ})
@@ -33,7 +64,7 @@ def receipt_read(request: HttpRequest, receipt_id: uuid.UUID) -> HttpResponse:
     return json_reply(_told(receipt_get(receipt_id, principal=principal_of(request, "reader"))))
 
 
-def _told(receipt: ErasureReceipt) -> dict[str, Any]:
+def _told(receipt: ErasureReceipt) -> ReceiptOut:
     return {
         "receipt_id": str(receipt.pk),
         "number": receipt.number,

@@ -1,12 +1,14 @@
 """What the routes of runs and previews take and answer, for OpenAPI."""
 
 import datetime as dt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from ninja import Schema
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
+from memory.core.replies import TypedDict, one_of
 from memory.core.scopes import MAX_SCOPE_LENGTH
+from memory.forgetting.run_list import ActionOut
+from memory.models import ForgetRun
 
 # A policy may ask for what was unused for a hundred years before; beyond these years dates are mistakes.
 Moment = Annotated[
@@ -36,7 +38,7 @@ class EventRequest(BaseModel, extra="forbid"):
     scope: ScopeText | None = None
 
 
-class EventReply(Schema):
+class EventReply(TypedDict):
     """The event has been noted; the worker answers within about a second."""
 
     event: str
@@ -44,26 +46,28 @@ class EventReply(Schema):
     accepted: bool
 
 
-class RunOut(Schema):
+class RunOut(TypedDict):
     """A run. ``counts`` has the totals; ``results`` lists each topic, in order."""
 
     run_id: str
     scope: str
     event: str
-    status: StatusName
+    status: Annotated[str, one_of(ForgetRun.Status.values)]
     dry_run: bool
     policy_version: int
     policy_versions: dict[str, int]
     counts: dict[str, int]
-    results: list[str] | None = Field(default=None, description="Left out of lists.")
+    results: NotRequired[Annotated[list[str] | None, Field(description="Left out of lists.")]]
     held_because: str | None
-    gate: str | None = Field(description="Why no topics were evaluated: too few active topics for this event.")
+    gate: Annotated[
+        str | None, Field(description="Why no topics were evaluated: too few active topics for this event.")
+    ]
     failure: str | None
     planned: int
     applied: int
     skipped: int
-    left_over: int = Field(description="Due, but beyond max_topics_for_forget_scan.")
-    progress: float = Field(description="Share of the planned actions that have been taken, 0 to 1.")
+    left_over: Annotated[int, Field(description="Due, but beyond max_topics_for_forget_scan.")]
+    progress: Annotated[float, Field(description="Share of the planned actions that have been taken, 0 to 1.")]
     actor: str
     approved_by: str | None
     undone_by: str | None
@@ -74,47 +78,28 @@ class RunOut(Schema):
     undone_at: dt.datetime | None
 
 
-class RunPage(Schema):
+class RunPage(TypedDict):
     """Runs, newest first."""
 
     items: list[RunOut]
     next: str | None
 
 
-class ActionOut(Schema):
-    """What a run does to one topic."""
-
-    place: int
-    topic_id: str
-    title: str
-    action: str
-    state: StateName
-    from_rung: str
-    to_rung: str
-    score: float | None
-    why: dict[str, Any]
-    changes: dict[str, Any]
-    salience_before: float | None
-    salience_after: float | None
-    note: str
-    at: dt.datetime | None
-
-
-class ActionPage(Schema):
+class ActionPage(TypedDict):
     """Actions in their order: lowest score first."""
 
     items: list[ActionOut]
     next: str | None
 
 
-class ConflictOut(Schema):
+class ConflictOut(TypedDict):
     """A topic that the undo skipped, and why."""
 
     topic_id: str
     why: str
 
 
-class UndoReply(Schema):
+class UndoReply(TypedDict):
     """What an undo did. ``conflicts`` lists the first thousand."""
 
     run_id: str
@@ -142,7 +127,7 @@ class PreviewRequest(BaseModel, extra="forbid"):
     limit: int = Field(default=50, ge=1)
 
 
-class StepOut(Schema):
+class StepOut(TypedDict):
     """Topics that a run would move to a rung: under the policy in force, under the draft, and the difference."""
 
     now: int
@@ -151,15 +136,15 @@ class StepOut(Schema):
     lost: int
 
 
-class ProjectionOut(Schema):
+class ProjectionOut(TypedDict):
     """What a run at that time would do without further use."""
 
     at: dt.datetime
-    rungs: dict[str, int] = Field(description="Under the draft.")
-    present: dict[str, int] = Field(description="Under the policy in force.")
+    rungs: Annotated[dict[str, int], Field(description="Under the draft.")]
+    present: Annotated[dict[str, int], Field(description="Under the policy in force.")]
 
 
-class HistogramOut(Schema):
+class HistogramOut(TypedDict):
     """Scores under the draft: ``edges`` has one entry more than each list of ``rungs``."""
 
     scale: Literal["log", "linear"]
@@ -167,7 +152,7 @@ class HistogramOut(Schema):
     rungs: dict[str, list[int]]
 
 
-class AffectedOut(Schema):
+class AffectedOut(TypedDict):
     """One topic that a run under the draft would act on; ``new`` if a run under the policy in force would not."""
 
     topic_id: str
@@ -182,7 +167,7 @@ class AffectedOut(Schema):
     new: bool
 
 
-class PreviewReply(Schema):
+class PreviewReply(TypedDict):
     """What a draft would do."""
 
     scope: str

@@ -7,14 +7,15 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import register_converter
 from django.utils import timezone
 from ninja import Path, Query, Router
+from pydantic import Field
 
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
-from memory.api.receipt_schemas import PurgeReply
 from memory.api.replies import json_reply
 from memory.api.responses import problems
 from memory.api.schemas import Reason, TopicPatch
+from memory.core.replies import TypedDict
 from memory.core.scopes import MAX_SCOPE_LENGTH
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_archive, topics_pin, topics_restore
@@ -58,6 +59,19 @@ register_converter(TopicIdConverter, "topicid")
 register_converter(FieldNameConverter, "fieldname")
 
 RungFilter = Literal["active", "summarized", "detached", "archived", "any"]
+
+
+class PurgeReply(TypedDict):
+    """What a purge erased. Kept elsewhere, number and hash prove later that no receipt was taken out since."""
+
+    receipt_id: str
+    number: int
+    topic_ids: Annotated[
+        list[str],
+        Field(description="The topic, those that were merged into it, and the texts they were extracted from."),
+    ]
+    counts: Annotated[dict[str, int], Field(description="Rows erased or masked, by table.")]
+    hash: str
 
 
 def _detail(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
@@ -195,12 +209,11 @@ def topic_purge(
     principal = principal_of(request, "operator")
     why = payload.reason if payload is not None and payload.reason else reason or ""
     receipt = topics_purge([topic_id], principal=principal, reason=why, now=timezone.now())
-    return json_reply(
-        {
-            "receipt_id": str(receipt.pk),
-            "number": receipt.number,
-            "topic_ids": receipt.topic_ids,
-            "counts": receipt.counts,
-            "hash": receipt.hash,
-        }
-    )
+    purged: PurgeReply = {
+        "receipt_id": str(receipt.pk),
+        "number": receipt.number,
+        "topic_ids": receipt.topic_ids,
+        "counts": receipt.counts,
+        "hash": receipt.hash,
+    }
+    return json_reply(purged)

@@ -1,8 +1,9 @@
 """Rules: event -> condition -> action. A rule belongs to a scope and holds for everything below it."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NotRequired
 
+from memory.core.replies import TypedDict
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED
 
 # What can happen to a scope. A run names the event it answers.
@@ -19,6 +20,17 @@ RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "
 ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
 
 
+class RuleOut(TypedDict):
+    """A rule as it is stored."""
+
+    name: str
+    events: list[str]
+    condition: dict[str, Any]
+    action: str
+    category: NotRequired[str | None]
+    enabled: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule, as validated by ``rule_parse``. ``condition`` is the canonical JSON tree."""
@@ -32,16 +44,18 @@ class Rule:
     # The scope of the policy it was written in; it holds there and below.
     scope: str = "/"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RuleOut:
         """Return the members as they are stored and sent; the scope is that of the policy around it."""
-        said: dict[str, Any] = {
+        said: RuleOut = {
             "name": self.name,
             "events": list(self.events),
             "condition": self.condition,
             "action": self.action,
             "enabled": self.enabled,
         }
-        return said | ({"category": self.category} if self.action == "categorize" else {})
+        if self.action == "categorize":
+            said["category"] = self.category
+        return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from typing import Annotated, NotRequired
 
 from pydantic import Field
 
-# Pydantic reads the one of typing from Python 3.12 on.
-from typing_extensions import TypedDict
+from memory.core.replies import TypedDict
 
 
 class IngestReply(TypedDict):

@@ -5,9 +5,7 @@ from typing import Annotated, Literal, NotRequired
 
 from pydantic import Field
 
-# Pydantic reads the one of typing from Python 3.12 on.
-from typing_extensions import TypedDict
-
+from memory.core.replies import TypedDict
 from memory.recall.replies import RungName
 
 Source = Literal["run", "hand"]

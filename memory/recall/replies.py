@@ -3,14 +3,12 @@
 import datetime as dt
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field
 
-# Pydantic reads the one of typing from Python 3.12 on.
-from typing_extensions import TypedDict
-
+from memory.core.replies import TypedDict, one_of
 from memory.models import Rung
 
-RungName = Annotated[str, WithJsonSchema({"enum": [rung.label for rung in Rung], "type": "string"})]
+RungName = Annotated[str, one_of(Rung.labels)]
 
 
 class RevisionOut(TypedDict):

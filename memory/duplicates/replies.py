@@ -1,0 +1,104 @@
+"""What duplicates returns: the members of each reply, for the OpenAPI document and for those that build them."""
+
+import datetime as dt
+import uuid
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+
+from memory.core.differences import Piece
+from memory.core.replies import TypedDict, one_of
+from memory.models import DuplicatePair
+
+PairVerb = Literal["merge", "keep", "supersede", "undo"]
+
+
+class PairTopic(TypedDict):
+    """One of two topics."""
+
+    topic_id: uuid.UUID
+    title: str
+    summary: str
+    updated_at: dt.datetime
+
+
+class PairOut(TypedDict):
+    """Two topics of one scope and kind that may be one. A merge keeps ``newer``."""
+
+    id: uuid.UUID
+    scope: str
+    kind: str
+    verdict: Annotated[
+        Annotated[str, one_of(DuplicatePair.Verdict.values)],
+        Field(description="duplicate: they say the same; supersedes: the newer may replace the older."),
+    ]
+    state: Annotated[
+        Annotated[str, one_of(DuplicatePair.State.values)],
+        Field(description="lapsed: one of the two has changed or is inactive; the pair will be compared again."),
+    ]
+    similarity: Annotated[float | None, Field(description="Cosine of the two texts.")]
+    same_title: bool
+    held: Annotated[
+        bool, Field(description="Something that matters differs, so the pair is never merged automatically.")
+    ]
+    held_because: Annotated[list[str], Field(description="What differs, in sentences.")]
+    newer: PairTopic
+    older: PairTopic
+    survivor: uuid.UUID | None
+    found_at: dt.datetime
+    decided_at: dt.datetime | None
+    decided_by: str
+    reason: str
+    run_id: Annotated[uuid.UUID | None, Field(description="The run that takes the decision back.")]
+
+
+class PairPage(TypedDict):
+    """Pairs, found last first."""
+
+    items: list[PairOut]
+    next: str | None
+
+
+class PairDifference(TypedDict):
+    """A difference that matters; empty for a side without such a value."""
+
+    sort: str
+    older: str
+    newer: str
+    where: str
+    sentence: str
+
+
+class PairDetail(PairOut):
+    """A pair with what matters and differs, and what a merge would do."""
+
+    differences: list[PairDifference]
+    merge: Annotated[dict[str, Any], Field(description="Effect of a merge; empty if there is nothing to merge.")]
+    may: Annotated[list[PairVerb], Field(description="What can be decided now.")]
+    gone: Annotated[str, Field(description="Why nothing can be decided, if so.")]
+
+
+class PairCompared(PairDetail):
+    """A pair with both sides in full, for a page: texts as pieces that are the same or differ, fields by name."""
+
+    title: dict[str, list[Piece]]
+    summary: dict[str, list[Piece]]
+    fields: list[dict[str, Any]]
+    sides: dict[str, dict[str, Any]]
+
+
+class PairConflict(TypedDict):
+    """A topic that changed since, and how."""
+
+    topic_id: uuid.UUID
+    why: str
+
+
+class PairDecided(TypedDict):
+    """The decision. After an undo, ``restored`` states whether both topics were restored."""
+
+    pair: PairOut
+    run_id: uuid.UUID | None
+    results: Annotated[list[str], Field(description="As merged:<topic>->:<survivor>.")]
+    restored: NotRequired[bool | None]
+    conflicts: NotRequired[Annotated[list[PairConflict], Field(default=[])]]

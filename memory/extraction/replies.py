@@ -1,0 +1,66 @@
+"""What extraction returns: the members of each reply, for the OpenAPI document and for those that build them."""
+
+import datetime as dt
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+
+from memory.core.replies import TypedDict, one_of
+from memory.models import ExtractionJob
+
+Method = Literal["llm", "extractive"]
+
+
+class KnownFact(TypedDict):
+    """A fact that was already known, and the topic that contains it."""
+
+    text: str
+    topic_id: str
+
+
+class ExtractReply(TypedDict):
+    """What a text states."""
+
+    extracted: Annotated[list[str], Field(description="Each a self-contained sentence of at most 500 characters.")]
+    stored: Annotated[list[str], Field(description="Ids of the topics that were made, in the order of their facts.")]
+    skipped_duplicates: list[KnownFact]
+    method: Annotated[
+        Annotated[str, one_of(("llm", "extractive"))],
+        Field(description="llm only if a language model extracted everything."),
+    ]
+    methods: Annotated[
+        list[Annotated[str, one_of(("llm", "extractive"))]], Field(description="One for each part of the text.")
+    ]
+    note: Annotated[str, Field(description="How the facts were found, and what that cannot do.")]
+    warning: NotRequired[str | None]
+    source_topic_id: NotRequired[
+        Annotated[str | None, Field(description="The topic that holds the text, outside every query.")]
+    ]
+    dropped: Annotated[
+        dict[str, int], Field(description="What was left out: sentences by what they are, facts by what is wrong.")
+    ]
+
+
+class ExtractAccepted(TypedDict):
+    """The text is kept, and the worker extracts its facts."""
+
+    job_id: str
+    status: str
+    segments: int
+    source_topic_id: str | None
+
+
+class ExtractionOut(ExtractReply):
+    """An extraction in the background, and what it has come to so far."""
+
+    job_id: str
+    status: Annotated[str, one_of(ExtractionJob.Status.values)]
+    scope: str
+    kind: str
+    segments: int
+    done: int
+    progress: Annotated[float, Field(description="Share of the segments that are stored, 0 to 1.")]
+    actor: str
+    failure: str | None
+    created_at: dt.datetime
+    finished_at: dt.datetime | None

@@ -1,0 +1,95 @@
+"""What policy returns: the members of each reply, for the OpenAPI document and for those that build and read them."""
+
+import datetime as dt
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+
+from memory.core.replies import TypedDict
+from memory.core.rules import RuleOut
+
+Value = float | int | bool | str | list[str]
+
+# These two by a call, since ``from`` is a word of Python.
+EffectiveValue = TypedDict(
+    "EffectiveValue",
+    {
+        "value": Value,
+        "from": Annotated[str, Field(description="A scope, default or environment.")],
+        "preset": NotRequired[
+            Annotated[str | None, Field(description="The preset of that scope which sets it, if one does.")]
+        ],
+    },
+)
+EffectiveValue.__doc__ = "A value in force and where it comes from."
+RuleInForce = TypedDict(
+    "RuleInForce",
+    {
+        "name": str,
+        "words": str,
+        "enabled": bool,
+        "from": Annotated[str, Field(description="The scope whose policy contains it.")],
+        "preset": NotRequired[Annotated[str | None, Field(description="The preset that contains it, if any.")]],
+    },
+)
+RuleInForce.__doc__ = "A rule that holds for a scope, in words."
+
+
+class RekeyingOut(TypedDict):
+    """A change of half-life on its way to the rows."""
+
+    scope: str
+    reason: str
+    started_at: dt.datetime
+    done: Annotated[int, Field(description="Topics processed so far.")]
+    total: Annotated[int | None, Field(description="Topics to process; null before it has started.")]
+
+
+class PolicyOut(TypedDict):
+    """What is set at a scope, and what is in force there."""
+
+    scope: str
+    version: Annotated[int, Field(description="0 while no policy is set here.")]
+    preset: str | None
+    values: Annotated[dict[str, Value], Field(description="What is set here; everything else is inherited.")]
+    rules: Annotated[list[RuleOut], Field(description="The rules set here, without those of the preset.")]
+    rules_in_words: Annotated[list[RuleInForce], Field(description="All rules that hold here, nearest scope first.")]
+    effective: dict[str, EffectiveValue]
+    warnings: Annotated[
+        list[str], Field(description="What is unwise about values in force; they are accepted all the same.")
+    ]
+    rekeying: Annotated[
+        list[RekeyingOut], Field(description="Changes of half-life that the worker has not yet applied to all rows.")
+    ]
+
+
+class DiffLine(TypedDict):
+    """One change of a version; null means inherited, or no such rule."""
+
+    name: str
+    before: NotRequired[Any]
+    after: NotRequired[Any]
+    in_words: str
+
+
+class PolicyVersionOut(TypedDict):
+    """One version of the policy of a scope."""
+
+    scope: str
+    version: int
+    author: str
+    reason: str
+    created_at: dt.datetime
+    preset: str | None
+    values: dict[str, Value]
+    rules: list[RuleOut]
+    rules_in_words: list[str]
+    rolled_back_to: int | None
+    diff: list[DiffLine]
+
+
+class PolicyVersionPage(TypedDict):
+    """Versions, newest first; ``next`` is the cursor of the page after this one, null on the last."""
+
+    items: list[PolicyVersionOut]
+    next: str | None
