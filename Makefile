@@ -6,14 +6,16 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	done; echo python3)
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+# Only files whose hash is in the lock file are installed.
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet --require-hashes
+LOCK := $(VENV)/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 # Checks read the settings but start nothing; a fixed key keeps them from writing one to the data folder.
 CHECK := MEMSTATE_SECRET_KEY=only-for-checks-that-start-nothing $(VENV)/bin
 
 TEMPLATES = $(shell find templates -name '*.html')
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo doctor test test-all lint format bench pictures clean
+.PHONY: help run demo doctor test test-all lint format lock bench pictures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +54,11 @@ format: $(VENV)/.installed-dev ## Format the code and the templates.
 	@$(CHECK)/ruff format
 	@$(CHECK)/djade --target-version 5.2 $(TEMPLATES)
 
+lock: $(VENV)/.installed-dev ## Renew the versions and hashes of the packages in the lock files.
+	@$(LOCK) --upgrade requirements.txt --output-file requirements.lock
+	@grep -E '^[a-zA-Z].*==' requirements.lock | sed 's/ \\$$//' > $(VENV)/versions.txt
+	@$(LOCK) --upgrade requirements-dev.txt --constraints $(VENV)/versions.txt --output-file requirements-dev.lock
+
 bench: $(VENV)/.installed-dev ## Measure speed against the minimum values.
 	@exec $(PY) -m pytest -m bench -s
 
@@ -68,17 +75,18 @@ define make_environment
 		echo "MemState needs Python 3.11 or newer, and $(PYTHON) is older. Choose another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot create environments; on Debian and Ubuntu: apt-get install python3-venv." >&2; exit 1; }
-	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -m pip --version >/dev/null 2>&1 || { $(PYTHON) -m venv --clear $(VENV) && \
+		$(PY) -m pip --disable-pip-version-check uninstall --quiet --yes setuptools 2>/dev/null; }
 endef
 
-$(VENV)/.installed: requirements.txt
+$(VENV)/.installed: requirements.lock
 	$(make_environment)
 	@echo "Installing the packages; this happens once and takes about a minute." >&2
-	@$(PIP) -r requirements.txt
+	@$(PIP) -r requirements.lock
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt requirements.txt
+$(VENV)/.installed-dev: requirements-dev.lock requirements.lock
 	$(make_environment)
 	@echo "Installing the packages for checks and tests; this happens once and takes about a minute." >&2
-	@$(PIP) -r requirements-dev.txt
+	@$(PIP) -r requirements-dev.lock
 	@touch $@ $(VENV)/.installed

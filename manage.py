@@ -45,10 +45,10 @@ def main(arguments: list[str]) -> int:
 
     with contextlib.ExitStack() as stack:
         if command not in WITHOUT_DATABASE and not asks_for_help and not envstr("DATABASE_URL"):
-            from memstate_site.postgres.session import server_running
+            from memstate_site.postgres.session import server_session
 
             # Settings read the address from here, as they would for a server of the user's own.
-            os.environ["DATABASE_URL"] = stack.enter_context(server_running(start=command not in BESIDE_UP))
+            os.environ["DATABASE_URL"] = stack.enter_context(server_session(start=command not in BESIDE_UP))
         if command == "up" and not asks_for_help:
             # Without Django: what watches over the other processes stays small and starts at once.
             from memstate_site.supervisor import run

@@ -14,11 +14,17 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have the schedules made when the tables are there, whichever way the store is started."""
+        """Have the schedules made when the tables are there, whichever way the store is started; register what undoes
+        a merge."""
+        from memory.duplicates.unmerge import merge_undo
+        from memory.forgetting.manual_runs import MERGED
+        from memory.forgetting.undo import TOGETHER
+
+        TOGETHER[MERGED] = merge_undo
         post_migrate.connect(_schedules_make, sender=self)
 
 
 def _schedules_make(**_context: Any) -> None:
-    from memory.jobs import schedules_ensure
+    from memory.jobs.tasks import schedules_ensure
 
     schedules_ensure()

@@ -24,7 +24,7 @@ bind = (
 )
 
 # One process with threads: the embedding model is in memory once, and the threads share a pool of connections.
-worker_class = "gthread"
+worker_class = "memstate_site.web_worker.PatientWorker"
 workers = envint("MEMSTATE_WEB_WORKERS", 1, minimum=1, maximum=64)
 threads = envint("MEMSTATE_WEB_THREADS", 16, minimum=1, maximum=256)
 # A draft of a policy, its rules included, stands in the address, so that it can be shared.

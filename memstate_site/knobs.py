@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from memory.core.errors import MemoryProblem
-from memory.core.knobs import KNOBS, Knobs, KnobValue, knob_parse
+from memory.core.policy_values import KNOBS, Knobs, KnobValue, knob_parse
 from memstate_site.env import SettingError, envbool, envfloat, envint, envstr
 
 

@@ -38,7 +38,7 @@ def prepare() -> None:
     from django.db import connection
     from django.db.migrations.executor import MigrationExecutor
 
-    from memory.jobs import schedules_ensure
+    from memory.jobs.tasks import schedules_ensure
 
     with _one_at_a_time():
         embedder_must_fit()

@@ -19,11 +19,11 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.keys import PREFIX_LENGTH, secret_hash
 from memory.access.principal import SYSTEM, Principal
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import URN_PREFIX, ProblemCode
+from memory.jobs import tasks
 from memory.models import ApiKey, AuditEvent
 
 PARTS = {
@@ -255,7 +255,7 @@ def principal_like(role: str = "agent", scope: str = "/") -> Principal:
 
 def worker_turn() -> dict[str, int]:
     """Do what the worker would do now: fold accesses, count words, embed waiting topics."""
-    return jobs.upkeep()
+    return tasks.upkeep()
 
 
 def store_rows() -> dict[str, int]:

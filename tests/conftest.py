@@ -18,8 +18,8 @@ from django.test import TransactionTestCase, override_settings
 from django.utils import timezone
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-from memory import jobs
 from memory.embedding import choice, embedder_reset
+from memory.jobs import tasks
 from tests.cast import Caller, Cast, Clock, cast_make, in_process, over_http
 from tests.llm.fixtures import model  # noqa: F401
 
@@ -138,7 +138,7 @@ def _only_what_is_full_is_emptied() -> Iterator[None]:
             )
             if full := [table for (table,) in cursor.fetchall()]:
                 cursor.execute(f"TRUNCATE {', '.join(full)} CASCADE")
-        jobs.schedules_ensure()
+        tasks.schedules_ensure()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty)
@@ -171,7 +171,7 @@ def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     # Requests are counted in the cache, which outlives a test; the worker is called when a test calls it.
     cache.clear()
     if not request.node.get_closest_marker("nudges"):
-        monkeypatch.setattr(jobs, "upkeep_nudge", lambda: None)
+        monkeypatch.setattr(tasks, "upkeep_nudge", lambda: None)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def lasting(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
         pytest.MonkeyPatch.context() as patch,
         transaction.atomic(),
     ):
-        patch.setattr(jobs, "upkeep_nudge", lambda: None)
+        patch.setattr(tasks, "upkeep_nudge", lambda: None)
         _embedder_take("instant")
         yield
         transaction.set_rollback(True)

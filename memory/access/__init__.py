@@ -1,1 +1,1 @@
-"""Who calls: keys, roles, and the scope that a key is bound to."""
+"""Callers: API keys, accounts, roles, and the scope that a key is bound to."""

@@ -1,8 +1,8 @@
-"""Accounts of people, and their roles in the console: a reader sees everything and changes nothing, an operator tunes,
-runs, undoes and brings back, an administrator also makes and revokes keys.
+"""Accounts of people and their roles in the console.
 
-They come from the accounts that Django keeps: staff is a reader, a member of the group ``Operators`` an operator, a
-superuser an administrator.
+A reader sees everything and changes nothing. An operator changes policies, starts and undoes runs, and restores topics.
+An administrator also creates and revokes keys. The accounts are Django's: staff are readers, members of the group
+``Operators`` are operators, superusers are administrators.
 """
 
 import re
@@ -16,9 +16,11 @@ OPERATORS = "Operators"
 Person = AbstractBaseUser | AnonymousUser
 
 
-def role_of(person: Person) -> str | None:
-    """Return the role of an account in the console, None for accounts that have no business there. No query for the
-    account of a request, one for any other."""
+def account_role(person: Person) -> str | None:
+    """Return the role of an account in the console; None if it may not use the console.
+
+    No query for the account of a request, which the middleware has annotated; one for any other.
+    """
     if not isinstance(person, User) or not person.is_active or not person.is_staff:
         return None
     if person.is_superuser:
@@ -29,15 +31,17 @@ def role_of(person: Person) -> str | None:
     return "operator" if operates else "reader"
 
 
-def people_named(identities: Iterable[str]) -> dict[str, str]:
-    """Return the name that journals show for each account among callers of the access log, which knows accounts by
-    their ids. One query, if there is an account."""
+def account_labels(identities: Iterable[str]) -> dict[str, str]:
+    """Return the label (``user:<name>``) of each account among ``identities`` of the access log (``user:<id>``).
+
+    One query.
+    """
     ids = {each: int(each.removeprefix("user:")) for each in identities if re.fullmatch(r"user:[0-9]{1,9}", each)}
     names = dict(User.objects.filter(pk__in=set(ids.values())).values_list("pk", "username"))
     return {identity: f"user:{names[found]}" for identity, found in ids.items() if found in names}
 
 
-def person_identities(said: str) -> list[str]:
-    """Return how the access log knows the account that journals call ``said``. One query."""
-    people = User.objects.filter(username=said.removeprefix("user:")).values_list("pk", flat=True)
+def account_identities(label: str) -> list[str]:
+    """Return the identities (``user:<id>``) of the account with this label (``user:<name>``). One query."""
+    people = User.objects.filter(username=label.removeprefix("user:")).values_list("pk", flat=True)
     return [f"user:{person}" for person in people]

@@ -1,5 +1,5 @@
-"""Acting for somebody who is not there: operators look with the eyes of a key, without having its secret; the worker
-writes in the name of whoever asked, as long as that caller still may."""
+"""Impersonation: operators query with the permissions of a key without its secret, and the worker writes in the name of
+the caller who requested the work, as long as that caller still may."""
 
 import datetime as dt
 import uuid
@@ -8,26 +8,26 @@ from dataclasses import dataclass, replace
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.access.principal import ROLES, Principal
 from memory.core.scopes import ROOT, scope_within
 from memory.models import ApiKey, ExtractionJob, StudyJob
 
 
 @dataclass(frozen=True, slots=True)
-class Acting:
-    """A key that could call now: by which name people know it, and whom it stands for."""
+class ImpersonatedKey:
+    """A valid key that an operator can impersonate: its id, its label for people and its principal."""
 
     key_id: uuid.UUID
     label: str
     principal: Principal
 
 
-def keys_acting(now: dt.datetime) -> list[Acting]:
-    """Return the keys that are valid at ``now``, by name. One query."""
+def keys_to_impersonate(now: dt.datetime) -> list[ImpersonatedKey]:
+    """Return the keys that are valid at ``now``, ordered by name. One query."""
     valid = ApiKey.objects.filter(_valid(now))
     return [
-        Acting(
+        ImpersonatedKey(
             key.pk,
             f"{key.name} ({key.prefix}…), {key.role} in {key.scope}",
             Principal(identity=f"key:{key.pk}", actor=f"key:{key.name}", role=key.role, scope=key.scope),
@@ -36,12 +36,12 @@ def keys_acting(now: dt.datetime) -> list[Acting]:
     ]
 
 
-def principal_still(principal: Principal, *, now: dt.datetime) -> Principal | None:
-    """Return a caller of some time ago as he may act at ``now``: with no more than the role that his key or account has
-    by now. None if the key was revoked, has expired or does not reach so far, or if the account was switched off.
+def principal_recheck(principal: Principal, *, now: dt.datetime) -> Principal | None:
+    """Return ``principal``, stored earlier, with the permissions it still has at ``now``.
 
-    One query, two for some accounts, none for a caller who is neither a key nor an account: nothing can be taken away
-    from those.
+    The role is lowered to the present role of the key or account. The result is None if the key was revoked, has
+    expired or no longer covers the scope, or if the account was deactivated. One query, two for some accounts. A caller
+    that is neither a key nor an account has no permissions to lose: it is returned unchanged, without a query.
     """
     kind, _colon, number = principal.identity.partition(":")
     role: str | None = None
@@ -51,27 +51,27 @@ def principal_still(principal: Principal, *, now: dt.datetime) -> Principal | No
             role, scope = key.role, key.scope
     elif kind == "user":
         if (account := User.objects.filter(pk=number).first()) is not None:
-            role = role_of(account)
+            role = account_role(account)
     else:
         return principal
     if role is None or not scope_within(principal.scope, scope):
         return None
-    # To the store an administrator of the console is an operator.
+    # The store has no role "administrator": an administrator of the console acts as an operator.
     found = ROLES.index(role) if role in ROLES else len(ROLES) - 1
     return replace(principal, role=ROLES[min(found, ROLES.index(principal.role))])
 
 
 def job_writer(job: ExtractionJob | StudyJob, *, now: dt.datetime) -> Principal | None:
-    """Return in whose name a job writes, within its scope, as ``principal_still``; None also if that caller may write
-    no longer. At most two queries."""
+    """Return the principal in whose name a job writes, as ``principal_recheck``; None also if it may no longer write.
+    At most two queries."""
     asked = Principal(identity=job.identity, actor=job.actor, role=job.role, scope=job.scope)
-    found = principal_still(asked, now=now)
+    found = principal_recheck(asked, now=now)
     return found if found is not None and found.covers("agent") else None
 
 
-def unsigned(actor: str) -> str:
-    """Return the sentence for a job in whose name nothing may be written any more."""
-    return f"It was begun by {actor}, whose key or account may not write here any more."
+def owner_lost_access(actor: str) -> str:
+    """Return the failure sentence of a job whose owner ``actor`` may no longer write."""
+    return f"The key or account that started this job ({actor}) may no longer write here."
 
 
 def _valid(now: dt.datetime) -> Q:

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from memory.access.accounts import people_named, person_identities
+from memory.access.accounts import account_identities, account_labels
 from memory.access.principal import ROLES, Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
@@ -168,20 +168,20 @@ def key_get(key_id: uuid.UUID) -> ApiKey:
     return key
 
 
-def callers_named(identities: Iterable[str]) -> dict[str, str]:
+def caller_labels(identities: Iterable[str]) -> dict[str, str]:
     """Return the name that journals show for each caller of the access log, which knows keys and accounts by their
     ids: one query for keys, one for accounts."""
     known = list(identities)
     ids = {identity: found for identity in known if (found := _key_id(identity)) is not None}
     names = {key.pk: f"key:{key.name}" for key in ApiKey.objects.filter(pk__in=ids.values()).only("id", "name")}
-    return {identity: names[found] for identity, found in ids.items() if found in names} | people_named(known)
+    return {identity: names[found] for identity, found in ids.items() if found in names} | account_labels(known)
 
 
 def caller_identities(said: str) -> list[str]:
     """Return how the access log may know a caller that is named as journals name it. One query for a key or an
     account."""
     if said.startswith("user:"):
-        return [said, *person_identities(said)]
+        return [said, *account_identities(said)]
     if not said.startswith("key:"):
         return [said]
     keys = ApiKey.objects.filter(name=said.removeprefix("key:")).values_list("pk", flat=True)

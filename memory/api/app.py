@@ -40,36 +40,36 @@ DESCRIPTION = """A memory store for language-model agents that forgets on purpos
 
 Every route but `/v1/client.py` needs a key, sent as `X-API-Key` or as `Authorization: Bearer`. A key has a role
 (`reader`, `agent`, `operator`; each may do what those before it may) and a scope outside which nothing is visible.
-Refusals are problem documents after RFC 9457; their `detail` is a sentence to show. Unknown members of a request are
-ignored, and replies may gain members, so that clients and servers of different ages understand each other. The
-exception are requests that steer forgetting: there a member that is not known is refused, lest a mistyped scope forgets
-in the whole store.
+Errors are problem documents (RFC 9457); their `detail` is a sentence to show. Unknown members of a request are ignored,
+and replies may gain members, so that clients and servers of different versions work together. Requests that control
+forgetting are the exception: they refuse unknown members, so that a mistyped `scope` does not forget in the whole
+store.
 """
 
 TAGS = [
-    {"name": "ingest", "description": "Remembering."},
-    {"name": "extract", "description": "A text becomes facts."},
-    {"name": "query", "description": "Asking for context."},
+    {"name": "ingest", "description": "Store observations."},
+    {"name": "extract", "description": "Turn a text into facts."},
+    {"name": "query", "description": "Search for context."},
     {"name": "chat", "description": "The assistant: conversations that read and write the memory, and their undo."},
-    {"name": "studies", "description": "Long messages that become topics in the background."},
-    {"name": "topics", "description": "Explicit lookup and upkeep. These requests do not raise salience."},
+    {"name": "studies", "description": "Jobs that turn long messages into topics."},
+    {"name": "topics", "description": "Look up and edit topics. These requests do not raise salience."},
     {"name": "command", "description": "Forgetting on command: release, purge and supersede."},
-    {"name": "duplicates", "description": "Topics that may be one: review, merge, undo."},
-    {"name": "policies", "description": "What forgets what, and when: values and rules, version by version."},
-    {"name": "runs", "description": "Forgetting: plans, runs, undo, and what a policy would do."},
+    {"name": "duplicates", "description": "Possible duplicates: review, merge, undo."},
+    {"name": "policies", "description": "Values and rules that control forgetting, with all versions."},
+    {"name": "runs", "description": "Forgetting: plans, runs, undo, and previews of a policy."},
     {
         "name": "evidence",
-        "description": "Why topics were forgotten, what was regretted, what a policy would have done.",
+        "description": "Why topics were forgotten, what was regretted, and what a policy would have done.",
     },
-    {"name": "service", "description": "How the store is doing."},
+    {"name": "service", "description": "Counts, and the client."},
 ]
 
 
 def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Return ``view`` with the refusals that Ninja writes as plain text turned into problem documents.
+    """Return ``view`` with errors that Ninja sends as plain text replaced by problem documents.
 
-    Keys are no cookies, so nobody's browser can be made to send one: there is nothing to protect from forgery, and a
-    client that mistakes an address or a method is to hear of that.
+    CSRF checks are off: a key is sent as a header, which a forged request cannot contain, and a wrong URL or method
+    should get its own error.
     """
 
     @csrf_exempt
@@ -82,7 +82,7 @@ def _problems_only(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpR
         if response.status_code != 405:
             return response
         allowed = ", ".join(sorted(response["Allow"].split(", ")))
-        sentence = f"{request.method} is not possible at this address; possible is {allowed}."
+        sentence = f"This URL does not support {request.method}. Use {allowed}."
         return problem_response(405, sentence, ProblemCode.METHOD_NOT_POSSIBLE, {"Allow": allowed})
 
     return answer
@@ -93,15 +93,15 @@ def _nothing_here(_request: HttpRequest, **_parts: str) -> HttpResponseBase:
 
 
 class MemoryAPI(NinjaAPI):
-    """NinjaAPI, with problem documents for every refusal, described as what they are."""
+    """NinjaAPI with problem documents for all errors, also in the OpenAPI document."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        """Return the name of the operation, from which client generators make the names of functions."""
+        """Return the name of the view, which client generators use as function name."""
         return operation.view_func.__name__
 
     @property
     def urls(self) -> tuple[list[URLResolver | URLPattern], str, str]:
-        """Return the routes, and after them a last one that answers for every other address below them."""
+        """Return the routes, followed by one that answers all other URLs with 404."""
         patterns, app_name, namespace = super().urls
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
@@ -109,7 +109,7 @@ class MemoryAPI(NinjaAPI):
         return [*patterns, re_path("", csrf_exempt(_nothing_here))], app_name, namespace
 
     def get_openapi_schema(self, *args: Any, **kwargs: Any) -> OpenAPISchema:
-        """Return the OpenAPI document; refusals have the content type of RFC 9457."""
+        """Return the OpenAPI document, in which errors have the content type of RFC 9457."""
         schema = super().get_openapi_schema(*args, **kwargs)
         for path in schema["paths"].values():
             for operation in path.values():
@@ -133,8 +133,8 @@ api = MemoryAPI(
     urls_namespace="v1",
 )
 problems_register(api)
-# Evidence before policies, whose last route takes every address below its own.
-for room in (
+# Evidence before policies, whose last route matches every URL below it.
+for module in (
     ingest,
     extract,
     query,
@@ -151,4 +151,4 @@ for room in (
     service,
     client_file,
 ):
-    api.add_router("", room.router)
+    api.add_router("", module.router)

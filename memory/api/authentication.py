@@ -1,4 +1,4 @@
-"""Who is calling: X-API-Key or Authorization: Bearer, with the same keys."""
+"""Authentication by X-API-Key or Authorization: Bearer, with the same keys."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ def _principal(secret: str) -> Principal:
 
 
 class ApiKeyAuth(APIKeyHeader):
-    """The key in X-API-Key. Without that header, the next way is tried."""
+    """The key in X-API-Key. Without that header, the bearer token is tried."""
 
     param_name = "X-API-Key"
     openapi_name = "ApiKey"
 
     def authenticate(self, _request: HttpRequest, key: str | None) -> Any:
-        """Return the caller, or nothing if the header is missing. Raises ``KeyRefused``."""
+        """Return the caller, or None if the header is missing. Raises ``KeyRefused``."""
         return None if key is None else _principal(key)
 
 
@@ -36,17 +36,17 @@ class BearerAuth(HttpBearer):
     openapi_name = "Bearer"
 
     def __call__(self, request: HttpRequest) -> Any:
-        """Return the caller. Raises ``KeyRefused``; this is the last way to be tried, so nothing is a refusal too."""
+        """Return the caller. Raises ``KeyRefused``, also without a token, because no other method follows."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return self.authenticate(request, token.strip() if scheme.lower() == "bearer" else "")
 
     def authenticate(self, _request: HttpRequest, token: str) -> Any:
-        """Return the caller that ``token`` stands for."""
+        """Return the caller with the key ``token``."""
         return _principal(token)
 
 
 def request_authenticate(request: HttpRequest) -> Principal:
-    """Return the caller of a request that comes to no route of the API, and count it. Costs what a route costs.
+    """Return the caller of a request to a view outside the API, and count the request. Costs the queries of a route.
 
     Raises ``KeyRefused`` or ``TooManyRequests``.
     """
@@ -60,7 +60,7 @@ def principal_of(request: HttpRequest, role: str) -> Principal:
     principal: Principal | None = getattr(request, "auth", None)
     if principal is None:
         raise KeyRefused(
-            "This needs a key: send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
+            "A key is required. Send it as X-API-Key or as Authorization: Bearer.", code=ProblemCode.KEY_MISSING
         )
     principal.require(role)
     return principal

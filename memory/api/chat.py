@@ -1,4 +1,4 @@
-"""POST /v1/chat: a message to the assistant, answered at once or as a stream; GET /v1/chat: conversations."""
+"""POST /v1/chat: a message to the assistant, answered as JSON or as a stream. GET /v1/chat: conversations."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Router
 
-from memory import jobs
 from memory.agents.chat.background_turn import Running, connection_lend, place_taken
 from memory.agents.chat.chat import Chat, chat_begin, chat_run, reply_events
 from memory.agents.chat.conversations import conversations_list
@@ -26,6 +25,7 @@ from memory.api.problems import failure_told, problem_response, refusal_response
 from memory.api.replies import json_reply, json_text
 from memory.api.responses import problems
 from memory.core.errors import MemoryProblem
+from memory.jobs import tasks
 from memory.models import Conversation
 
 router = Router(tags=["chat"])
@@ -35,8 +35,8 @@ _STREAM = {
     "description": (
         "With Accept: text/event-stream. Server-sent events, each with JSON as its data: `intent` (intent, "
         "intent_source, model, conversation_id), `tool` (one call, as in tool_log), `reply` (reply), `done` (the whole "
-        "reply, as in application/json), or `error` (a problem document), which is the last. Comments keep the "
-        "connection open in between. Whoever closes it ends the work at its next round."
+        "reply, as in application/json), or `error` (a problem document); `done` or `error` is the last. Comments keep "
+        "the connection open. If the client closes it, the work ends at its next round."
     ),
     "schema": {"type": "string"},
 }
@@ -49,15 +49,14 @@ _STREAM = {
     openapi_extra={"responses": {200: {"content": {EVENT_STREAM: _STREAM}}}},
 )
 def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: IdempotencyKey = None) -> HttpResponseBase:
-    """Answer the last message with the help of what is remembered, and remember what it asks to be remembered.
+    """Answer the last message from the memory, and store what it asks to remember.
 
-    The language model reads and writes by the same functions as these routes, within the scope of the key; it can
-    forget nothing. A message with the intent `query` writes nothing at all, and neither does a reader's key. A long
-    text that is to be remembered becomes a job. Once something was done, a failing model is told in `ended` and
-    `reply` rather than as an error.
+    The language model reads and writes with the permissions and the scope of the key; it cannot forget anything.
+    Nothing is written for the intent `query` or with a reader's key. A long text to remember becomes a study job.
+    If the model fails after a tool was used, `ended` and `reply` state the failure and the status is 200.
 
-    With an Idempotency-Key the reply is given again, as a stream too. A message that failed before anything was
-    written is answered anew; one that was broken off after that is 409.
+    A request with a known Idempotency-Key gets the first reply again, also as a stream. If the first request failed
+    before a write, it is processed again; if it was interrupted after a write, the status is 409.
     """
     principal, now = principal_of(request, "reader"), timezone.now()
     streams = request.get_preferred_type(["application/json", EVENT_STREAM]) == EVENT_STREAM
@@ -80,8 +79,8 @@ def chat(request: HttpRequest, payload: ChatRequest, idempotency_key: Idempotenc
 
 @router.get("/chat", summary="List conversations", response={200: ConversationPage, **problems(401, 422, 429, 503)})
 def conversation_list(request: HttpRequest, cursor: Cursor = None, limit: Limit = 50) -> HttpResponse:
-    """List the conversations that the caller began, the one that moved last first; those of everybody in its scope with
-    an operator's key."""
+    """List the caller's conversations, most recently active first. Operator keys list all conversations in their
+    scope."""
     principal = principal_of(request, "reader")
     found, following = conversations_list(principal=principal, cursor=cursor, limit=limit_checked(limit))
     return json_reply({"items": [conversation_as_json(each) for each in found], "next": following})
@@ -91,13 +90,13 @@ def _answer(begun: Chat, *heard: Any) -> dict[str, Any]:
     """Run a turn that has begun and return its reply; ``heard`` holds the callbacks of a stream."""
     more = dict(zip(("tell", "go_on"), heard, strict=False))
     try:
-        return chat_run(begun, clock=timezone.now, enqueue=jobs.study_enqueue, **more)
+        return chat_run(begun, clock=timezone.now, enqueue=tasks.study_enqueue, **more)
     finally:
-        # What was read counts as used, whatever came of it.
-        jobs.upkeep_nudge()
+        # Topics that were read count as used even if the turn failed.
+        tasks.upkeep_nudge()
 
 
-# In a stream a line ends with what the protocol says; some who read it know more ends.
+# Some clients also end lines at these characters, so they are escaped.
 _LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\u0085\u2028\u2029"}
 
 
@@ -105,7 +104,7 @@ def _stream(events: Iterator[str]) -> StreamingHttpResponse:
     return StreamingHttpResponse(
         events,
         content_type=EVENT_STREAM,
-        # A proxy that gathers before it passes on would make it no stream.
+        # Keeps proxies from buffering the stream.
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
@@ -113,15 +112,15 @@ def _stream(events: Iterator[str]) -> StreamingHttpResponse:
 def _events(running: Running) -> Iterator[str]:
     try:
         yield ": the answer follows\n\n"
-        for told in running.events():
-            yield ": still at it\n\n" if told is None else _event(told)
+        for event in running.events():
+            yield ": still at it\n\n" if event is None else _event(event)
     finally:
-        # Also for who was gone before the first event.
+        # Also if the client closed the connection before the first event.
         running.stop()
 
 
-def _event(told: tuple[str, Any]) -> str:
-    event, data = told
+def _event(named: tuple[str, Any]) -> str:
+    event, data = named
     if isinstance(data, Exception):
         event, data = "error", json.loads(_problem(data).content)
     return f"event: {event}\ndata: {json_text(data).translate(_LINE_ENDS)}\n\n"

@@ -1,4 +1,4 @@
-"""What POST /v1/chat answers."""
+"""Reply schemas of POST /v1/chat."""
 
 import uuid
 from typing import Any
@@ -15,29 +15,27 @@ class ToolCallOut(Schema):
     """A function that the model called."""
 
     tool: str
-    arguments: Any = Field(description="As the model sent them; text if they were no JSON.")
+    arguments: Any = Field(description="As the model sent them; text if they were not JSON.")
     result: Any = Field(
-        description="What of the result it was told, 16,000 characters at most, with left_out where a list was longer; "
-        "{error} if it was refused."
+        description="The result as sent to the model, at most 16,000 characters, with left_out where a list was cut; "
+        "{error} if the call was refused."
     )
     ok: bool
     ms: float
-    topic_ids: list[uuid.UUID] = Field(description="The topics that it read or wrote.")
+    topic_ids: list[uuid.UUID] = Field(description="The topics that the call read or wrote.")
 
 
 class ChatReply(Schema):
-    """The answer, and how it came about."""
+    """The answer, and how it was produced."""
 
     reply: str
     intent: IntentName
     intent_source: Source = Field(description="Source of the intent: the request, the model, or a rule as a fallback.")
     tool_log: list[ToolCallOut] = Field(
-        description="In the order in which they were made. Beyond 500,000 characters of all, only that they were."
+        description="All calls in order. After 500,000 characters in total, later calls have no result."
     )
     model: str
-    rounds: int = Field(description="How often tools were used before the answer.")
+    rounds: int = Field(description="Rounds of tool calls before the answer.")
     conversation_id: uuid.UUID = Field(description="Send it to continue the conversation; writes are recorded with it.")
-    ended: Ended = Field(
-        description="done, or why it ended before: the most rounds, the time, or the model, which failed."
-    )
+    ended: Ended = Field(description="done, or why the turn ended early: rounds or time (a limit), model (it failed).")
     study: StudyOut | None = Field(description="The study job of a long text, as returned by GET /v1/studies/{id}.")

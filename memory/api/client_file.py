@@ -1,4 +1,4 @@
-"""GET /v1/client.py: the Python client, as a file to keep."""
+"""GET /v1/client.py: the Python client as a file."""
 
 import hashlib
 from functools import cache
@@ -16,12 +16,12 @@ router = Router(tags=["service"])
 
 FILE = Path(__file__).parents[1] / "client" / "memstate.py"
 PYTHON = "text/x-python"
-_KEPT = {"description": "The copy that the caller has, named by If-None-Match, is this one."}
+_KEPT = {"description": "The copy named by If-None-Match is current."}
 
 
 @cache
 def _file() -> tuple[bytes, str]:
-    """Return the file and its ETag. It changes only with the program, so it is read once."""
+    """Return the file and its ETag. It is read once, because it changes only with a release."""
     content = FILE.read_bytes()
     return content, quote_etag(hashlib.sha256(content).hexdigest()[:32])
 
@@ -39,7 +39,7 @@ def _file() -> tuple[bytes, str]:
     },
 )
 def client_file(request: HttpRequest) -> HttpResponseBase:
-    """Return the Python client that fits this store, a single file to copy into a project. It needs no key."""
+    """Return the Python client for this version, a single file to copy into a project. No key is required."""
     content, etag = _file()
     headers = {
         "ETag": etag,

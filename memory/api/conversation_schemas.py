@@ -1,4 +1,4 @@
-"""What routes about conversations take and answer."""
+"""Request and reply schemas of the routes of conversations."""
 
 import datetime as dt
 import uuid
@@ -12,56 +12,56 @@ from memory.api.studies import StudyOut
 
 
 class ConversationOut(Schema):
-    """Messages to the assistant that belong together."""
+    """A conversation with the assistant."""
 
     conversation_id: uuid.UUID
-    name: str = Field(description="The beginning of the first message; empty if that was erased.")
+    name: str = Field(description="The beginning of the first message; empty if it was erased.")
     scope: str
     channel: Literal["api", "console"]
-    actor: str = Field(description="Who began it, and alone goes on with it.")
+    actor: str = Field(description="Who began it; only this caller can continue it.")
     turns: int
     created_at: dt.datetime
-    moved_at: dt.datetime = Field(description="When the last message came or was answered.")
-    undone_at: dt.datetime | None = Field(description="When what it wrote was last undone.")
+    moved_at: dt.datetime = Field(description="Time of the last message or answer.")
+    undone_at: dt.datetime | None = Field(description="Time of the last undo.")
     undone_by: str | None
 
 
 class ConversationPage(Schema):
-    """Conversations, the one that moved last first; ``next`` is the cursor of the next page, null on the last."""
+    """Conversations, most recently active first; ``next`` is the cursor of the next page, null on the last."""
 
     items: list[ConversationOut]
     next: str | None
 
 
 class CallOut(Schema):
-    """A function that the model called, as a conversation keeps it: what it returned is not kept."""
+    """A function that the model called. Its result is not stored."""
 
     tool: str
-    arguments: Any = Field(description="As the model sent them, cut where they are long; empty if erased.")
+    arguments: Any = Field(description="As the model sent them, shortened if long; empty if erased.")
     ok: bool
     ms: float
-    topic_ids: list[uuid.UUID] = Field(description="The topics that it read or wrote.")
+    topic_ids: list[uuid.UUID] = Field(description="The topics that the call read or wrote.")
     said: str = Field(description="Short summary of the result.")
 
 
 class TurnOut(Schema):
-    """A message and what became of it."""
+    """A message and its answer."""
 
-    place: int = Field(description="From 1, without a gap.")
+    place: int = Field(description="Number of the turn, from 1.")
     at: dt.datetime
-    message: str = Field(description="Of a text that is studied, only how long it was.")
+    message: str = Field(description="For a text that is studied, only its length.")
     reply: str
     intent: IntentName | None
     intent_source: Source | None
     model: str
     rounds: int
     ended: Literal["working", "done", "rounds", "time", "model", "stopped", "failed", "lost"] = Field(
-        description="How it ended: done, at a limit, with the model's failure, because whoever asked went away, by a "
-        "fault or a late refusal, or with its process; or that the assistant is at it."
+        description="working, done, rounds or time (a limit), model (it failed), stopped (the client left), failed "
+        "(an error or a late refusal), or lost (the process was killed)."
     )
-    erased: bool = Field(description="A purge has emptied it.")
+    erased: bool = Field(description="A purge has erased its texts.")
     tool_log: list[CallOut]
-    study: StudyOut | None = Field(description="The job that a long message became.")
+    study: StudyOut | None = Field(description="The study job of a long message.")
 
 
 class WrittenOut(Schema):
@@ -69,22 +69,22 @@ class WrittenOut(Schema):
 
     topic_id: uuid.UUID
     title: str
-    made: bool = Field(description="It is the conversation's own.")
+    made: bool = Field(description="The conversation created it.")
     released: bool
-    merged: bool = Field(description="Into another topic.")
+    merged: bool = Field(description="It was merged into another topic.")
 
 
 class WroteOut(Schema):
-    """What a conversation and its studies wrote, but for what was erased."""
+    """What a conversation and its studies wrote, without erased content."""
 
-    topics: int = Field(description="Made.")
-    values: int = Field(description="Newer values of fields that were there.")
+    topics: int = Field(description="Topics created.")
+    values: int = Field(description="New values of existing fields.")
     fields: int
     links: int
     merges: int
     taken_back: int = Field(description="How many of these were undone.")
     topic_count: int = Field(description="How many topics it wrote to.")
-    items: list[WrittenOut] = Field(description="These topics, the latest first; the first thousand.")
+    items: list[WrittenOut] = Field(description="These topics, newest first; at most 1,000.")
 
 
 class ConversationDetail(ConversationOut):
@@ -96,23 +96,23 @@ class ConversationDetail(ConversationOut):
 
 
 class ConversationUndoRequest(BaseModel):
-    """The reason, and whether this is a dry run."""
+    """The reason, and whether to undo or only to preview."""
 
     reason: Annotated[str, StringConstraints(max_length=500)] = ""
     dry_run: bool = Field(default=False, description="Only report what would be undone; nothing is changed.")
     digest: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="From a dry run; refused if the effect has changed since."
+        default=None, description="From a dry run; 409 if the effect has changed since."
     )
 
 
 class TakenBack(Schema):
-    """How much of each sort."""
+    """Counts by type."""
 
-    topics: int = Field(description="Made by the conversation; released.")
-    values: int = Field(description="Written over by it; what was there before is a new revision.")
-    fields: int = Field(description="Added by it to topics that were there; their newest revision is empty.")
-    links: int = Field(description="Made by it between topics that were there; removed.")
-    merges: int = Field(description="Of its studies; taken apart.")
+    topics: int = Field(description="Topics that the conversation created; they are released.")
+    values: int = Field(description="Values that it changed; the former value is a new revision.")
+    fields: int = Field(description="Fields that it added to existing topics; they get an empty revision.")
+    links: int = Field(description="Links that it made between existing topics; they are removed.")
+    merges: int = Field(description="Merges by its studies; they are undone.")
 
 
 class UndoneItem(Schema):
@@ -131,7 +131,7 @@ class LeftItem(UndoneItem):
 
 
 class ConversationUndoReply(Schema):
-    """What an undo did, or would do. The lists hold the first thousand of each."""
+    """The effect of an undo or of its dry run. Each list has at most 1,000 items."""
 
     conversation_id: uuid.UUID
     dry_run: bool
@@ -141,5 +141,5 @@ class ConversationUndoReply(Schema):
     left: list[LeftItem]
     left_count: int
     studies_cancelled: int
-    run_id: uuid.UUID | None = Field(description="Takes the release of its topics back.")
+    run_id: uuid.UUID | None = Field(description="The run that released its topics; it can be undone.")
     digest: str | None = Field(description="From a dry run: identifies its effect.")

@@ -7,23 +7,22 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from memory import jobs
 from memory.agents.chat.conversations import conversation_get, conversation_page
 from memory.agents.chat.replies import conversation_as_json, turn_as_json, writes_as_json
 from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_preview import UndoPart
-from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.undo_preview import UndoItem, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
 from memory.api.authentication import principal_of
 from memory.api.conversation_schemas import ConversationDetail, ConversationUndoReply, ConversationUndoRequest
 from memory.api.paging import Cursor, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.jobs import tasks
 
 router = Router(tags=["chat"])
 
-# So many of each list are told; all are counted.
-MOST_TOLD = 1000
+# Most items per list; all are counted.
+MOST_LISTED = 1000
 
 
 @router.get(
@@ -37,15 +36,15 @@ def conversation_read(
     cursor: Cursor = None,
     limit: Annotated[int, Query(ge=1, description="Messages per page.")] = 50,
 ) -> HttpResponse:
-    """Tell what was said in a conversation, which tools were called, and what it wrote. Whoever began it sees it; with
-    an operator's key, everybody's in its scope."""
+    """Return the turns of a conversation with their tool calls, and what it wrote. A conversation is visible to the
+    caller who began it, and to operator keys in its scope."""
     principal, now = principal_of(request, "reader"), timezone.now()
     found = conversation_get(conversation_id, principal=principal)
     turns, following = conversation_page(found, cursor=cursor, limit=limit_checked(limit), now=now)
     return json_reply(
         {
             **conversation_as_json(found),
-            "wrote": writes_as_json(conversation_writes(found, most=MOST_TOLD)),
+            "wrote": writes_as_json(conversation_writes(found, most=MOST_LISTED)),
             "items": [turn_as_json(turn) for turn in turns],
             "next": following,
         }
@@ -60,9 +59,10 @@ def conversation_read(
 def conversation_take_back(
     request: HttpRequest, conversation_id: uuid.UUID, payload: ConversationUndoRequest | None = None
 ) -> HttpResponse:
-    """Take back everything that a conversation and its studies wrote, as far as nobody has built on it since. Topics it
-    made are released, values it wrote become what they were, links it made are removed; history only grows. What others
-    have touched since is left, each with the reason. Refused while the assistant is at a message of it. Operator keys.
+    """Undo everything that a conversation and its studies wrote, unless later changes depend on it. Its topics are
+    released, its values are replaced by the former ones in new revisions, its links are removed. What others have
+    changed since is kept and listed in `left`, with the reason. 409 while the assistant answers a message of it.
+    Operator keys.
     """
     principal = principal_of(request, "operator")
     asked, now = payload or ConversationUndoRequest(), timezone.now()
@@ -72,15 +72,15 @@ def conversation_take_back(
         undone = conversation_undo(
             conversation_id, principal=principal, reason=asked.reason, now=now, digest=asked.digest
         )
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
     return json_reply(
         {
             "conversation_id": conversation_id,
             "dry_run": asked.dry_run,
             "sentence": undo_summary(undone, done=not asked.dry_run),
             "taken_back": {f"{what}s": number for what, number in undone.counts.items()},
-            "items": [_told(part) for part in undone.taken_back[:MOST_TOLD]],
-            "left": [{**_told(part), "why": part.why} for part in undone.left[:MOST_TOLD]],
+            "items": [_undo_part_as_dict(part) for part in undone.taken_back[:MOST_LISTED]],
+            "left": [{**_undo_part_as_dict(part), "why": part.why} for part in undone.left[:MOST_LISTED]],
             "left_count": len(undone.left),
             "studies_cancelled": undone.cancelled,
             "run_id": undone.run_id,
@@ -89,5 +89,5 @@ def conversation_take_back(
     )
 
 
-def _told(part: UndoPart) -> dict[str, object]:
+def _undo_part_as_dict(part: UndoItem) -> dict[str, object]:
     return {"what": part.what, "topic_id": part.topic_id, "title": part.title, "told": part.told}

@@ -1,4 +1,4 @@
-"""Duplicates: /v1/duplicates, what was found and what is decided about it. Operators decide, everybody may read."""
+"""/v1/duplicates: possible duplicates and the decisions about them. Readers may list them; operators decide."""
 
 import uuid
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _READ = problems(401, 403, 404, 422, 429, 503)
 _CHANGE = problems(400, 401, 403, 404, 409, 413, 422, 429, 503)
 
 
-@router.get("/duplicates", summary="List pairs that may be one", response={200: PairPage, **_READ})
+@router.get("/duplicates", summary="List possible duplicates", response={200: PairPage, **_READ})
 def duplicate_list(
     request: HttpRequest,
     scope: Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)] = None,
@@ -41,25 +41,26 @@ def duplicate_list(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> HttpResponse:
-    """List pairs at a scope and below, found last first; without a `state` those that wait for a decision."""
+    """List pairs at a scope and below, newest first; without a `state` the open ones."""
     principal = principal_of(request, "reader")
     wanted = PairFilter(scope=principal.scope_chosen(scope), state=state, verdict=verdict, held=held)
     pairs, following = pairs_list(wanted, principal=principal, cursor=cursor, limit=limit_checked(limit))
     return json_reply(PairPage(items=pairs, next=following))
 
 
-@router.get("/duplicates/{topicid:pair_id}", summary="Look at one pair", response={200: PairDetail, **_READ})
+@router.get("/duplicates/{topicid:pair_id}", summary="Show one pair", response={200: PairDetail, **_READ})
 def duplicate_show(request: HttpRequest, pair_id: uuid.UUID) -> HttpResponse:
     """Return the differences that matter between two topics, and the effect of a merge."""
-    told = pair_detail(pair_id, principal=principal_of(request, "reader"), now=timezone.now())
+    detail = pair_detail(pair_id, principal=principal_of(request, "reader"), now=timezone.now())
     return json_reply(
-        {name: value for name, value in told.items() if name not in ("title", "summary", "fields", "sides")}
+        {name: value for name, value in detail.items() if name not in ("title", "summary", "fields", "sides")}
     )
 
 
 @router.post("/duplicates/{topicid:pair_id}/merge", summary="Merge a pair", response={200: PairDecided, **_CHANGE})
 def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Make one topic of two: the one that was written to last takes in the other, with its history. Operator keys."""
+    """Merge two topics. The one written to last survives and takes over the fields and history of the other. Operator
+    keys."""
     principal = principal_of(request, "operator")
     run = pair_merge(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
     return _decided(pair_id, principal, run)
@@ -69,7 +70,7 @@ def duplicate_merge(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | 
     "/duplicates/{topicid:pair_id}/keep", summary="Keep both of a pair", response={200: PairDecided, **_CHANGE}
 )
 def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
-    """Note that both stay. The pair is not offered again unless one of the texts changes. Operator keys."""
+    """Record that both topics stay. The pair is not offered again unless one of the texts changes. Operator keys."""
     principal = principal_of(request, "operator")
     pair_keep_both(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
     return _decided(pair_id, principal, None)
@@ -77,7 +78,7 @@ def duplicate_keep(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | N
 
 @router.post(
     "/duplicates/{topicid:pair_id}/supersede",
-    summary="Let the newer replace the older",
+    summary="Supersede the older topic",
     response={200: PairDecided, **_CHANGE},
 )
 def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
@@ -87,16 +88,14 @@ def duplicate_supersede(request: HttpRequest, pair_id: uuid.UUID, payload: Reaso
     return _decided(pair_id, principal, run)
 
 
-@router.post(
-    "/duplicates/{topicid:pair_id}/undo", summary="Take a decision back", response={200: PairDecided, **_CHANGE}
-)
+@router.post("/duplicates/{topicid:pair_id}/undo", summary="Undo a decision", response={200: PairDecided, **_CHANGE})
 def duplicate_undo(request: HttpRequest, pair_id: uuid.UUID, payload: Reason | None = None) -> HttpResponse:
     """Restore both topics. If one has changed since, nothing is changed and `conflicts` lists why.
     Operator keys."""
     principal = principal_of(request, "operator")
-    undone = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
-    conflicts: list[PairConflict] = [{"topic_id": topic_id, "why": why} for topic_id, why in undone.conflicts]
-    return _decided(pair_id, principal, None, restored=undone.restored, conflicts=conflicts)
+    left = pair_undo(pair_id, principal=principal, reason=_reason(payload), now=timezone.now())
+    conflicts: list[PairConflict] = [{"topic_id": topic_id, "why": why} for topic_id, why in left]
+    return _decided(pair_id, principal, None, restored=not left, conflicts=conflicts)
 
 
 def _reason(payload: Reason | None) -> str:

@@ -72,9 +72,9 @@ def forget(request: HttpRequest, payload: ForgetRequest) -> HttpResponse:
 def supersede_fact(request: HttpRequest, payload: SupersedeRequest) -> HttpResponse:
     """Replace the fact that `old_query` means by `new_text`. The old value stays in history.
 
-    Of a sentence that holds two facts only the one that is meant goes. Where nothing says the old, the new text is
-    remembered and `superseded` is empty. Where facts about different subjects are equally near, nothing is done: `409`
-    names them, each with a `token` that says it is meant.
+    In a sentence with two facts only the one that is meant is replaced. If no fact matches, the new text is stored and
+    `superseded` is empty. If facts about different subjects match equally well, nothing is changed: `409` lists them,
+    each with the `token` that chooses it.
     """
     principal = principal_of(request, "agent")
     try:

@@ -1,4 +1,4 @@
-"""What the routes of forgetting on command take and answer, for OpenAPI."""
+"""Request and reply schemas of forgetting on command."""
 
 import datetime as dt
 import uuid
@@ -17,7 +17,7 @@ Request = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
 class FilterIn(BaseModel, extra="forbid"):
-    """What all topics of a command have in common; what is left out is not asked about."""
+    """Conditions that all topics must meet. Omitted members do not filter."""
 
     scope: ScopeText | None = None
     older_than: Annotated[str, StringConstraints(max_length=50)] | None = Field(
@@ -41,7 +41,7 @@ class ForgetRequest(BaseModel, extra="forbid"):
 
 
 class ForgetMatch(TypedDict):
-    """A topic that would go."""
+    """A topic of the list."""
 
     topic_id: str
     title: str
@@ -65,27 +65,27 @@ class ForgetReply(TypedDict):
     verb: Annotated[str, one_of(get_args(Verb))]
     count: int
     ambiguous: bool
-    question: Annotated[str, Field(description="What is asked back, or why nothing was found.")]
-    matches: Annotated[list[ForgetMatch], Field(description="At most 200 of them.")]
+    question: Annotated[str, Field(description="The question to the caller, or why nothing was found.")]
+    matches: Annotated[list[ForgetMatch], Field(description="At most 200 topics.")]
     executed: bool
     run_id: NotRequired[str | None]
     receipt_id: NotRequired[str | None]
 
 
 class SupersedeRequest(BaseModel, extra="forbid"):
-    """A fact and what is true in its place."""
+    """A fact and the text that replaces it."""
 
     old_query: Request
     new_text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
     scope: ScopeText | None = None
     reason: LongText = ""
     token: Annotated[str, StringConstraints(max_length=500)] | None = Field(
-        default=None, description="Of a candidate of a 409: that fact is meant."
+        default=None, description="The token of a candidate from a 409, which chooses that fact."
     )
 
 
 class SupersededOut(TypedDict):
-    """What became of one topic."""
+    """The change of one topic."""
 
     topic_id: str
     mode: Annotated[str, one_of(("whole", "part"))]
@@ -111,12 +111,12 @@ class CandidateOut(TypedDict):
     by: NotRequired[Annotated[str, one_of(_FOUND_BY), Field(default="meaning")]]
     token: NotRequired[
         Annotated[
-            str, Field(default="", description="Send it with the same request: this fact is meant. Good for an hour.")
+            str, Field(default="", description="Send it with the same request to choose this fact. Valid for an hour.")
         ]
     ]
 
 
 class AmbiguousProblem(Problem):
-    """Facts about different subjects are equally near; send the token of the one that is meant."""
+    """Facts about different subjects match equally well. Send the token of the one that is meant."""
 
     candidates: list[CandidateOut] = []

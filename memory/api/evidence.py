@@ -1,4 +1,4 @@
-"""Why, regret and backtest: what there is to know before one trusts forgetting."""
+"""/v1/topics/{id}/why, /v1/policies/backtest and /v1/regret."""
 
 import datetime as dt
 import uuid
@@ -25,21 +25,21 @@ from memory.policy.effective import policies_current
 router = Router(tags=["evidence"])
 
 Scope = Annotated[AddressText | None, Query(max_length=MAX_SCOPE_LENGTH)]
-Moment = Annotated[AwareDatetime | None, Query(description="With an offset: 2026-03-01T00:00:00Z.")]
+Moment = Annotated[AwareDatetime | None, Query(description="ISO 8601 with an offset, such as 2026-03-01T00:00:00Z.")]
 Limit = Annotated[int, Query(ge=1, description="Topics to list.")]
 
 
 class BacktestRequest(BaseModel, extra="forbid"):
-    """A draft to replay. Without preset, values and rules, it is the policy in force."""
+    """A draft to replay. Without preset, values and rules, the policy in force is replayed."""
 
     scope: Annotated[str, StringConstraints(max_length=MAX_SCOPE_LENGTH)] | None = None
     preset: str | None = Field(default=None, max_length=50)
     values: dict[str, Any] | None = None
-    rules: list[Any] | None = Field(default=None, description="Those that are set at the scope now, if left out.")
+    rules: list[Any] | None = Field(default=None, description="Default: the rules of the scope.")
     start: AwareDatetime
     end: AwareDatetime
-    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="From one run to the next.")
-    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Of the draws by lot.")
+    step_days: float = Field(default=1.0, gt=0, le=366, allow_inf_nan=False, description="Days between runs.")
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of the random draws.")
 
 
 @router.get(
@@ -48,7 +48,7 @@ class BacktestRequest(BaseModel, extra="forbid"):
     response={200: WhyReply, **problems(401, 404, 422, 429, 503)},
 )
 def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
-    """The current state, the next step, the history with reasons, and what would have kept the topic."""
+    """Return the state of a topic, its next step, its history with reasons, and what would have kept it."""
     return json_reply(topic_why(topic_id, principal=principal_of(request, "reader"), now=timezone.now()))
 
 
@@ -58,7 +58,7 @@ def topic_why_card(request: HttpRequest, topic_id: uuid.UUID) -> HttpResponse:
     response={200: BacktestReply, **problems(400, 401, 403, 404, 413, 422, 429, 503)},
 )
 def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpResponse:
-    """What a draft would have archived between two dates, and what of that was used afterwards. Nothing is written."""
+    """Return what a draft would have archived between two dates, and how much of that was used later. Read only."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     policies = policies_current()
     if payload.preset is not None or payload.values is not None or payload.rules is not None:
@@ -78,12 +78,12 @@ def policy_backtest(request: HttpRequest, payload: BacktestRequest) -> HttpRespo
 
 
 @router.get(
-    "/regret", summary="Count what was regretted", response={200: RegretReply, **problems(401, 404, 422, 429, 503)}
+    "/regret", summary="Report regretted archivings", response={200: RegretReply, **problems(401, 404, 422, 429, 503)}
 )
 def regret(
     request: HttpRequest, scope: Scope = None, since: Moment = None, until: Moment = None, limit: Limit = 50
 ) -> HttpResponse:
-    """Archived topics that were looked up, restored or missed afterwards, per policy version and per rung."""
+    """Return archived topics that were looked up, restored or missed later, per policy version and per rung."""
     principal = principal_of(request, "reader")
     report = regret_report(
         scope=principal.scope_chosen(scope),

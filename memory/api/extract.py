@@ -1,4 +1,4 @@
-"""POST /v1/extract: a text becomes facts. GET /v1/extract/{job_id}: how far one in the background has come."""
+"""POST /v1/extract: turn a text into facts. GET /v1/extract/{job_id}: progress of a background extraction."""
 
 import uuid
 from typing import Annotated
@@ -9,7 +9,6 @@ from django.utils import timezone
 from ninja import Query, Router
 from pydantic import BaseModel, Field, StringConstraints
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.replies import json_reply
 from memory.api.responses import problems
@@ -21,20 +20,21 @@ from memory.extraction.replies import ExtractAccepted, ExtractionOut, ExtractRep
 from memory.extraction.request import extract
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start
 from memory.ingest.items import ShortText
+from memory.jobs import tasks
 
 router = Router(tags=["extract"])
 
-# The refusal beyond the limit is a sentence with the limit in it, so it is not the schema's; this one is of the body.
+# The configured limit is checked in the code, so that its error names the limit; this is an upper bound.
 Content = Annotated[str, StringConstraints(max_length=2_000_000)]
 
 
 class ExtractRequest(BaseModel):
-    """A text to take apart. With ``store`` the facts become topics, and the text the source that they name."""
+    """A text to extract facts from. With ``store`` the facts become topics that refer to the text as their source."""
 
     content: Content = Field(description="Prose, a list, a transcript; MEMSTATE_EXTRACT_MAX_CHARS characters at most.")
     scope: ScopeText | None = None
     store: bool = False
-    kind: ShortText | None = Field(default=None, description="Kind of the topics that facts become; fact if left out.")
+    kind: ShortText | None = Field(default=None, description="Kind of the stored topics; default: fact.")
 
 
 Background = Annotated[bool, Query(description="Answer 202 with the id of a job at once. Needs store.")]
@@ -66,7 +66,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
             kind=payload.kind,
             principal=principal,
             now=now,
-            enqueue=jobs.extraction_enqueue,
+            enqueue=tasks.extraction_enqueue,
         )
         accepted: ExtractAccepted = {
             "job_id": str(job.id),
@@ -79,7 +79,7 @@ def extract_facts(request: HttpRequest, payload: ExtractRequest, background: Bac
         payload.content, scope=payload.scope, kind=payload.kind, store=payload.store, principal=principal, now=now
     )
     if done.stored:
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
     warning = done.warning
     if warning and payload.store and len(payload.content) > settings.MEMSTATE_EXTRACT_INLINE_CHARS:
         warning += " For a text of this length, background=1 gives it all the time it needs."

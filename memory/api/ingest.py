@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.parsing import IdempotencyKey, batch_parse
 from memory.api.problems import problem_status
@@ -19,6 +18,7 @@ from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemOutcome
 from memory.ingest.replies import BatchReply, IngestReply
 from memory.ingest.request import ingest_request
+from memory.jobs import tasks
 
 router = Router(tags=["ingest"])
 
@@ -54,9 +54,9 @@ def ingest(
         principal=principal,
         now=timezone.now(),
         defer=defer,
-        on_deferred=jobs.upkeep_request,
+        on_deferred=tasks.upkeep_request,
     )
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     items_count(accepted=1, refused=0)
     return json_reply(body, status=status)
 
@@ -100,8 +100,8 @@ def ingest_batch(request: HttpRequest, defer: Defer = False, idempotency_key: Id
         principal=principal,
         now=timezone.now(),
         defer=defer,
-        on_deferred=jobs.upkeep_request,
+        on_deferred=tasks.upkeep_request,
     )
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     items_count(accepted=body["accepted"], refused=body["refused"])
     return json_reply(body, status=status)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import IntegrityError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from psycopg.errors import DeadlockDetected, ForeignKeyViolation, LockNotAvailable, ProgramLimitExceeded, QueryCanceled
@@ -116,6 +116,7 @@ _DATABASE_AWAY = Failure(503, "The database is not reachable. Retry shortly.", P
 _PURGED_MEANWHILE = Failure(
     503, "A referenced topic was purged at the same time. Nothing was written.", ProblemCode.ERASED_MEANWHILE
 )
+_BODY_INCOMPLETE = Failure(408, "The body of the request did not arrive completely.", ProblemCode.BODY_INCOMPLETE)
 _MISTAKE = Failure(500, "Internal server error; see the server log.", ProblemCode.INTERNAL_ERROR)
 
 
@@ -125,6 +126,9 @@ def failure_told(problem: Exception) -> Failure:
     The sentence says nothing of the inside; the log says the rest.
     """
     cause = problem.__cause__
+    if isinstance(problem, UnreadablePostError):
+        # The client is gone or too slow.
+        return _BODY_INCOMPLETE
     if isinstance(problem, OperationalError):
         told = next((told for causes, told in _DATABASE_TOLD.items() if isinstance(cause, causes)), _DATABASE_AWAY)
         logger.warning(told.code.replace("-", "_"), problem=str(problem))
@@ -155,6 +159,8 @@ def problems_register(api: NinjaAPI) -> None:
             return on_problem(request, problem.__cause__)
         if isinstance(problem.__cause__, RequestDataTooBig):
             return on_too_big(request, problem.__cause__)
+        if isinstance(problem.__cause__, UnreadablePostError):
+            return problem_response(*_BODY_INCOMPLETE)
         return problem_response(problem.status_code, str(problem), ProblemCode.INVALID_JSON)
 
     def on_missing(_request: HttpRequest, _problem: Http404) -> HttpResponse:

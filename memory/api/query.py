@@ -4,11 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.metrics import stages_observe
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.jobs import tasks
 from memory.recall.query import query_answer
 from memory.recall.replies import QueryReply
 from memory.recall.request import QueryRequest
@@ -27,7 +27,7 @@ def query(request: HttpRequest, payload: QueryRequest) -> HttpResponse:
     """
     principal = principal_of(request, "reader")
     answer = query_answer(payload, principal=principal, now=timezone.now())
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     stages_observe(answer.timings)
     timing = ", ".join(f"{stage};dur={milliseconds:.2f}" for stage, milliseconds in answer.timings.items())
     return json_reply(answer.body, headers={"Server-Timing": timing})

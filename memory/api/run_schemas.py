@@ -60,7 +60,12 @@ class RunOut(TypedDict):
     results: NotRequired[Annotated[list[str] | None, Field(description="Left out of lists.")]]
     held_because: str | None
     gate: Annotated[
-        str | None, Field(description="Why no topics were evaluated: too few active topics for this event.")
+        str | None,
+        Field(
+            description=(
+                "Which topics were not evaluated and why: too few live topics for this event, or forgetting is off."
+            )
+        ),
     ]
     failure: str | None
     planned: int

@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Query, Router
 
-from memory import jobs
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.parsing import AddressText
@@ -34,6 +33,7 @@ from memory.forgetting.run_list import RunFilter, run_actions, runs_list
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_results, run_start, run_undo
 from memory.forgetting.triggers import event_raise
 from memory.insight.whatif import Affected, affected_page, whatif
+from memory.jobs import tasks
 from memory.models import ForgetRun, Rung
 from memory.policy.draft import policies_drafted
 from memory.policy.effective import policies_current
@@ -111,7 +111,7 @@ def run_make(request: HttpRequest, payload: RunRequest) -> HttpResponse:
         principal=principal,
         now=timezone.now(),
         judged_at=payload.now,
-        enqueue=jobs.run_enqueue,
+        enqueue=tasks.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -140,7 +140,7 @@ def run_plan_apply(request: HttpRequest, run_id: uuid.UUID, payload: Reason | No
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        enqueue=jobs.run_enqueue,
+        enqueue=tasks.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -153,7 +153,7 @@ def run_held_approve(request: HttpRequest, run_id: uuid.UUID, payload: Reason | 
         principal=principal_of(request, "operator"),
         reason=payload.reason if payload else "",
         now=timezone.now(),
-        enqueue=jobs.run_enqueue,
+        enqueue=tasks.run_enqueue,
     )
     return json_reply(_run(run))
 
@@ -181,7 +181,7 @@ def event_note(request: HttpRequest, payload: EventRequest) -> HttpResponse:
     """Have the worker forget what is due in a scope, however few topics there are. Operator keys."""
     scope = principal_of(request, "operator").scope_chosen(payload.scope)
     event_raise(scope, event=payload.event, now=timezone.now())
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     return json_reply(EventReply(event=payload.event, scope=scope, accepted=True), status=202)
 
 

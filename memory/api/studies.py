@@ -9,13 +9,13 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from memory import jobs
 from memory.agents.study.control import study_cancel, study_get, study_resume
 from memory.agents.study.progress import studies_list, study_as_json
 from memory.api.authentication import principal_of
 from memory.api.paging import Cursor, Limit, limit_checked
 from memory.api.replies import json_reply
 from memory.api.responses import problems
+from memory.jobs import tasks
 
 router = Router(tags=["studies"])
 
@@ -95,5 +95,5 @@ def study_again(request: HttpRequest, study_id: uuid.UUID) -> HttpResponse:
     """Let a study that was cancelled or has failed go on where it was; no part is studied twice. Not if what its
     conversation wrote was taken back, and not if whoever began it may write no longer."""
     principal = principal_of(request, "agent")
-    job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=jobs.study_enqueue)
+    job = study_resume(study_id, principal=principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     return json_reply(study_as_json(job))

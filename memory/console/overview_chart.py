@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from memory.forgetting.gate import SoftLimit
 from memory.insight.activity import ActivityDay
-from memory.insight.topic_counts import SoftLimit
 
 # Pictures are this wide and stretched; only shares matter.
 WIDTH = 1000
@@ -41,13 +41,9 @@ def rung_bar(rungs: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def limit_gauge(limit: SoftLimit) -> dict[str, Any]:
-    """Return a gauge of active topics with a mark at the soft limit, as parts of ``WIDTH``."""
-    scale = max(limit.active, limit.soft_limit, 1) * 1.15
-    return {
-        "limit": limit,
-        "part": round(WIDTH * limit.active / scale),
-        "mark": round(WIDTH * limit.soft_limit / scale),
-    }
+    """Return a gauge of live topics with a mark at the soft limit, as parts of ``WIDTH``."""
+    scale = max(limit.live, limit.soft_limit, 1) * 1.15
+    return {"limit": limit, "part": round(WIDTH * limit.live / scale), "mark": round(WIDTH * limit.soft_limit / scale)}
 
 
 def day_links(day: ActivityDay) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.access.principal import Principal
 from memory.console.people import may, principal_of
 from memory.core.errors import Conflict, MemoryProblem, NotAllowed, NotVisible
@@ -69,7 +69,7 @@ def page(**roles: str) -> Callable[[View[P]], Callable[Concatenate[HttpRequest, 
         def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if not request.user.is_authenticated:
                 return _to_sign_in(request)
-            role = role_of(request.user)
+            role = account_role(request.user)
             if role is None:
                 return refusal(
                     request,

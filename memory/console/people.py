@@ -26,7 +26,7 @@ class AccountBackend(ModelBackend):
 
 
 def may(role: str | None, needed: str) -> bool:
-    """Tell whether ``role`` covers ``needed``."""
+    """Return whether ``role`` covers ``needed``."""
     return role is not None and ROLES.index(role) >= ROLES.index(needed)
 
 

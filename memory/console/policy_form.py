@@ -16,8 +16,8 @@ from django.forms.boundfield import BoundField
 from memory.console.fields import form_error
 from memory.core.errors import MemoryProblem, ValueRefused
 from memory.core.json_limits import json_guarded
-from memory.core.knobs import KNOBS, Knob, KnobValue
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, Knob, KnobValue
 from memory.core.problem_codes import ProblemCode
 from memory.policy.draft import policies_drafted, values_parse
 from memory.policy.draft_steps import draft_start

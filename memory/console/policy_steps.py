@@ -19,7 +19,7 @@ from memory.console.policy_form import (
     value_text,
 )
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOBS
+from memory.core.policy_values import KNOBS
 from memory.policy.draft import draft_parse, values_parse
 from memory.policy.draft_steps import (
     draft_start,

@@ -8,7 +8,7 @@ import itertools
 import math
 from typing import Any
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.insight.replies import BacktestReply
 from memory.insight.whatif import LEAST_SHOWN, Histogram
 from memory.models import Rung

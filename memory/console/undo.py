@@ -17,6 +17,7 @@ from memory.console.page import OPERATOR, ConsoleRequest, go, page
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting.manual_runs import BY_HAND
+from memory.forgetting.run_text import undo_summary
 from memory.forgetting.runs import run_get, run_undo
 from memory.models import ForgetRun
 
@@ -67,17 +68,9 @@ def hand_undo(request: ConsoleRequest, run_id: uuid.UUID) -> HttpResponse:
             code=ProblemCode.RUN_NOT_UNDOABLE,
         )
     undone = run_undo(run_id, principal=request.principal, reason="undone at once", now=timezone.now())
-    topics = "1 topic was restored" if undone.restored == 1 else f"{undone.restored:,} topics were restored"
-    if not undone.conflict_count:
-        messages.success(request, f"Undone: {topics}.")
-    else:
-        whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
-        left = (
-            "1 has changed since and was skipped"
-            if undone.conflict_count == 1
-            else f"{undone.conflict_count:,} have changed since and were skipped"
-        )
-        messages.warning(request, f"{topics[0].upper()}{topics[1:]}. {left}: {' '.join(whys)}")
+    whys = sorted({why for _topic, why in undone.conflicts})[:CONFLICTS_TOLD]
+    sentence = undo_summary(undone.restored, undone.conflict_count, whys)
+    (messages.warning if undone.conflict_count else messages.success)(request, sentence)
     return go(request, back_to(request, form.cleaned_data.get("next", "")))
 
 

@@ -1,1 +1,1 @@
-"""Pure Python: the rules of the store, without Django, clock, database or network."""
+"""Shared basics of the store in pure Python, without Django, clock, database or network."""

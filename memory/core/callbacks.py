@@ -1,10 +1,10 @@
-"""Types of the callables that rooms receive: the clock, and what enqueues a job."""
+"""Types of the callables that functions receive as arguments: the clock, and the function that enqueues a job."""
 
 import datetime as dt
 import uuid
 from collections.abc import Callable
 
-# Returns the current time. For work that takes so long that a single ``now`` will not do.
+# Returns the current time, for work that takes longer than a single ``now`` is valid.
 Clock = Callable[[], dt.datetime]
 # Enqueues a job for the worker, by its id.
 Enqueue = Callable[[uuid.UUID], None]

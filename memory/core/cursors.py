@@ -1,4 +1,4 @@
-"""Cursors: where the next page of a list begins, as text that only the list itself reads."""
+"""Cursors: opaque texts that mark where the next page of a list begins."""
 
 import base64
 import binascii
@@ -10,20 +10,20 @@ from typing import Any
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# No cursor is longer: the longest hold a title and an id.
+# Characters. The longest cursors hold a title and an id.
 MOST_CURSOR = 8000
-_FOREIGN = "This cursor was not handed out here; start again without one."
+_FOREIGN = "This cursor does not belong to this list. Request the first page without a cursor."
 
 
 def cursor_make(*parts: object) -> str:
-    """Return the cursor for a place in a list; moments become ISO 8601, numbers their exact text."""
-    said = [part.isoformat() if isinstance(part, dt.datetime) else str(part) for part in parts]
-    # Letters as they are: as escapes, a long title would make an address that servers refuse.
-    return base64.urlsafe_b64encode(json.dumps(said, ensure_ascii=False).encode()).decode()
+    """Return the cursor made of ``parts``; times are written in ISO 8601, numbers as their exact text."""
+    texts = [part.isoformat() if isinstance(part, dt.datetime) else str(part) for part in parts]
+    # Escapes would make an address with a long title longer than servers accept.
+    return base64.urlsafe_b64encode(json.dumps(texts, ensure_ascii=False).encode()).decode()
 
 
 def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
-    """Return the parts of a cursor, each read by its reader. Raises ``ValueRefused`` for one from elsewhere."""
+    """Return the parts of ``cursor``, each converted by its reader. Raises ``ValueRefused`` for a foreign cursor."""
     if len(cursor) > MOST_CURSOR:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     try:
@@ -36,27 +36,29 @@ def cursor_parse(cursor: str, *readers: Callable[[str], Any]) -> list[Any]:
 
 
 def _storable(part: object) -> bool:
-    # Neither NUL nor half a pair of surrogates can be in the store, so the database is not asked about them.
+    # PostgreSQL cannot store NUL or surrogates, so no row can match such a part, and a query would fail.
     return isinstance(part, str) and "\x00" not in part and not any("\ud800" <= letter <= "\udfff" for letter in part)
 
 
-def moment_read(text: str) -> dt.datetime:
-    """Return a moment that a cursor holds, in UTC, as it is where it has no offset. Raises ``ValueError`` and
-    ``OverflowError``."""
-    moment = dt.datetime.fromisoformat(text)
-    return moment.replace(tzinfo=moment.tzinfo or dt.UTC).astimezone(dt.UTC)
+def cursor_time(text: str) -> dt.datetime:
+    """Return the time that a part of a cursor holds, in UTC; one without an offset is taken as UTC.
+
+    Raises ``ValueError`` and ``OverflowError``.
+    """
+    at = dt.datetime.fromisoformat(text)
+    return at.replace(tzinfo=at.tzinfo or dt.UTC).astimezone(dt.UTC)
 
 
-def number_read(text: str) -> int:
-    """Return a whole number that a cursor holds, as far as the database counts. Raises ``ValueError``."""
+def cursor_number(text: str) -> int:
+    """Return the integer that a part of a cursor holds. Raises ``ValueError`` unless it fits in 64 bits."""
     number = int(text)
     if not -(2**63) <= number < 2**63:
         raise ValueError
     return number
 
 
-def place_read(cursor: str) -> int:
-    """Return a cursor that is a plain number. Raises ``ValueRefused`` for any other."""
+def cursor_as_number(cursor: str) -> int:
+    """Return the number that the whole cursor is: an offset or a row number. Raises ``ValueRefused`` for any other."""
     if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
         raise ValueRefused(_FOREIGN, code=ProblemCode.INVALID_CURSOR)
     return int(cursor)

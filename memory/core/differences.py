@@ -1,7 +1,7 @@
-"""Differences: what changed from one text to the next, word by word. Pure Python.
+"""Differences between two texts, word by word. Pure Python.
 
-A difference is a list of pieces in reading order. What is the same or was removed makes up the text before, what is the
-same or was added makes up the text after, to the letter.
+A difference is a list of pieces in reading order. The pieces that are the same or removed, joined, are the text before;
+those that are the same or added are the text after.
 """
 
 import difflib
@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-# Longer stretches of different words than this are told as removed and added whole: nobody reads such a difference
-# word by word, and the comparison grows with the square.
+# A longer stretch of different words is reported as one removal and one addition: the cost of the comparison grows
+# with the square of its length.
 MOST_WORDS = 600
-# A word or a sign with the space before it, so that a changed word does not leave the spaces around it as all that was
-# kept. Numbers, times and words with a hyphen are one word.
+# A word or a punctuation mark with the white space before it. Otherwise the spaces around a changed word would appear
+# as unchanged pieces. Numbers, times and hyphenated words are one word.
 _WORD = re.compile(r"\s*(?:\w+(?:[.,:'’-]\w+)*|[^\w\s])|\s+")
 
 Kind = Literal["same", "added", "removed"]
@@ -21,16 +21,16 @@ Kind = Literal["same", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text that stayed, came or went."""
+    """A stretch of text that stayed the same, was added or was removed."""
 
     kind: Kind
     text: str
 
 
 def words_differ(before: str, after: str) -> list[Piece]:
-    """Return the difference between two texts, with neighbouring pieces of a kind joined; empty for two empty texts.
+    """Return the difference between two texts; neighbouring pieces of the same kind are joined.
 
-    The time is bounded: by the length of the texts, and by the square of ``MOST_WORDS``.
+    The time grows linearly with the texts, plus at most the square of ``MOST_WORDS``.
     """
     old, new = _WORD.findall(before), _WORD.findall(after)
     start = 0
@@ -46,7 +46,7 @@ def words_differ(before: str, after: str) -> list[Piece]:
 
 
 def pieces_shorten(pieces: list[Piece], *, most: int = 160) -> list[Piece]:
-    """Return the pieces with long stretches that stayed cut in the middle, for showing; what changed stays whole."""
+    """Return the pieces for display: long unchanged pieces are cut in the middle, changes are not."""
     shown = []
     for place, piece in enumerate(pieces):
         if piece.kind == "same" and len(piece.text) > most and len(pieces) > 1:
@@ -62,11 +62,11 @@ def _middle(old: list[str], new: list[str]) -> list[Piece]:
     if not old or not new or max(len(old), len(new)) > MOST_WORDS:
         return [Piece("removed", "".join(old)), Piece("added", "".join(new))]
     found = []
-    for kind, one, two, three, four in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, old_start, old_end, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            found.append(Piece("same", "".join(old[one:two])))
+            found.append(Piece("same", "".join(old[old_start:old_end])))
         else:
-            found += [Piece("removed", "".join(old[one:two])), Piece("added", "".join(new[three:four]))]
+            found += [Piece("removed", "".join(old[old_start:old_end])), Piece("added", "".join(new[start:end]))]
     return found
 
 

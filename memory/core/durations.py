@@ -8,19 +8,19 @@ from memory.core.problem_codes import ProblemCode
 SECONDS = {"s": 1, "min": 60, "h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 
-# A thousand years: longer than anything is kept, and short enough that no moment less this lies before all calendars.
+# A thousand years. Any present date minus this is still a valid date.
 MAX_SECONDS = 1_000 * SECONDS["y"]
 
 _WRITTEN = re.compile(r"([0-9]{1,12})\s*(s|min|h|d|w|m|y)", re.ASCII)
 
-# In which units a length is told. Months and years are left to those who wrote them: 30 days are not quite a month.
-_TOLD = ("d", "h", "min", "s")
+# The units of ``duration_words``. Months and years are not among them, because 30 days are not exactly a month.
+_WORD_UNITS = ("d", "h", "min", "s")
 
 
 def duration_parse(text: str) -> float:
     """Return the seconds of a duration such as ``30d``: a whole number and a unit.
 
-    The units are y (365 days), m (30 days), w, d, h, min and s. Raises ``ValueRefused`` for anything else, and for more
+    The units are y (365 days), m (30 days), w, d, h, min and s. Raises ``ValueRefused`` for other texts and for more
     than a thousand years.
     """
     match = _WRITTEN.fullmatch(text.strip().lower()) if len(text) <= 50 else None
@@ -40,7 +40,7 @@ def seconds_bounded(seconds: float) -> float:
 
 
 def duration_text(seconds: float) -> str | float:
-    """Return a duration as it is stored: whole hours as ``24h`` or ``7d``, anything else in the number of seconds."""
+    """Return a duration in its stored form: ``7d``, ``24h`` or ``90min`` if it is whole in a unit, else the seconds."""
     for unit in ("d", "h", "min"):
         if seconds and seconds % SECONDS[unit] == 0:
             return f"{int(seconds // SECONDS[unit])}{unit}"
@@ -49,7 +49,7 @@ def duration_text(seconds: float) -> str | float:
 
 def duration_words(seconds: float) -> str:
     """Return a duration in words: ``7 days``, ``1 hour``, ``90 minutes``, ``0.5 seconds``."""
-    for unit in _TOLD:
+    for unit in _WORD_UNITS:
         if seconds and seconds % SECONDS[unit] == 0:
             return _counted(seconds / SECONDS[unit], WORDS[unit])
     return _counted(seconds, "second")

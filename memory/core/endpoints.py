@@ -1,4 +1,4 @@
-"""Where an address leads, as people may read it, and how long an endpoint asks to wait."""
+"""Addresses of endpoints without their secrets, and the waiting time that an endpoint asks for."""
 
 import datetime as dt
 import ipaddress
@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """Host and port, without whatever secret an address may carry, and whether that is this machine."""
+    """Host and port of an address, without credentials; ``local`` is whether it is a loopback address."""
 
     host: str
     local: bool
 
 
 def endpoint_address(address: str) -> EndpointAddress:
-    """Return where ``address`` leads. This machine is what its name alone tells for sure: loopback addresses.
+    """Return host and port of ``address``; only loopback addresses count as local.
 
-    What cannot be read is told as ``the configured address``, elsewhere.
+    The host of a malformed address is ``the configured address``, which is not local.
     """
     try:
         parts = urlsplit(address)
@@ -38,7 +38,7 @@ def endpoint_address(address: str) -> EndpointAddress:
 
 
 def retry_after_seconds(header: str) -> float | None:
-    """Return for how many seconds Retry-After asks, as a number or a date (RFC 9110, 10.2.3); None if for nothing."""
+    """Return the seconds to wait by a Retry-After header, a number or a date (RFC 9110, 10.2.3); None if malformed."""
     try:
         wait = float(header)
     except ValueError:
@@ -48,5 +48,5 @@ def retry_after_seconds(header: str) -> float | None:
             return None
         until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
         wait = until.timestamp() - time.time()
-    # What is no number, or has no end, says nothing; what is past asks for nothing.
+    # A date in the past means no waiting.
     return max(0.0, wait) if math.isfinite(wait) else None

@@ -1,4 +1,4 @@
-"""What can be wrong with a request: a sentence for the caller, and a code that programs tell problems apart by.
+"""Exceptions for refused requests: a sentence for people, and a code by which programs identify the problem.
 
 The API maps the classes to statuses in one place (``memory/api/problems.py``); commands print the sentence.
 """
@@ -7,9 +7,9 @@ from memory.core.problem_codes import ProblemCode
 
 
 class MemoryProblem(Exception):
-    """A refusal with a sentence for the caller. Nothing has been written when one is raised.
+    """A refusal with a sentence for the caller. Nothing has been written when it is raised.
 
-    The class says how it is answered, ``code`` what is wrong. A class has a code for what has none of its own.
+    The class decides the HTTP status, ``code`` names the problem. Each class has a default code.
     """
 
     code: ProblemCode = ProblemCode.REFUSED
@@ -22,7 +22,7 @@ class MemoryProblem(Exception):
 
 
 def failure_sentence(problem: Exception) -> str:
-    """Return what a failed job reports as the cause: the sentence of a problem, else the name of the error."""
+    """Return the cause that a failed job reports: the sentence of a problem, or the class name of another error."""
     return problem.sentence if isinstance(problem, MemoryProblem) else type(problem).__name__
 
 
@@ -37,7 +37,7 @@ class NotVisible(MemoryProblem):
 
 
 class Conflict(MemoryProblem):
-    """The request collides with the present state (409)."""
+    """The request conflicts with the present state (409)."""
 
     code = ProblemCode.CONFLICT
 

@@ -5,8 +5,8 @@ import secrets
 import threading
 import uuid
 
-# A moment that lies behind the last one by less than this is another thread's, or the clock was put right by a little;
-# more than this, and somebody is writing about the past.
+# A time up to this much before the last one comes from another thread or a corrected clock. A time further back is
+# meant: the caller writes rows of the past.
 BACKWARDS_MS = 10_000
 
 _TAIL_BITS = 74
@@ -18,23 +18,22 @@ _last_tail = 0
 
 
 def uuid7(*, now_ms: int) -> uuid.UUID:
-    """Return a version 7 UUID (RFC 9562, section 5.7) for the moment ``now_ms``, in milliseconds since 1970.
+    """Return a version 7 UUID (RFC 9562, section 5.7) for the time ``now_ms``, in milliseconds since 1970.
 
-    Rows created one after another get neighbouring keys, so that inserts touch the right edge of a B-tree only. Within
-    this process each is greater than the one before ("monotonic random", section 6.2): what one item creates keeps its
-    order even though it shares a moment. Python gains ``uuid.uuid7`` in 3.14; this goes when that is the oldest version
-    supported.
+    Rows created one after another get neighbouring keys, so inserts touch only the right edge of a B-tree. Within this
+    process each UUID is greater than the one before ("monotonic random", section 6.2), so rows of the same millisecond
+    keep their order. ``uuid.uuid7`` of Python 3.14 can replace this function.
     """
     global _last_ms, _last_tail
     with _lock:
         if 0 <= _last_ms - now_ms < BACKWARDS_MS:
             tail = _last_tail + 1 + secrets.randbits(_STEP_BITS)
-            # A carry out of the tail moves on to the next millisecond.
+            # A tail that overflows carries into the milliseconds.
             _last_ms, _last_tail = _last_ms + (tail >> _TAIL_BITS), tail & ((1 << _TAIL_BITS) - 1)
         else:
             _last_ms, _last_tail = now_ms, secrets.randbits(_TAIL_BITS)
-        moment, tail = _last_ms, _last_tail
-    return _uuid7(moment, tail)
+        at_ms, tail = _last_ms, _last_tail
+    return _uuid7(at_ms, tail)
 
 
 def uuid7_at(now: dt.datetime) -> uuid.UUID:
@@ -43,11 +42,13 @@ def uuid7_at(now: dt.datetime) -> uuid.UUID:
 
 
 def uuid7_past(*, at_ms: int) -> uuid.UUID:
-    """Return a version 7 UUID for a moment of the past, which it holds exactly; several of one moment are in no
-    order. Before 1970 there is no such moment, and 1970 stands for it."""
+    """Return a version 7 UUID for exactly ``at_ms``, a past time in milliseconds since 1970; earlier times become 1970.
+
+    UUIDs of the same millisecond have no order.
+    """
     return _uuid7(max(0, at_ms), secrets.randbits(_TAIL_BITS))
 
 
-def _uuid7(moment: int, tail: int) -> uuid.UUID:
+def _uuid7(at_ms: int, tail: int) -> uuid.UUID:
     high, low = tail >> 62, tail & ((1 << 62) - 1)
-    return uuid.UUID(int=(moment & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0x2 << 62 | low)
+    return uuid.UUID(int=(at_ms & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | high << 64 | 0x2 << 62 | low)

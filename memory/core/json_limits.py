@@ -1,4 +1,4 @@
-"""JSON from outside: parsed within limits, and free of what cannot be stored."""
+"""JSON from outside, parsed within limits and checked for text that cannot be stored."""
 
 import json
 import math
@@ -8,13 +8,13 @@ from typing import Any
 from memory.core.errors import RequestRefused, ValueRefused
 from memory.core.problem_codes import ProblemCode
 
-# A whole string, which is skipped because brackets within it do not count, or one bracket. The quantifiers never give
-# back what they took, and a string may end with the text, so that the time is linear in the length whatever is sent.
+# A whole string, which is skipped because its brackets do not count, or one bracket. Possessive quantifiers and an
+# optional closing quote keep the time linear in the length of any input.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 
 
 def _depth_bounded(text: str, limit: int, what: str) -> None:
-    # The parser recurses, so depth is counted before it runs.
+    # The parser recurses, so the depth is counted before it runs.
     depth = 0
     for match in _STRING_OR_BRACKET.finditer(text):
         first = text[match.start()]
@@ -22,7 +22,8 @@ def _depth_bounded(text: str, limit: int, what: str) -> None:
             depth += 1
             if depth > limit:
                 raise RequestRefused(
-                    f"{what} nests deeper than {limit} levels, which is the limit.", code=ProblemCode.JSON_TOO_DEEP
+                    f"{what} is nested more than {limit} levels deep, which is the limit.",
+                    code=ProblemCode.JSON_TOO_DEEP,
                 )
         elif first in "]}":
             depth -= 1
@@ -39,7 +40,7 @@ def _refuse_unstorable(value: Any, what: str) -> None:
                 )
             if not part.isascii() and not _encodes(part):
                 raise ValueRefused(
-                    f"{what} contains half of a surrogate pair, which is no character.",
+                    f"{what} contains half of a surrogate pair, which is not a character.",
                     code=ProblemCode.INVALID_CHARACTER,
                 )
         elif isinstance(part, dict):
@@ -58,10 +59,10 @@ def _encodes(text: str) -> bool:
 
 
 def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
-    """Return the value of a JSON document; sentences begin with ``what`` it is.
+    """Return the parsed value of a JSON document. ``what`` names the document in the sentences of problems.
 
-    Raises ``RequestRefused`` for what is not JSON in UTF-8 or nests deeper than ``max_depth``, ``ValueRefused`` for
-    numbers that are not finite and text that PostgreSQL cannot hold.
+    Raises ``RequestRefused`` if it is not JSON in UTF-8 or is nested more than ``max_depth`` levels deep, and
+    ``ValueRefused`` for numbers that are not finite and for text that PostgreSQL cannot hold.
     """
 
     def refuse_constant(name: str) -> None:
@@ -79,7 +80,7 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
         raise RequestRefused(
             f"{what} is not UTF-8: byte {problem.start} cannot be read.", code=ProblemCode.INVALID_JSON
         ) from problem
-    # Fewer brackets than levels allowed cannot nest too deep: the common case needs no count.
+    # With so few brackets, which is common, the depth needs no check.
     if text.count("[") + text.count("{") > max_depth:
         _depth_bounded(text, max_depth, what)
     try:
@@ -91,7 +92,7 @@ def json_guarded(raw: bytes, *, max_depth: int, what: str = "The body") -> Any:
         ) from problem
     except ValueError as problem:
         raise RequestRefused(f"{what} holds a number with too many digits.", code=ProblemCode.INVALID_JSON) from problem
-    # What is UTF-8 and JSON holds neither as it is: both can only be written as an escape.
+    # Valid JSON in UTF-8 can contain NUL and surrogates only as escapes.
     if "\\u" in text:
         _refuse_unstorable(value, what)
     return value

@@ -1,8 +1,8 @@
-"""Patterns: the regular expressions that Python and PostgreSQL both read, bounded so that PostgreSQL matches them fast.
+"""Patterns: regular expressions with the same meaning in Python and PostgreSQL, bounded so that matching is fast.
 
-A pattern is written as for Python's ``re`` and always ignores case. It is parsed once; what is allowed is decided on
-the tree, and the tree is written out again for PostgreSQL (advanced regular expressions), so that no difference in
-notation between the two can slip through. Where they differ in meaning, the translation says what Python means.
+A pattern is written for Python's ``re`` and always ignores case. It is parsed once, checked on the parse tree, and
+written out again from the tree as an advanced regular expression of PostgreSQL. Where the two differ in meaning, the
+translation keeps Python's.
 """
 
 import importlib
@@ -16,10 +16,10 @@ from memory.core.problem_codes import ProblemCode
 MAX_PATTERN = 200
 MAX_REPEATS = 100
 MAX_NESTED_REPEATS = 1000
-# Each further one makes the automaton of the database larger.
+# Each open repeat enlarges the automaton of the database.
 MAX_OPEN_REPEATS = 10
 
-# The parser behind ``re.compile``; the standard library offers no public door to the tree.
+# The parser behind ``re.compile``. The standard library has no public access to the parse tree.
 _parser: Any = importlib.import_module("re._parser")
 _UNBOUNDED = int(_parser.MAXREPEAT)
 
@@ -34,31 +34,31 @@ _REFUSED = {
 }
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT")
 
-# What Python counts as white space within ASCII and PostgreSQL does not.
+# ASCII characters that are white space in Python and not in PostgreSQL.
 _SEPARATORS = r"\u001C-\u001F"
 _CLASSES = {"CATEGORY_DIGIT": "[:digit:]", "CATEGORY_SPACE": f"[:space:]{_SEPARATORS}", "CATEGORY_WORD": "[:alnum:]_"}
 _AT = {
     "AT_BEGINNING": r"\A",
     "AT_BEGINNING_STRING": r"\A",
-    # In Python ``$`` also stands before a line feed that ends the text.
+    # In Python ``$`` also matches before a line feed at the end of the text.
     "AT_END": r"(?=\u000A?\Z)",
     "AT_END_STRING": r"\Z",
     "AT_BOUNDARY": r"\y",
-    # Nowhere in an empty text, says Python.
+    # In Python it never matches in an empty text.
     "AT_NON_BOUNDARY": r"\Y(?:(?=.)|(?<=.))",
 }
 
 
 def pattern_check(pattern: str) -> None:
-    """Refuse a pattern that is not within the common, safe subset; ``ValueRefused`` says why in a sentence."""
+    """Raise ``ValueRefused`` for a pattern outside the common, safe subset."""
     _tree(pattern)
 
 
 def pattern_to_postgres(pattern: str) -> str:
-    """Return ``pattern`` for PostgreSQL's ``~*``: it matches what ``re.search`` with ``IGNORECASE`` matches.
+    """Return ``pattern`` for PostgreSQL's ``~*``: it matches the texts that ``re.search`` with ``IGNORECASE`` matches.
 
-    For texts in ASCII the two are equal; beyond it, which characters are letters and which pairs differ only in case is
-    what the locale of the database says. Raises ``ValueRefused`` as ``pattern_check`` does.
+    The two are equal for ASCII texts. Beyond ASCII the locale of the database decides which characters are letters and
+    which differ only in case. Raises ``ValueRefused`` as ``pattern_check`` does.
     """
     return _sequence(_tree(pattern))
 
@@ -75,11 +75,11 @@ def _tree(pattern: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = _parser.parse(pattern)
-            # What the parser lets pass and the compiler does not.
+            # The compiler refuses some patterns that the parser accepts.
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
         raise ValueRefused(
-            f"The pattern {pattern!r} cannot be read: {problem}.", code=ProblemCode.INVALID_PATTERN
+            f"The pattern {pattern!r} is malformed: {problem}.", code=ProblemCode.INVALID_PATTERN
         ) from None
     if tree.state.groupdict:
         raise _refused("named groups")
@@ -88,7 +88,7 @@ def _tree(pattern: str) -> Any:
     opened = _walk(tree, 1)
     if opened > MAX_OPEN_REPEATS:
         raise ValueRefused(
-            f"A pattern takes at most {MAX_OPEN_REPEATS} repeats without an end; this one has {opened}.",
+            f"A pattern may have at most {MAX_OPEN_REPEATS} repeats without an upper bound; this one has {opened}.",
             code=ProblemCode.INVALID_PATTERN,
         )
     return tree
@@ -99,7 +99,7 @@ def _refused(what: str) -> ValueRefused:
 
 
 def _walk(tree: Any, times: int) -> int:
-    """Check a sequence that may be repeated ``times`` times, and return how many repeats without an end it holds."""
+    """Check a sequence that may be repeated ``times`` times, and return its number of repeats without upper bound."""
     opened = 0
     for op, argument in tree:
         name = str(op)
@@ -127,12 +127,12 @@ def _repeat_check(least: int, most: int, body: Any, times: int) -> int:
     count = least if endless else most
     if count > MAX_REPEATS:
         raise ValueRefused(
-            f"A repeat in a pattern counts to {MAX_REPEATS} at most; this one counts to {count}.",
+            f"A pattern may repeat a part at most {MAX_REPEATS} times; this one repeats a part {count} times.",
             code=ProblemCode.INVALID_PATTERN,
         )
     if times * max(1, count) > MAX_NESTED_REPEATS:
         raise ValueRefused(
-            f"Repeats within repeats multiply to {MAX_NESTED_REPEATS} at most in a pattern.",
+            f"The nested repeats of a pattern must not multiply to more than {MAX_NESTED_REPEATS}.",
             code=ProblemCode.INVALID_PATTERN,
         )
     if endless or most > 1:
@@ -172,7 +172,7 @@ def _part(name: str, argument: Any) -> str:
             return f"(?:{'|'.join(_sequence(branch) for branch in argument[1])})"
         case _:
             least, most, body = argument
-            # Greedy or not decides how much is matched, and nobody asks that here.
+            # Greedy or not makes no difference: only whether the pattern matches is of interest.
             end = "" if most == _UNBOUNDED else str(int(most))
             return f"(?:{_sequence(body)}){{{least},{end}}}"
 
@@ -183,12 +183,12 @@ def _outside(code: int) -> str:
 
 
 def _inside(code: int) -> str:
-    # By number, so that nothing in brackets has a meaning of its own.
+    # As an escape, so that no character has a special meaning within brackets.
     return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 def _bracket(items: Any) -> str:
-    """Return a set of characters. A class such as ``\\W`` cannot stand within brackets; it becomes an alternative."""
+    """Return a set of characters. A class such as ``\\W`` is not allowed within brackets; it becomes an alternative."""
     negated, plain, others = False, "", []
     for op, argument in items:
         name = str(op)
@@ -205,5 +205,5 @@ def _bracket(items: Any) -> str:
     if not others:
         return f"[{'^' if negated else ''}{plain}]"
     alternatives = "|".join(([f"[{plain}]"] if plain else []) + others)
-    # In PostgreSQL the dot is any character at all.
+    # In PostgreSQL the dot also matches a line feed.
     return f"(?:(?!{alternatives}).)" if negated else f"(?:{alternatives})"

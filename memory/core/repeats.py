@@ -1,8 +1,8 @@
-"""Which accesses count: a repeat of the same query by the same key within a short time counts once."""
+"""Which accesses count as use: a query that a key repeats within a short time counts once."""
 
 from collections.abc import Iterable, Mapping
 
-# Who asked and what: the id of the key and the hash of the query.
+# The id of the key and the hash of the query.
 Asked = tuple[str, str]
 
 
@@ -11,11 +11,10 @@ def repeats_dropped(
 ) -> list[int]:
     """Return the ids of the accesses that count.
 
-    ``accesses`` are ``(id, asked, at)``, ``at`` in epoch seconds; ``counted_before`` holds the moment of the last
-    access that counted for each ``asked`` before these. An access counts when the last one that counted lies at least
-    ``window`` seconds away; with a window of 0 each counts. The measure is the last access that *counted*, so an agent
-    that asks every 30 seconds is counted every 60, not never. Away in either direction: an access may be logged a
-    moment after a later one, and be folded in the next turn.
+    ``accesses`` are ``(id, asked, at)``, ``at`` in epoch seconds; ``counted_before`` holds for each ``asked`` the time
+    of the last access that counted earlier. An access counts if it is at least ``window`` seconds from the last one
+    that *counted*: an agent that repeats a query every 30 seconds counts every 60. With a window of 0 every access
+    counts. The distance is absolute, because an access may be logged after a later one.
     """
     last = dict(counted_before)
     counted = []

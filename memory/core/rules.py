@@ -1,4 +1,4 @@
-"""Rules: event -> condition -> action. A rule belongs to a scope and holds for everything below it."""
+"""Rules: event -> condition -> action. A rule belongs to a scope and applies there and below."""
 
 from dataclasses import dataclass, field
 from typing import Any, NotRequired
@@ -6,15 +6,15 @@ from typing import Any, NotRequired
 from memory.core.replies import TypedDict
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED
 
-# What can happen to a scope. A run names the event it answers.
+# The events that start a run.
 EVENTS = ("ingest_complete", "query_complete", "cron", "memory_pressure", "manual")
-# What gives way to the soft limit; memory pressure, and an operator by hand, do not.
+# These start a run only from the soft limit of active topics on; memory pressure and manual runs always do.
 GATED_EVENTS = ("ingest_complete", "query_complete", "cron")
 
-# Of the first group a topic gets the first that matches, in the order of the rules; the others add to it.
+# Of the matching rules with a rung action, only the first applies to a topic; all others apply together.
 RUNG_ACTIONS = ("summarize", "detach", "archive", "release")
 PIN_ACTIONS = ("pin", "unpin")
-# What such a rule makes of a topic's rung; release is beyond the last one and leaves the rung as it is.
+# The rung to which a rung action moves a topic. A release has a number above all rungs and leaves the rung as it is.
 RELEASED = 9
 RULE_RUNG = {"summarize": SUMMARIZED, "detach": DETACHED, "archive": ARCHIVED, "release": RELEASED}
 ACTIONS = (*RUNG_ACTIONS, *PIN_ACTIONS, "categorize")
@@ -41,12 +41,12 @@ class Rule:
     action: str
     category: str = ""
     enabled: bool = True
-    # The scope of the policy it was written in; it holds there and below.
+    # The scope of its policy; the rule applies there and below.
     scope: str = "/"
 
     def as_json(self) -> RuleOut:
-        """Return the members as they are stored and sent; the scope is that of the policy around it."""
-        said: RuleOut = {
+        """Return the members as they are stored and sent, without the scope, which is the policy's."""
+        members: RuleOut = {
             "name": self.name,
             "events": list(self.events),
             "condition": self.condition,
@@ -54,16 +54,16 @@ class Rule:
             "enabled": self.enabled,
         }
         if self.action == "categorize":
-            said["category"] = self.category
-        return said
+            members["category"] = self.category
+        return members
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules in force for a scope, nearest scope first, each scope's in its own order."""
+    """The rules in force for a scope: those of the nearest scope first, in the order of their policy."""
 
     rules: tuple[Rule, ...] = field(default=())
 
     def on(self, event: str | None) -> tuple[Rule, ...]:
-        """Return the enabled rules that answer ``event``; None stands for the events of a schedule."""
+        """Return the enabled rules for ``event``; None means the scheduled event, ``cron``."""
         return tuple(rule for rule in self.rules if rule.enabled and (event or "cron") in rule.events)

@@ -1,4 +1,4 @@
-"""Scopes: slash-separated paths such as ``/user/alice`` that every topic lives in and every key is bound to."""
+"""Scopes: slash-separated paths such as ``/user/alice``. Every topic lies in a scope, every key is bound to one."""
 
 import re
 
@@ -32,5 +32,5 @@ def scope_normalize(path: str) -> str:
 
 
 def scope_within(path: str, prefix: str) -> bool:
-    """Tell whether ``path`` is ``prefix`` or lies below it; both are canonical."""
+    """Return whether ``path`` is ``prefix`` or lies below it; both are canonical."""
     return prefix == ROOT or path == prefix or path.startswith(prefix + "/")

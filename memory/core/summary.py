@@ -1,7 +1,7 @@
-"""What older values of a field amount to, in a few words taken from them. Pure Python, and the same every time.
+"""Summaries of the older values of a field, made of their own words. Pure Python and deterministic.
 
-Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Of longer texts the sentences
-are kept that say the most new: the greedy choice for covering as many different words as fit.
+Short values are listed with their dates: "Lisbon (2 Jan 2026), then Porto (14 Mar 2026)". Longer texts are summarized
+by sentences: a greedy choice keeps those that cover the most different words within the limit.
 """
 
 import datetime as dt
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 MAX_SUMMARY = 600
-# Up to this length a value is told whole.
+# Values up to this length, in characters, are listed whole.
 SHORT_VALUE = 80
-# The choice is made among so many sentences, so that its cost does not grow with what was ever written.
+# The choice is made among at most this many sentences, which bounds its cost.
 MOST_SENTENCES = 1000
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -26,8 +26,8 @@ _LEFT_OUT = re.compile(r"^(\d+) other values?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
-    """A value a field has had, and since when it was true."""
+class DatedValue:
+    """A former value of a field and the time since when it was true."""
 
     text: str
     at: dt.datetime
@@ -39,34 +39,34 @@ def date_words(at: dt.datetime) -> str:
     return f"{day.day} {_MONTHS[day.month - 1]} {day.year}"
 
 
-def values_summarize(values: Sequence[Dated], *, earlier: str | None = None) -> str:
-    """Return what ``values``, oldest first, amount to: at most ``MAX_SUMMARY`` characters, no word cut in two.
+def values_summarize(values: Sequence[DatedValue], *, earlier: str | None = None) -> str:
+    """Return the summary of ``values``, oldest first: at most ``MAX_SUMMARY`` characters of whole words.
 
-    ``earlier`` is the summary of what came before them. Nothing gives an empty text.
+    ``earlier`` is the summary of the values before them. The summary of no values is an empty text.
     """
-    told = [Dated(" ".join(value.text.split()), value.at) for value in values]
+    lines = [DatedValue(" ".join(value.text.split()), value.at) for value in values]
     before = " ".join((earlier or "").split())
     listed = _entries_of(before)
-    if listed is not None and all(len(value.text) <= SHORT_VALUE for value in told):
-        return _list(_entries(told, listed))
-    return _sentences([(before, ""), *((value.text, date_words(value.at)) for value in told)])
+    if listed is not None and all(len(value.text) <= SHORT_VALUE for value in lines):
+        return _list(_entries(lines, listed))
+    return _sentences([(before, ""), *((value.text, date_words(value.at)) for value in lines)])
 
 
 # Lists
 
 
 def _entries_of(summary: str) -> list[str] | None:
-    """Return the entries of a summary that is a list; None if it is not one."""
+    """Return the entries of a summary if it is a list, else None."""
     entries = summary.split(_THEN) if summary else []
     return entries if all(_LISTED.search(entry) or _LEFT_OUT.match(entry) for entry in entries) else None
 
 
-def _entries(values: Sequence[Dated], before: Sequence[str]) -> list[str]:
+def _entries(values: Sequence[DatedValue], before: Sequence[str]) -> list[str]:
     entries = list(before)
     last = _LISTED.sub("", entries[-1]).rstrip() if entries else None
     for value in values:
         text = value.text or "nothing"
-        # Written again without a change: true since the first time.
+        # A value that was written again without a change keeps its first date.
         if text != last:
             entries.append(f"{text} ({date_words(value.at)})")
             last = text
@@ -74,7 +74,7 @@ def _entries(values: Sequence[Dated], before: Sequence[str]) -> list[str]:
 
 
 def _list(entries: Sequence[str]) -> str:
-    """Return the entries in a row; where they do not fit, the first one and as many of the last ones as do."""
+    """Return the joined entries; if they do not fit, the first one and as many of the last ones as fit."""
     whole = _THEN.join(entries)
     if len(whole) <= MAX_SUMMARY:
         return whole
@@ -86,7 +86,7 @@ def _list(entries: Sequence[str]) -> str:
         short = _THEN.join([first, f"{number} other value{'' if number == 1 else 's'}", *kept])
         if len(short) <= MAX_SUMMARY:
             return short
-    # An earlier summary that is not of our making may have an entry that is too long.
+    # An earlier summary from elsewhere may have an entry that is too long.
     return _sentences([(whole, "")])
 
 
@@ -102,7 +102,7 @@ class _Sentence:
 
 
 def _sentences(sources: Sequence[tuple[str, str]]) -> str:
-    """Return the most telling sentences of ``sources``, pairs of a text and its date, in their order."""
+    """Return the sentences of ``sources``, pairs of a text and its date, that cover the most words, in their order."""
     waiting = _considered(sources)
     chosen: list[_Sentence] = []
     known: set[str] = set()
@@ -116,13 +116,13 @@ def _sentences(sources: Sequence[tuple[str, str]]) -> str:
             date = sources[sentence.source][1]
             opening = len(date) + 2 if date and sentence.source not in open_sources else 0
             cost = opening + len(sentence.text) + (1 if chosen else 0)
-            # What is said already never becomes new again.
+            # A sentence without new words never gets new ones.
             if new:
                 left.append(sentence)
                 if new > gain and cost <= room:
                     best, gain, price = sentence, new, cost
         if best is None:
-            return _told(chosen, sources) if chosen else _measured(sources)
+            return _joined(chosen, sources) if chosen else _length_sentence(sources)
         chosen.append(best)
         known |= best.words
         open_sources.add(best.source)
@@ -131,7 +131,7 @@ def _sentences(sources: Sequence[tuple[str, str]]) -> str:
 
 
 def _considered(sources: Sequence[tuple[str, str]]) -> list[_Sentence]:
-    """Return the sentences to choose from: ``MOST_SENTENCES`` at most, of every source alike from its beginning."""
+    """Return the sentences to choose from: at most ``MOST_SENTENCES``, an equal share from the start of each source."""
     apart = max(1, -(-len(sources) // MOST_SENTENCES))
     share = max(1, MOST_SENTENCES // max(1, len(sources)))
     return [
@@ -141,7 +141,7 @@ def _considered(sources: Sequence[tuple[str, str]]) -> list[_Sentence]:
     ]
 
 
-def _told(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> str:
+def _joined(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> str:
     parts: dict[int, list[str]] = {}
     for sentence in sorted(chosen, key=lambda sentence: (sentence.source, sentence.place)):
         parts.setdefault(sentence.source, []).append(sentence.text)
@@ -151,14 +151,14 @@ def _told(chosen: Iterable[_Sentence], sources: Sequence[tuple[str, str]]) -> st
     )
 
 
-def _measured(sources: Sequence[tuple[str, str]]) -> str:
-    """Return how much there was, where nothing in it can be told in whole words."""
+def _length_sentence(sources: Sequence[tuple[str, str]]) -> str:
+    """Return the number of characters, for sources without a sentence that fits."""
     length = sum(len(text) for text, _date in sources)
-    return f"{length:,} characters that cannot be told in short" if length else ""
+    return f"{length:,} characters that cannot be summarized" if length else ""
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Give the sentences of a text; one that would take more than half of the room is cut between words."""
+    """Yield the sentences of a text; one longer than half of ``MAX_SUMMARY`` is cut between words."""
     for sentence in _SENTENCE_END.split(text):
         piece = ""
         for word in sentence.split():
@@ -171,5 +171,5 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _words(text: str) -> Iterable[str]:
-    # Short words are articles and the like, unless they are numbers; in scripts without spaces a word is a clause.
+    # Short ASCII words are articles and the like, unless they are numbers. Other scripts have short words with meaning.
     return (word for word in _WORD.findall(text.casefold()) if len(word) > 2 or not word.isascii() or word.isdigit())

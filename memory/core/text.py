@@ -1,27 +1,27 @@
-"""The text by which a topic is found: by meaning through its embedding, by word through its search document."""
+"""The text by which a topic is found: by meaning through its embedding, by words through its search document."""
 
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# The title of a topic that was given none.
+# The title of a topic that was stored without one.
 UNTITLED = "untitled"
-# An embedder reads a text in windows of about 512 tokens at a cost that grows with each; what a topic is about shows
-# in the first of them.
+# An embedder reads a text in windows of about 512 tokens, and each window costs time. The first few are enough to
+# recognize the subject of a topic.
 MAX_EMBEDDED_CHARS = 4_000
-# PostgreSQL holds at most a megabyte of lexemes in one document, and keeps a hyphenated word whole and in its parts.
+# PostgreSQL holds at most a megabyte of lexemes in one document, and stores a hyphenated word whole and in parts.
 MAX_DOCUMENT_BYTES = 250_000
-# Of one topic, over everything that adds to it.
+# For one topic, from all sources together.
 MAX_CATEGORIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class TopicText:
-    """What a topic says: title, summary and the current values of its fields, in the order of their creation.
+    """The content of a topic: title, summary and the current values of its fields, in the order of their creation.
 
-    Values stand without the names of their fields: "Berlin" says where somebody lives, "city" says it of everybody.
-    What linked topics say is not mixed in. Recall lets neighbours speak for each other at query time instead, which
-    measured better (docs/benchmarks.md) and leaves nothing of a forgotten topic in the vectors of others.
+    Names of fields are left out: "Berlin" distinguishes a topic, "city" does not. Texts of linked topics are left out
+    too. Recall adds the words of neighbours at query time instead, which measured better (docs/benchmarks.md) and
+    leaves nothing of a forgotten topic in the vectors of others.
     """
 
     title: str
@@ -29,7 +29,7 @@ class TopicText:
     values: Sequence[str] = ()
 
     def document(self) -> str:
-        """Return the text whose words the topic is found by."""
+        """Return the text that is indexed for search by words."""
         text = "\n".join(part for part in (self.title, self.summary, *self.values) if part)
         return text.encode()[:MAX_DOCUMENT_BYTES].decode(errors="ignore")
 

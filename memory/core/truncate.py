@@ -1,4 +1,4 @@
-"""Texts cut to the room that there is for them."""
+"""Truncation of texts."""
 
 
 def text_cut(text: str, most: int) -> str:
@@ -7,6 +7,6 @@ def text_cut(text: str, most: int) -> str:
 
 
 def line_cut(text: str, most: int) -> str:
-    """Return a text in one line of at most ``most`` characters; what is cut off becomes an ellipsis."""
+    """Return a text as one line of at most ``most`` characters; an ellipsis replaces the end if it is longer."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.demo.conversations import talk_load

@@ -1,7 +1,7 @@
-"""Detection: which topics may be one, found by vector search and by title, never by comparing all pairs.
+"""Detection of duplicates by vector search and by title; all pairs are never compared.
 
-A topic waits for a look since it was written (``DuplicateLook``, kept by ingest). A look compares those that wait with
-their nearest, stores what was found and takes them off the list; whatever is written meanwhile waits again.
+Ingest queues each topic that it writes (``DuplicateLook``). Detection compares queued topics with their nearest, stores
+the pairs and removes the topics from the queue; a topic that is written meanwhile is queued again.
 """
 
 import datetime as dt
@@ -33,25 +33,25 @@ from memory.text.likeness import differences_that_matter
 
 logger = structlog.get_logger(__name__)
 
-# Pairs that one look stores at most: what is left waits for the next.
+# Most pairs stored by one call; other topics stay in the queue.
 PAIRS_A_RUN = 50
 # Topics compared in one transaction.
 TOPICS_A_STEP = 64
-# How long one look may take; the worker has other things to do.
+# The time limit of one call, since the worker has other jobs.
 SECONDS = 20.0
 
 State = DuplicatePair.State
 
-# After the pairs are written: whoever writes to one of these topics now waits for us, and is on the list again then.
+# Taken after the pairs are written: a writer of one of these topics waits for the lock, and then queues it again.
 _LOOKS_LOCK = "SELECT topic_id FROM memory_duplicatelook WHERE topic_id = ANY(%(ids)s) ORDER BY topic_id FOR UPDATE"
-_LOOKED = """
+_DEQUEUE = """
 UPDATE memory_duplicatelook l SET waiting = false, text_hash = d.hash
 FROM unnest(%(ids)s::uuid[], %(hashes)s::text[]) AS d (id, hash)
 JOIN memory_topicvector v ON v.topic_id = d.id AND v.text_hash = d.hash
 WHERE l.topic_id = d.id
 """
-# What is in no query is compared when it comes back; what lies where nobody looks, when somebody does.
-_PASSED_BY = """
+# Inactive topics are compared when they are restored, and topics in scopes with the mode ``off`` when that changes.
+_SKIP = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l
     WHERE l.waiting AND (l.scope_id = ANY(%(off)s) OR EXISTS (
@@ -61,8 +61,8 @@ WITH held AS MATERIALIZED (
 )
 UPDATE memory_duplicatelook l SET waiting = false FROM held WHERE l.topic_id = held.topic_id
 """
-# Of what is archived, nothing counts as compared: what is written meanwhile is not compared with it.
-_UNLOOKED = """
+# Inactive topics do not count as compared, since new topics are not compared with them.
+_UNCOMPARE = """
 WITH held AS MATERIALIZED (
     SELECT l.topic_id FROM memory_duplicatelook l JOIN memory_topicvector v ON v.topic_id = l.topic_id
     WHERE NOT v.live AND l.scope_id = ANY(%(scopes)s) AND l.text_hash <> ''
@@ -70,7 +70,7 @@ WITH held AS MATERIALIZED (
 )
 UPDATE memory_duplicatelook l SET text_hash = '' FROM held WHERE l.topic_id = held.topic_id
 """
-_RENEW = """
+_REQUEUE = """
 INSERT INTO memory_duplicatelook (topic_id, scope_id, text_hash, waiting)
 SELECT v.topic_id, v.scope_id, '', true FROM memory_topicvector v
 LEFT JOIN memory_duplicatelook l ON l.topic_id = v.topic_id
@@ -82,12 +82,12 @@ _WAITING_SCOPES = """
 SELECT s.id, s.path FROM memory_scope s
 WHERE EXISTS (SELECT 1 FROM memory_duplicatelook l WHERE l.scope_id = s.id AND l.waiting)
 """
-# In the order of their ids, as whoever decides about a pair locks it and its neighbours.
+# By id, as in decisions about pairs.
 _PAIRS_LOCK = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(ids)s) OR other_id = ANY(%(ids)s)
 ORDER BY id FOR NO KEY UPDATE
 """
-# Pairs of these topics that were open and are no pairs any more.
+# Open pairs of these topics that were not found again.
 _LAPSE = """
 UPDATE memory_duplicatepair p SET state = 'lapsed'
 WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)) AND NOT p.id = ANY(%(again)s)
@@ -99,25 +99,25 @@ WHERE p.state = 'open' AND (p.one_id = ANY(%(ids)s) OR p.other_id = ANY(%(ids)s)
 
 
 def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A_RUN, seconds: float = SECONDS) -> int:
-    """Compare topics that were written since the last look, at ``scope`` and below or anywhere, and store at most
-    ``limit`` new pairs; return how many. Topics of pairs that were left out for that go on waiting. Where the mode is
-    ``off`` nothing is compared; where it is ``auto``, pairs in which nothing that matters differs are merged.
+    """Compare the queued topics, at ``scope`` and below or in the whole store, and store at most ``limit`` new pairs;
+    return how many. Topics of further pairs stay in the queue. Where the mode is ``off`` nothing is compared; where it
+    is ``auto``, pairs without a difference that matters are merged.
 
-    With a scope, topics there that were passed by once, while the mode was off, are compared too. A vector search per
-    topic and a look-up by title, in steps of ``TOPICS_A_STEP`` topics: a dozen statements each and one transaction, so
-    that a kill loses one step. Returns 0 while another process is at it.
+    With a scope, topics there that were skipped while the mode was off are compared too. A vector search and a title
+    search per topic, in steps of ``TOPICS_A_STEP`` topics: a dozen statements and one transaction each, so that a kill
+    loses one step. Returns 0 while another process searches.
     """
     until = time.monotonic() + seconds
     policies = policies_current()
-    scopes = None if scope is None else _renew(scope_normalize(scope))
-    _pass_by(policies)
+    scopes = None if scope is None else _requeue(scope_normalize(scope))
+    _skip(policies)
     found = 0
     while found < limit and time.monotonic() < until:
         try:
             stored = _step(scopes, policies, room=limit - found, now=now)
         except OperationalError as problem:
-            # A purge was in the way; what was being compared still waits.
-            # The database quotes rows in what it says, so only its kind goes into the log.
+            # A purge held a lock too long; the topics stay in the queue.
+            # Messages of the database may quote rows, so only the type is logged.
             logger.warning("duplicates_step_failed", problem=type(problem.__cause__ or problem).__name__)
             break
         if stored is None:
@@ -128,8 +128,9 @@ def duplicates_find(scope: str | None, *, now: dt.datetime, limit: int = PAIRS_A
 
 
 def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: Principal) -> list[uuid.UUID | None]:
-    """Return for each text a live topic of this scope and kind that says the same, nothing that matters differing, or
-    None. Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
+    """Return for each text a live topic of this scope and kind without a difference that matters, or None.
+
+    Six queries and one call of the embedder. Nothing is stored. Raises ``EmbeddingFailed``, ``NotVisible``."""
     path = principal.scope_chosen(scope)
     place = Scope.objects.filter(path=path).values_list("id", flat=True).first()
     if place is None or not texts:
@@ -151,17 +152,17 @@ def near_duplicates(texts: Sequence[str], *, scope: str, kind: str, principal: P
         for topic_id, title, summary in Topic.objects.filter(pk__in=candidates).values_list("id", "title", "summary")
     }
     return [
-        next((topic_id for topic_id, _cosine in near.get(at, ()) if _says(text, said.get(topic_id, ()))), None)
+        next((topic_id for topic_id, _cosine in near.get(at, ()) if _is_same(text, said.get(topic_id, ()))), None)
         for at, text in enumerate(texts)
     ]
 
 
-def _says(text: str, said: Sequence[str]) -> bool:
+def _is_same(text: str, said: Sequence[str]) -> bool:
     return any(each and not differences_that_matter(text, each) for each in said)
 
 
 def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: dt.datetime) -> int | None:
-    """Compare the next topics; return how many new pairs were stored, ``room`` at most, None if nothing waits."""
+    """Compare the next topics; return how many new pairs were stored, ``room`` at most, None for an empty queue."""
     with transaction.atomic(), connection.cursor() as cursor:
         if not lock_try(Lock.FIND_DUPLICATES):
             return None
@@ -176,7 +177,7 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
             if stored >= room:
                 break
             of_scope = list(members)
-            # What one scope leaves of its share, the next ones have.
+            # An unused share goes to the next scopes.
             share = -(-(room - stored) // (scopes_waiting - turn))
             written = _scope_compare(of_scope, policies, room=share, now=now)
             stored += written.new
@@ -187,12 +188,12 @@ def _step(scopes: Sequence[int] | None, policies: Policies, *, room: int, now: d
         done = [each for each in compared if each.id not in left]
         ids = [each.id for each in done]
         cursor.execute(_LOOKS_LOCK, {"ids": ids})
-        cursor.execute(_LOOKED, {"ids": ids, "hashes": [each.text_hash for each in done]})
+        cursor.execute(_DEQUEUE, {"ids": ids, "hashes": [each.text_hash for each in done]})
         return stored
 
 
 class _Written(NamedTuple):
-    """How many pairs are new, the ids of all that are open, and the topics of those there was no room for."""
+    """How many pairs are new, the ids of all open ones, and the topics of those beyond the limit."""
 
     new: int
     again: list[uuid.UUID]
@@ -243,7 +244,7 @@ def _pairs_write(
         said = (hashes[pair.one], hashes[pair.other])
         known_open = row is not None and row.state == State.OPEN
         if row is not None and not known_open and row.state != State.LAPSED and (row.one_hash, row.other_hash) == said:
-            # Decided, and both still say the same.
+            # Decided, and both texts are unchanged.
             continue
         if not known_open and len(new) + opened >= room:
             left |= {pair.one, pair.other}
@@ -254,7 +255,7 @@ def _pairs_write(
             )
             new.append(row)
         else:
-            # Decided once, and one of the two says something else by now: it is a new question.
+            # Decided before, but one of the texts has changed: the pair is open again.
             if not known_open:
                 opened += 1
                 row.found_at, row.decided_at, row.decided_by, row.reason = now, None, "", ""
@@ -290,27 +291,27 @@ def _pairs_write(
     return _Written(len(new) + opened, again, left)
 
 
-def _renew(scope: str) -> list[int]:
-    """Put topics at a scope and below on the list that were passed by; return the ids of the scopes. Three queries."""
+def _requeue(scope: str) -> list[int]:
+    """Queue the topics at a scope and below that were skipped; return the ids of the scopes. Three queries."""
     scopes = (
         Scope.objects.all() if scope == ROOT else Scope.objects.filter(Q(path=scope) | Q(path__startswith=f"{scope}/"))
     )
     ids = list(scopes.values_list("id", flat=True))
     with connection.cursor() as cursor:
-        cursor.execute(_UNLOOKED, {"scopes": ids})
-        cursor.execute(_RENEW, {"scopes": ids})
+        cursor.execute(_UNCOMPARE, {"scopes": ids})
+        cursor.execute(_REQUEUE, {"scopes": ids})
     return ids
 
 
-def _pass_by(policies: Policies) -> None:
+def _skip(policies: Policies) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WAITING_SCOPES)
         off = [int(pk) for pk, path in cursor.fetchall() if policies.knobs(path).duplicates_mode == "off"]
-        cursor.execute(_PASSED_BY, {"off": off})
+        cursor.execute(_SKIP, {"off": off})
 
 
 def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: dt.datetime, limit: int) -> None:
-    """Merge open pairs in which nothing that matters differs, where the policy says so; the oldest ``limit`` first."""
+    """Merge open pairs without a difference that matters where the mode is ``auto``, the oldest ``limit`` first."""
     ready = DuplicatePair.objects.filter(state=State.OPEN, held=False, verdict=DuplicatePair.Verdict.DUPLICATE)
     if scopes is not None:
         ready = ready.filter(scope_id__in=scopes)
@@ -320,7 +321,7 @@ def _merge_automatic(scopes: Sequence[int] | None, policies: Policies, *, now: d
         return
     ids = ready.filter(scope_id__in=automatic).order_by("found_at", "id").values_list("id", flat=True)[:limit]
     try:
-        done = pairs_merge(list(ids), principal=SYSTEM, reason="It said the same.", now=now, seen_at=now)
+        done = pairs_merge(list(ids), principal=SYSTEM, reason="No difference that matters.", now=now, seen_at=now)
     except MemoryProblem as problem:
         logger.warning("duplicates_left", why=problem.sentence)
         return

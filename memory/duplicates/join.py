@@ -1,7 +1,7 @@
-"""Joins two topics into one: the rows of a merge, on topics that the caller has locked. ``parting`` takes it back.
+"""Joins two topics into one: the rows of a merge, on topics that the caller has locked. ``unmerge`` undoes it.
 
-No row is removed and no revision changes what it says: fields and revisions get another place, links another end. What
-stood there before is written down with the two actions of the run.
+No row is removed and no value changes: fields and revisions move to the survivor, and links are re-pointed. The former
+rows are stored with the two actions of the run.
 """
 
 import datetime as dt
@@ -11,22 +11,21 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import SYSTEM, Principal
-from memory.core.ids import uuid7_at
-from memory.duplicates.plan import MergePlan, Side
+from memory.duplicates.plan import MergePlan
+from memory.duplicates.unmerge import merge_fingerprint, revisions_place, rows_image, search_image
 from memory.embedding import embedder_get, text_hash
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
-from memory.forgetting.manual_runs import BY_HAND, REVISE, HandAction, hand_run_write
-from memory.forgetting.unmerge import MERGED, TOOK_IN, merge_fingerprint, revisions_place, rows_image, search_image
+from memory.forgetting.manual_runs import BY_HAND, MERGED, REVISE, TOOK_IN, HandAction, hand_run_write
 from memory.ingest.load import KnownTopic, known_load
 from memory.ingest.plan import WritePlan
 from memory.ingest.write import plan_write
-from memory.models import AuditEvent, ForgetRun, Rung, TopicEdit
+from memory.models import ForgetRun, Rung, TopicEdit
 from memory.models.expressions import salience_effective_sql
 
 _MOVE = "UPDATE memory_field SET topic_id = %(to)s WHERE id = ANY(%(ids)s)"
 
-# The higher of two effective saliences goes on; what either was used for counts for both.
+# The higher of two effective saliences is kept; the retrievals of both are added.
 _MORE = f"{salience_effective_sql('l', '%(now)s::timestamptz')} > {salience_effective_sql('s', '%(now)s::timestamptz')}"
 _FADING = """
 SET salience = CASE WHEN p.more THEN p.salience ELSE s.salience END,
@@ -66,7 +65,7 @@ SET updated_at = %(now)s,
     merged_into_id = CASE WHEN t.id = %(loser)s THEN %(survivor)s::uuid ELSE t.merged_into_id END
 WHERE t.id IN (%(survivor)s, %(loser)s)
 """
-# A search for what either of the two names finds the survivor.
+# A search for a name in either topic finds the survivor.
 _MENTIONS = """
 UPDATE memory_topicmention m
 SET identifiers = ARRAY(SELECT DISTINCT x FROM unnest(m.identifiers || l.identifiers) x ORDER BY x),
@@ -86,10 +85,10 @@ def topics_join(
     reason: str,
     now: dt.datetime,
 ) -> ForgetRun:
-    """Do what a plan says, on locked topics, with its journal, and return the run. About thirty statements.
+    """Execute a plan on locked topics, write its audit events, and return the run. About thirty statements.
 
-    ``states`` are the states of both as they were locked, ``vectors`` the vector of what the survivor will say, by the
-    hash of the text; a missing one is made here.
+    ``states`` are the locked states of both, ``vectors`` the vector of the survivor's new text by its hash; a missing
+    one is computed here.
     """
     survivor, loser = plan.survivor, plan.loser
     joined = [each.id for pair in plan.joined for each in (pair.ours, pair.theirs)]
@@ -102,19 +101,17 @@ def topics_join(
     _topics_write(cursor, plan, principal=principal, now=now)
     _text_write(plan, vectors=vectors)
     cursor.execute(_MENTIONS, {"survivor": survivor.id, "loser": loser.id})
-    run_id = uuid7_at(now)
-    _journal(plan, run_id, principal=principal, reason=reason, now=now)
     left = merge_fingerprint(cursor, [survivor.id, loser.id])
     links = {side: [link for link, which in plan.links if which == side] for side in ("source", "target")}
     automatic = principal.identity == SYSTEM.identity
     return hand_run_write(
         cursor,
-        run_id,
         [
             HandAction(
                 loser.id,
                 loser.scope,
                 states[loser.id],
+                {"into": str(survivor.id)},
                 action=MERGED,
                 changes={"into": str(survivor.id), "rows": rows[loser.id], "links": links},
             ),
@@ -122,6 +119,12 @@ def topics_join(
                 survivor.id,
                 survivor.scope,
                 states[survivor.id],
+                {
+                    "from": str(loser.id),
+                    "fields": [each.name for each in plan.moved],
+                    "histories": [each.ours.name for each in plan.joined],
+                    "links": len(plan.links),
+                },
                 action=TOOK_IN,
                 changes={
                     "from": str(loser.id),
@@ -141,7 +144,7 @@ def topics_join(
 
 
 def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
-    """Return the vector of what the survivor will say, if that is not what it says already. Before any lock."""
+    """Return the vector of the survivor's new text, empty if the text stays. Call it before taking locks."""
     text = plan.text.embedded()
     if text == plan.text_before.embedded():
         return {}
@@ -149,7 +152,7 @@ def vectors_prepare(plan: MergePlan) -> dict[str, Vectors]:
 
 
 def _fields_join(cursor: CursorWrapper, plan: MergePlan, *, now: dt.datetime) -> list[int]:
-    """Move and join the fields; return the summaries that were put aside."""
+    """Move and join the fields; return the ids of the summaries that were withdrawn."""
     if plan.moved:
         cursor.execute(_MOVE, {"to": plan.survivor.id, "ids": [each.id for each in plan.moved]})
     if not plan.joined:
@@ -183,7 +186,7 @@ def _topics_write(cursor: CursorWrapper, plan: MergePlan, *, principal: Principa
     if plan.rung != survivor.rung:
         state_changes.rungs_set(cursor, {survivor.id: plan.rung})
     elif plan.rung:
-        # Below the first rung, the indexed key is the key itself.
+        # Below the first rung, the indexed floor is the key itself.
         cursor.execute("UPDATE memory_vitality SET fade_floor = fade WHERE topic_id = %s", [survivor.id])
     if plan.rung < Rung.DETACHED:
         state_changes.fields_attach(cursor, [survivor.id])
@@ -211,37 +214,3 @@ def _text_write(plan: MergePlan, *, vectors: dict[str, Vectors]) -> None:
         model=embedder_get().model_name,
         vectors=vectors,
     )
-
-
-def _journal(plan: MergePlan, run_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    survivor, loser = plan.survivor, plan.loser
-    told = {"run": str(run_id)}
-    AuditEvent.objects.bulk_create(
-        AuditEvent(
-            at=now,
-            actor=principal.actor,
-            action=action,
-            topic_id=side.id,
-            scope=side.scope,
-            reason=reason,
-            before=_standing(side),
-            after={**after, **told},
-        )
-        for action, side, after in (
-            (MERGED, loser, {"into": str(survivor.id)}),
-            (
-                TOOK_IN,
-                survivor,
-                {
-                    "from": str(loser.id),
-                    "fields": [each.name for each in plan.moved],
-                    "histories": [each.ours.name for each in plan.joined],
-                    "links": len(plan.links),
-                },
-            ),
-        )
-    )
-
-
-def _standing(side: Side) -> dict[str, Any]:
-    return {"rung": Rung(side.rung).label, "released": side.released, "pinned": side.pinned, "salience": side.salience}

@@ -1,9 +1,9 @@
-"""What is decided about a pair: merge, keep both, supersede, and undo. Each in one transaction, with its journal."""
+"""Decisions about a pair: merge, keep both, supersede, and undo, each in one transaction with its audit events."""
 
 import datetime as dt
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -11,15 +11,15 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, ValueRefused
-from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
-from memory.duplicates.pair_locks import pairs_lapse, topics_hold
+from memory.duplicates.pair_locks import pairs_lapse, topics_lock
 from memory.duplicates.plan import Side, merge_plan, sides_read, survivor_first
 from memory.embedding.base import Vectors
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, hand_run_write
 from memory.forgetting.runs import run_undo
+from memory.forgetting.undo import Conflicts
 from memory.models import AuditEvent, DuplicatePair, ForgetRun, Link
 from memory.models.links import SUPERSEDES
 from memory.policy.effective import policies_current
@@ -28,29 +28,21 @@ MOST_AT_ONCE = 200
 SUPERSEDED = "superseded"
 
 State = DuplicatePair.State
-# States in which a pair can be decided: undone is open to a second thought.
+# States in which a pair can be decided.
 _UNDECIDED = (State.OPEN, State.UNDONE, State.KEPT)
-_DECIDED_WORDS = {State.MERGED: "is merged", State.SUPERSEDED: "is superseded", State.KEPT: "is kept as two"}
-
-
-@dataclass(frozen=True, slots=True)
-class PairUndone:
-    """What an undo did: whether both topics are as before, and if not, why, topic by topic."""
-
-    restored: bool
-    conflicts: list[tuple[uuid.UUID, str]] = field(default_factory=list)
+_DECIDED_WORDS = {State.MERGED: "merged", State.SUPERSEDED: "superseded", State.KEPT: "kept as two"}
 
 
 @dataclass(frozen=True, slots=True)
 class PairsMerged:
-    """What merging many pairs did: the runs, and the pairs that were left alone, each with the reason."""
+    """The result of merging many pairs: the runs, and the pairs that were skipped, each with the reason."""
 
     merged: list[tuple[uuid.UUID, ForgetRun]]
     left: list[tuple[uuid.UUID, str]]
 
 
 class _Locked(NamedTuple):
-    """A pair and its topics, all locked: what stays, what goes, and the states of both."""
+    """A locked pair with its topics and their states."""
 
     pair: DuplicatePair
     newer: Side
@@ -59,14 +51,14 @@ class _Locked(NamedTuple):
 
 
 def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Make one topic of two: the one that was written to last takes in the other. About forty statements.
+    """Merge two topics: the one that was written to last survives. About forty statements.
 
-    Fields that only the other had move over, histories of the same name are joined by time, links are re-pointed,
-    categories united; the other is ``merged_into`` the survivor and on no read path any more. Returns the run (event
-    ``by_hand``, ``revise`` for the system) that takes it back; its result reads ``merged:<other>->:<survivor>``.
+    Fields that only the loser had move over, histories of the same name are joined by time, links are re-pointed,
+    categories united; the loser is ``merged_into`` the survivor and no longer on any read path. Returns the run (event
+    ``by_hand``, ``revise`` for the system) by which it can be undone; its result reads ``merged:<other>->:<survivor>``.
 
-    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, and ``Conflict`` if the pair is decided already, or one
-    of the two has left queries.
+    Raises ``NotAllowed``, ``NotVisible``, ``EmbeddingFailed``, and ``Conflict`` if the pair is already decided or one
+    of the topics is inactive.
     """
     principal.require("operator")
     return _merge(pair_id, principal=principal, reason=reason, now=now)
@@ -75,21 +67,21 @@ def pair_merge(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt
 def pairs_merge(
     pair_ids: Sequence[uuid.UUID], *, principal: Principal, reason: str, now: dt.datetime, seen_at: dt.datetime
 ) -> PairsMerged:
-    """Merge the pairs in which nothing that matters differs, each in a transaction of its own; the others are left
-    alone and told, as are those with a topic that changed after ``seen_at``. At most ``MOST_AT_ONCE``.
+    """Merge the pairs without a difference that matters, each in a transaction of its own. The others are skipped, and
+    those with a topic that changed after ``seen_at``. At most ``MOST_AT_ONCE``.
 
     Raises ``NotAllowed`` and ``ValueRefused``.
     """
     principal.require("operator")
     if len(pair_ids) > MOST_AT_ONCE:
         raise ValueRefused(
-            f"At most {MOST_AT_ONCE} pairs can be merged at once; these are {len(pair_ids):,}.",
+            f"At most {MOST_AT_ONCE} pairs can be merged at once; {len(pair_ids):,} were given.",
             code=ProblemCode.TOO_MANY_PAIRS,
         )
     done = PairsMerged([], [])
     for pair_id in dict.fromkeys(pair_ids):
         try:
-            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at, unheld=True)
+            run = _merge(pair_id, principal=principal, reason=reason, now=now, seen_at=seen_at, only_unheld=True)
         except MemoryProblem as problem:
             done.left.append((pair_id, problem.sentence))
         else:
@@ -98,7 +90,7 @@ def pairs_merge(
 
 
 def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> None:
-    """Note that both stay; the pair is not offered again unless one of the texts changes. Five statements.
+    """Record that both topics stay; the pair is not offered again unless one of the texts changes. Five statements.
 
     Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if it is merged or superseded.
     """
@@ -111,9 +103,9 @@ def pair_keep_both(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
 
 
 def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun:
-    """Let the newer topic replace the older: the older is released, a link ``supersedes`` leads from the newer to it.
+    """Let the newer topic replace the older: the older is released, with a link ``supersedes`` from the newer.
 
-    About fifteen statements. Returns the run that takes it back. Raises as ``pair_merge`` does.
+    About fifteen statements. Returns the run by which it can be undone. Raises as ``pair_merge`` does.
     """
     principal.require("operator")
     with transaction.atomic(), connection.cursor() as cursor:
@@ -127,44 +119,43 @@ def pair_supersede(pair_id: uuid.UUID, *, principal: Principal, reason: str, now
             kind=SUPERSEDES,
             defaults={"created_at": now, "actor": principal.actor},
         )
-        run_id = uuid7_at(now)
-        told = {"run": str(run_id), "link": link.pk}
-        AuditEvent.objects.bulk_create(
-            AuditEvent(
-                at=now,
-                actor=principal.actor,
-                action=action,
-                topic_id=side.id,
-                scope=side.scope,
-                reason=reason,
-                before={"released": False},
-                after={**after, **told},
-            )
-            for action, side, after in (
-                (SUPERSEDED, older, {"released": True, "by": str(newer.id)}),
-                (SUPERSEDES, newer, {"old": str(older.id)}),
-            )
-        )
-        changes: dict[str, Any] = {"released": True, "by": str(newer.id)} | ({"link_made": link.pk} if made else {})
+        changes: dict[str, Any] = {"released": True, "by": str(newer.id)}
         run = hand_run_write(
             cursor,
-            run_id,
-            [HandAction(older.id, older.scope, found.states[older.id], changes=changes)],
+            [
+                HandAction(
+                    older.id,
+                    older.scope,
+                    found.states[older.id],
+                    changes | {"link": link.pk},
+                    changes=changes | ({"link_made": link.pk} if made else {}),
+                )
+            ],
             action=SUPERSEDED,
             actor=principal.actor,
             reason=reason,
             now=now,
+        )
+        AuditEvent.objects.create(
+            at=now,
+            actor=principal.actor,
+            action=SUPERSEDES,
+            topic_id=newer.id,
+            scope=newer.scope,
+            reason=reason,
+            before={"released": False},
+            after={"old": str(older.id), "link": link.pk, "run": str(run.pk)},
         )
         _decide(found.pair, State.SUPERSEDED, principal=principal, reason=reason, now=now, run=run, survivor=newer.id)
         pairs_lapse(older.id, but=pair_id)
         return run
 
 
-def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> PairUndone:
-    """Take back what was decided. A merge or supersede is the undo of its run; of *keep both*, the pair is open again.
+def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.datetime) -> Conflicts:
+    """Undo a decision: of a merge or supersede, by undoing its run; of *keep both*, by opening the pair again.
 
-    Both topics are byte for byte what they were if neither was changed since; else nothing is touched and the reasons
-    are told. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
+    Both topics are byte for byte as before if neither was changed since; else nothing is changed, and the reasons are
+    returned. Raises ``NotAllowed``, ``NotVisible``, ``Conflict`` if nothing was decided.
     """
     principal.require("operator")
     pair = _pair_get(pair_id, principal=principal)
@@ -174,11 +165,10 @@ def pair_undo(pair_id: uuid.UUID, *, principal: Principal, reason: str, now: dt.
             if pair.state == State.KEPT:
                 _decide(pair, State.OPEN, principal=principal, reason="", now=None)
                 _pair_journal(pair, "kept_both_undone", principal=principal, reason=reason, now=now)
-        return PairUndone(restored=True)
+        return []
     if pair.state not in (State.MERGED, State.SUPERSEDED) or pair.run_id is None:
-        raise Conflict("Nothing was decided about this pair that could be taken back.", code=ProblemCode.WRONG_STATUS)
-    undone = run_undo(pair.run_id, principal=principal, reason=reason, now=now)
-    return PairUndone(restored=not undone.conflict_count, conflicts=undone.conflicts)
+        raise Conflict("This pair has no decision that can be undone.", code=ProblemCode.WRONG_STATUS)
+    return run_undo(pair.run_id, principal=principal, reason=reason, now=now).conflicts
 
 
 def _merge(
@@ -188,19 +178,23 @@ def _merge(
     reason: str,
     now: dt.datetime,
     seen_at: dt.datetime | None = None,
-    unheld: bool = False,
+    only_unheld: bool = False,
 ) -> ForgetRun:
     vectors = _vectors_ahead(pair_id, principal=principal, now=now)
     with transaction.atomic(), connection.cursor() as cursor:
         found = _lock(cursor, pair_id, principal=principal, now=now)
-        if unheld and found.pair.held:
-            raise Conflict("Something that matters differs; look at the pair itself.", code=ProblemCode.PAIR_DIFFERS)
-        if unheld and found.pair.state != State.OPEN:
-            raise Conflict("It is decided already.", code=ProblemCode.PAIR_DECIDED)
+        if only_unheld and found.pair.held:
+            raise Conflict(
+                "A difference that matters was found. Review this pair by itself.", code=ProblemCode.PAIR_DIFFERS
+            )
+        if only_unheld and found.pair.state != State.OPEN:
+            raise Conflict("This pair is already decided.", code=ProblemCode.PAIR_DECIDED)
         if seen_at is not None and max(found.newer.updated_at, found.older.updated_at) > seen_at:
-            raise Conflict("One of the two was changed while you looked.", code=ProblemCode.PAIR_OUTDATED)
-        if (unheld or seen_at is not None) and _texts_changed(found):
-            raise Conflict("One of the two says something else by now.", code=ProblemCode.PAIR_OUTDATED)
+            raise Conflict(
+                "One of the two topics was changed after you opened the page.", code=ProblemCode.PAIR_OUTDATED
+            )
+        if (only_unheld or seen_at is not None) and _texts_changed(found):
+            raise Conflict("The text of one of the two topics has changed.", code=ProblemCode.PAIR_OUTDATED)
         warm = policies_current().knobs(found.newer.scope).max_field_history
         plan = merge_plan(found.newer, found.older, most_warm=warm)
         run = topics_join(
@@ -212,31 +206,32 @@ def _merge(
 
 
 def _vectors_ahead(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> dict[str, Vectors]:
-    """Embed what the survivor will say as things stand; whoever writes in between has it embedded again."""
+    """Embed the text that the survivor will have. If the topics change before the lock, it is embedded again."""
     pair = _pair_get(pair_id, principal=principal)
     sides = sides_read([pair.one_id, pair.other_id], now=now)
     survivor, loser = survivor_first(list(sides.values()))
-    if survivor.gone or loser.gone:
+    if survivor.inactive_because or loser.inactive_because:
         return {}
     warm = policies_current().knobs(survivor.scope).max_field_history
     return vectors_prepare(merge_plan(survivor, loser, most_warm=warm))
 
 
 def _lock(cursor: CursorWrapper, pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -> _Locked:
-    """Lock topics, fields and pair, in the order in which every writer does, and refuse what cannot be joined."""
+    """Lock topics, fields and pair, in the order of every writer. Raises ``Conflict`` if they cannot be merged."""
     pair = _pair_get(pair_id, principal=principal)
     ids = [pair.one_id, pair.other_id]
-    states = topics_hold(cursor, ids)
+    states = topics_lock(cursor, ids)
     pair = _pair_lock(pair_id, principal=principal)
     _undecided(pair)
     newer, older = survivor_first(list(sides_read(ids, now=now).values()))
     for side in (newer, older):
-        if side.gone:
+        if side.inactive_because:
             raise Conflict(
-                f"Topic {side.id} {side.gone}, so there is nothing left to decide.", code=ProblemCode.PAIR_OUTDATED
+                f"Topic {side.id} {side.inactive_because}, so this pair cannot be decided.",
+                code=ProblemCode.PAIR_OUTDATED,
             )
     if (newer.scope, newer.kind) != (older.scope, older.kind):
-        raise Conflict("The two are of another kind by now, so they are no duplicates.", code=ProblemCode.PAIR_OUTDATED)
+        raise Conflict("The two topics no longer have the same scope and kind.", code=ProblemCode.PAIR_OUTDATED)
     return _Locked(pair, newer, older, states)
 
 
@@ -248,7 +243,7 @@ def _texts_changed(found: _Locked) -> bool:
 def _pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"There is no pair {pair_id}.", code=ProblemCode.PAIR_NOT_FOUND)
+        raise NotVisible(f"Pair {pair_id} does not exist.", code=ProblemCode.PAIR_NOT_FOUND)
     return pair
 
 
@@ -260,12 +255,12 @@ def _pair_lock(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
 def _undecided(pair: DuplicatePair) -> None:
     if pair.state == State.LAPSED:
         raise Conflict(
-            "One of the two has changed since, or left; the pair waits to be compared anew.",
+            "One of the two topics was changed or is inactive. The pair will be compared again.",
             code=ProblemCode.PAIR_OUTDATED,
         )
     if pair.state not in _UNDECIDED:
         raise Conflict(
-            f"This pair {_DECIDED_WORDS.get(State(pair.state), 'is decided')} already.", code=ProblemCode.PAIR_DECIDED
+            f"This pair is already {_DECIDED_WORDS.get(State(pair.state), 'decided')}.", code=ProblemCode.PAIR_DECIDED
         )
 
 

@@ -1,4 +1,4 @@
-"""One topic into another that says the same, without a pair: whoever calls this has made up their mind."""
+"""Merges one topic into another without a pair, for callers that have already decided."""
 
 import datetime as dt
 import uuid
@@ -9,7 +9,7 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.join import topics_join, vectors_prepare
-from memory.duplicates.pair_locks import pairs_lapse, topics_hold
+from memory.duplicates.pair_locks import pairs_lapse, topics_lock
 from memory.duplicates.plan import MergePlan, merge_plan, sides_read
 from memory.embedding.base import Vectors
 from memory.models import ForgetRun
@@ -17,7 +17,7 @@ from memory.policy.effective import policies_current
 
 
 def merge_vectors(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> dict[str, Vectors]:
-    """Embed what ``into`` will say as things stand, before any lock; nothing if the two cannot be merged."""
+    """Embed the text that ``into`` will have, before any lock; empty if the two cannot be merged."""
     try:
         return vectors_prepare(_plan(topic_id, into, now=now))
     except Conflict:
@@ -34,14 +34,14 @@ def topic_merge_into(
     now: dt.datetime,
     vectors: dict[str, Vectors],
 ) -> ForgetRun:
-    """Let ``into`` take in a topic of its scope, whatever the kinds; it keeps its own. About forty statements.
+    """Merge a topic into ``into``, of the same scope and any kind; ``into`` keeps its kind. About forty statements.
 
-    As ``pair_merge`` does: fields move over or join their histories, links are re-pointed, nothing is removed. In the
-    transaction of the caller, who answers for who may do so, and holds the topics (``topics_hold``) if there are more
-    of them. Returns the run that takes it back. Raises ``Conflict``, with nothing changed, if one of the two is gone or
-    they live in different scopes.
+    Works as ``pair_merge``: fields move over or join their histories, links are re-pointed, nothing is removed. Runs in
+    the transaction of the caller, who checks permissions and first locks all topics (``topics_lock``) if it merges
+    several. Returns the run by which it can be undone. Raises ``Conflict``, with nothing changed, if one of the two is
+    inactive or their scopes differ.
     """
-    states = topics_hold(cursor, [topic_id, into])
+    states = topics_lock(cursor, [topic_id, into])
     plan = _plan(topic_id, into, now=now)
     run = topics_join(cursor, plan, states=states, vectors=vectors, principal=principal, reason=reason, now=now)
     pairs_lapse(topic_id)
@@ -52,9 +52,9 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
     sides = sides_read([topic_id, into], now=now)
     for side_id in (topic_id, into):
         side = sides.get(side_id)
-        if side is None or side.gone:
+        if side is None or side.inactive_because:
             raise Conflict(
-                f"Topic {side_id} {side.gone if side else 'is not there'}, so it cannot be merged.",
+                f"Topic {side_id} {side.inactive_because if side else 'does not exist'}, so it cannot be merged.",
                 code=ProblemCode.TOPICS_NOT_MERGEABLE,
             )
     survivor, loser = sides[into], sides[topic_id]
@@ -62,7 +62,7 @@ def _plan(topic_id: uuid.UUID, into: uuid.UUID, *, now: dt.datetime) -> MergePla
         raise Conflict("A topic cannot be merged into itself.", code=ProblemCode.TOPICS_NOT_MERGEABLE)
     if survivor.scope != loser.scope:
         raise Conflict(
-            f"The two live in different scopes, {loser.scope} and {survivor.scope}.",
+            f"The two topics have different scopes, {loser.scope} and {survivor.scope}.",
             code=ProblemCode.TOPICS_NOT_MERGEABLE,
         )
     return merge_plan(survivor, loser, most_warm=policies_current().knobs(survivor.scope).max_field_history)

@@ -1,4 +1,4 @@
-"""Topics that are about to become one, locked in the order of every writer; and what becomes of their pairs."""
+"""Locks topics for a merge, in the order of every writer, and closes their other pairs."""
 
 import json
 import uuid
@@ -12,17 +12,17 @@ from memory.models import DuplicatePair
 
 _LOCK = f"WITH {HELD} SELECT id, state FROM held"
 _FIELDS_LOCK = "SELECT id FROM memory_field WHERE topic_id = ANY(%(topics)s) ORDER BY id FOR NO KEY UPDATE"
-# All pairs of the topics: those that lose one of theirs are taken off the list.
+# All pairs of the topics: those with the loser lapse.
 _PAIRS_LOCK = """
 SELECT id FROM memory_duplicatepair WHERE one_id = ANY(%(topics)s) OR other_id = ANY(%(topics)s)
 ORDER BY id FOR NO KEY UPDATE
 """
 
 
-def topics_hold(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """Lock topics with their fields and pairs, and return the state of each that is there. Three statements.
+def topics_lock(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Lock topics with their fields and pairs, and return the state of each that exists. Three statements.
 
-    Whoever joins several pairs in one transaction holds all of them first, so that nobody waits in a circle.
+    To merge several pairs in one transaction, lock all of their topics first, which avoids deadlocks.
     """
     wanted = {"topics": list(ids)}
     cursor.execute(_LOCK, wanted)
@@ -33,8 +33,8 @@ def topics_hold(cursor: CursorWrapper, ids: Collection[uuid.UUID]) -> dict[uuid.
 
 
 def pairs_lapse(topic_id: uuid.UUID, *, but: uuid.UUID | None = None) -> None:
-    """Take the open pairs of a topic that has gone off the list, ``but`` one. Two statements; undo has them compared
-    again."""
+    """Set the open pairs of an inactive topic to lapsed, except ``but``. Two statements; after an undo they are
+    compared again."""
     for column in ("one", "other"):
         rows = DuplicatePair.objects.filter(**{column: topic_id}, state=DuplicatePair.State.OPEN)
         (rows if but is None else rows.exclude(pk=but)).update(state=DuplicatePair.State.LAPSED)

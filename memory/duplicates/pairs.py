@@ -1,4 +1,4 @@
-"""Pairs that may be one topic twice: the review list, one pair with both sides, and how many there are. Reads only."""
+"""Pairs of possible duplicates: the review list, one pair in detail, and counts. Reads only."""
 
 import datetime as dt
 import uuid
@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from memory.access.principal import Principal
 from memory.core.differences import Piece, words_differ
 from memory.core.errors import Conflict, NotVisible, ValueRefused
-from memory.core.knobs import knobs_warnings
+from memory.core.policy_values import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
 from memory.duplicates.plan import FieldRow, MergePlan, Side, fields_read, merge_plan, saying_of, sides_read
@@ -25,7 +25,6 @@ from memory.policy.effective import knobs_effective
 from memory.recall.lookup import also_from
 from memory.text.likeness import sayings_differ
 
-# What was merged into a topic is told by the room that tells of topics.
 __all__ = [
     "PairFilter",
     "also_from",
@@ -53,8 +52,8 @@ SELECT count(*) FROM (
 
 @dataclass(frozen=True, slots=True)
 class PairFilter:
-    """Which pairs are shown; None stands for all. ``scope`` is canonical and takes in what is below it; ``held`` is
-    whether something that matters differs. ``state`` and ``verdict`` are values of ``DuplicatePair``."""
+    """Which pairs are listed; None stands for all. ``scope`` is canonical and includes scopes below; ``held`` is
+    whether a difference that matters was found. ``state`` and ``verdict`` are values of ``DuplicatePair``."""
 
     scope: str = "/"
     state: str | None = "open"
@@ -65,9 +64,9 @@ class PairFilter:
 def pairs_list(
     wanted: PairFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[PairOut], str | None]:
-    """Return pairs, found last first, and the cursor of the next page. One query.
+    """Return pairs, newest first, and the cursor of the next page. One query.
 
-    ``newer`` is the one that a merge would keep (of a decided pair: that was kept, ``survivor``).
+    ``newer`` is the topic that a merge would keep or has kept (``survivor``).
 
     Raises ``NotVisible`` for a scope outside the caller's, ``ValueRefused`` for a foreign cursor or an unknown value.
     """
@@ -82,8 +81,8 @@ def pairs_count(wanted: PairFilter, *, principal: Principal, at_most: int) -> in
 
 
 def pair_next(wanted: PairFilter, after: uuid.UUID | None, *, principal: Principal) -> tuple[uuid.UUID | None, int]:
-    """Return the pair to look at after ``after`` in the order of the list (from the top once the end is reached, never
-    ``after`` itself), and how many others the filter leaves, at most 1,000. Three queries. Raises as ``pairs_list``."""
+    """Return the pair after ``after`` in the order of the list (from the top after the last, never ``after`` itself),
+    and how many others match the filter, at most 1,000. Three queries. Raises as ``pairs_list``."""
     others = _pairs(wanted, principal).order_by("-found_at", "-id")
     others = others.exclude(pk=after) if after else others
     ids = others.values_list("id", flat=True)
@@ -98,7 +97,7 @@ def pair_get(pair_id: uuid.UUID, *, principal: Principal) -> DuplicatePair:
     """Return one pair with its topics. One query. Raises ``NotVisible`` outside the caller's scope."""
     pair = DuplicatePair.objects.filter(pk=pair_id).select_related("scope", "one", "other").first()
     if pair is None or not principal.sees(pair.scope.path):
-        raise NotVisible(f"There is no pair {pair_id}.", code=ProblemCode.PAIR_NOT_FOUND)
+        raise NotVisible(f"Pair {pair_id} does not exist.", code=ProblemCode.PAIR_NOT_FOUND)
     return pair
 
 
@@ -113,8 +112,8 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     ``title`` and ``summary`` hold each side's own text in pieces: same, and removed on the older or added on the newer
     side; ``fields: [{name, older: {value, field_type, revisions, valid_from} | None, newer: ... | None,
     pieces: {older: [Piece], newer: [Piece]}, change: same|differs|only_older|only_newer}]`` by name;
-    ``merge``: what a merge would do: ``{fields_moved: [name], histories_merged: [{name, revisions}],
-    links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty once one is gone;
+    ``merge``: a preview of a merge: ``{fields_moved: [name], histories_merged: [{name, revisions}],
+    links_moved: n, categories: [added], pinned: bool, salience: float, sentences: [text]}``; empty if one is inactive;
     ``sides``: ``{older|newer: {..., salience, pinned, provenance, created_at, updated_at, rung, categories, links}}``;
 
     Raises ``NotVisible`` for a pair outside the caller's scope.
@@ -127,7 +126,12 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     found = sayings_differ(saying_of(older, before), saying_of(newer, after))
     rows = [{"sort": each.sort, "one": each.one, "other": each.other, "where": each.where} for each in found]
     gone = next(
-        (f"The {name} topic {side.gone}." for name, side in (("older", older), ("newer", newer)) if side.gone), ""
+        (
+            f"The {name} topic {side.inactive_because}."
+            for name, side in (("older", older), ("newer", newer))
+            if side.inactive_because
+        ),
+        "",
     )
     open_now = pair.state in (State.OPEN, State.UNDONE, State.KEPT)
     refusal = ""
@@ -135,14 +139,14 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
     if open_now and not gone:
         try:
             warm = knobs_effective(newer.scope).max_field_history
-            merge = _merge_told(merge_plan(newer, older, most_warm=warm))
+            merge = _merge_as_json(merge_plan(newer, older, most_warm=warm))
         except Conflict as problem:
             refusal = problem.sentence
     return {
         **_row(pair),
         "title": _pieces(older.title, newer.title),
         "summary": _pieces(older.summary, newer.summary),
-        "fields": _fields_told(before, after),
+        "fields": _fields_as_json(before, after),
         "differences": [
             {
                 "sort": row["sort"],
@@ -154,20 +158,20 @@ def pair_detail(pair_id: uuid.UUID, *, principal: Principal, now: dt.datetime) -
             for row in rows
         ],
         "merge": merge,
-        "sides": {"older": _side_told(older), "newer": _side_told(newer)},
-        "may": _may(pair, possible=open_now and not gone, mergeable=bool(merge)),
+        "sides": {"older": _side_as_json(older), "newer": _side_as_json(newer)},
+        "may": _possible_actions(pair, possible=open_now and not gone, mergeable=bool(merge)),
         "gone": (gone or refusal) if open_now else "",
     }
 
 
 def survivor_first(pair: DuplicatePair, sides: Sequence[Side]) -> tuple[Side, Side]:
-    """Return the topic that was kept, of an undecided pair the one that would be, and the other."""
+    """Return the topic that a merge has kept or would keep, and the other."""
     newer, older = _survivor_first(sides)
     return (older, newer) if pair.survivor_id == older.id and pair.state != State.OPEN else (newer, older)
 
 
 def duplicate_settings(scope: str) -> dict[str, Any]:
-    """Return what is in force at a scope, for an empty page: ``{mode, threshold, supersedes_threshold, warning}``. One
+    """Return the settings in force at a scope: ``{mode, threshold, supersedes_threshold, warning}``. One
     query."""
     knobs = knobs_effective(scope)
     return {
@@ -193,14 +197,14 @@ def _pairs(wanted: PairFilter, principal: Principal) -> QuerySet[DuplicatePair]:
     if wanted.state is not None:
         if wanted.state not in State.values:
             raise ValueRefused(
-                f"There is no state {wanted.state[:30]!r}; states are {', '.join(State.values)}.",
+                f"State {wanted.state[:30]!r} does not exist. Use one of {', '.join(State.values)}.",
                 code=ProblemCode.UNKNOWN_CHOICE,
             )
         pairs = pairs.filter(state=wanted.state)
     if wanted.verdict is not None:
         if wanted.verdict not in _VERDICTS.values:
             raise ValueRefused(
-                f"There is no verdict {wanted.verdict[:30]!r}; they are {', '.join(_VERDICTS.values)}.",
+                f"Verdict {wanted.verdict[:30]!r} does not exist. Use one of {', '.join(_VERDICTS.values)}.",
                 code=ProblemCode.UNKNOWN_CHOICE,
             )
         pairs = pairs.filter(verdict=wanted.verdict)
@@ -221,8 +225,8 @@ def _row(pair: DuplicatePair) -> PairOut:
         "same_title": pair.same_title,
         "held": pair.held,
         "held_because": differences_words(pair.differences),
-        "newer": _topic_told(newer),
-        "older": _topic_told(older),
+        "newer": _topic_as_json(newer),
+        "older": _topic_as_json(older),
         "survivor": pair.survivor_id,
         "found_at": pair.found_at,
         "decided_at": pair.decided_at,
@@ -232,11 +236,11 @@ def _row(pair: DuplicatePair) -> PairOut:
     }
 
 
-def _topic_told(topic: Topic) -> PairTopic:
+def _topic_as_json(topic: Topic) -> PairTopic:
     return {"topic_id": topic.pk, "title": topic.title, "summary": topic.summary, "updated_at": topic.updated_at}
 
 
-def _side_told(side: Side) -> dict[str, Any]:
+def _side_as_json(side: Side) -> dict[str, Any]:
     return {
         "topic_id": side.id,
         "title": side.title,
@@ -250,7 +254,7 @@ def _side_told(side: Side) -> dict[str, Any]:
         "rung": Rung(side.rung).label,
         "categories": side.categories,
         "links": side.links,
-        "gone": side.gone,
+        "gone": side.inactive_because,
     }
 
 
@@ -262,35 +266,35 @@ def _pieces(older: str, newer: str) -> dict[str, list[Piece]]:
     }
 
 
-def _fields_told(before: Sequence[FieldRow], after: Sequence[FieldRow]) -> list[dict[str, Any]]:
+def _fields_as_json(before: Sequence[FieldRow], after: Sequence[FieldRow]) -> list[dict[str, Any]]:
     old, new = ({each.name: each for each in side} for side in (before, after))
-    told = []
+    rows = []
     for name in sorted(old.keys() | new.keys()):
         one, other = old.get(name), new.get(name)
         change = "only_newer" if one is None else "only_older" if other is None else "differs"
         if one is not None and other is not None and one.value == other.value:
             change = "same"
-        told.append(
+        rows.append(
             {
                 "name": name,
-                "older": _field_told(one),
-                "newer": _field_told(other),
+                "older": _field_as_json(one),
+                "newer": _field_as_json(other),
                 "change": change,
                 "pieces": _pieces(one.value if one else "", other.value if other else ""),
             }
         )
-    return told
+    return rows
 
 
-def _field_told(row: FieldRow | None) -> dict[str, Any] | None:
+def _field_as_json(row: FieldRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
     return {"value": row.value, "field_type": row.field_type, "revisions": row.last_seq, "valid_from": row.valid_from}
 
 
-def _merge_told(plan: MergePlan) -> dict[str, Any]:
+def _merge_as_json(plan: MergePlan) -> dict[str, Any]:
     added = sorted(set(plan.categories) - set(plan.survivor.categories))
-    told: dict[str, Any] = {
+    preview: dict[str, Any] = {
         "fields_moved": [each.name for each in plan.moved],
         "histories_merged": [{"name": each.ours.name, "revisions": len(each.order)} for each in plan.joined],
         "links_moved": len(plan.links),
@@ -298,24 +302,24 @@ def _merge_told(plan: MergePlan) -> dict[str, Any]:
         "pinned": plan.survivor.pinned or plan.loser.pinned,
         "salience": max(plan.survivor.salience, plan.loser.salience),
     }
-    said = [f"“{plan.survivor.title}” stays, as it was written to last; the other is no longer found by itself."]
+    sentences = [f"“{plan.survivor.title}” stays, because it was changed last. The other topic is no longer listed."]
     if plan.moved:
-        said.append(f"{_many(len(plan.moved), 'field')} only the other has move over: {_names(told['fields_moved'])}.")
+        sentences.append(f"It gains {_many(len(plan.moved), 'field')}: {_names(preview['fields_moved'])}.")
     for each in plan.joined:
-        newest = "" if each.value == each.ours.value else " The newest value is that of the other."
-        said.append(f"The history of {each.ours.name} becomes one of {_many(len(each.order), 'revision')}.{newest}")
+        newest = "" if each.value == each.ours.value else " The newest value comes from the other topic."
+        sentences.append(f"The joined history of {each.ours.name} has {_many(len(each.order), 'revision')}.{newest}")
     if plan.links:
-        said.append(f"{_many(len(plan.links), 'link')} of the other lead{'s' if len(plan.links) == 1 else ''} to it.")
+        sentences.append(f"It takes over {_many(len(plan.links), 'link')} of the other topic.")
     if added:
-        said.append(f"It gains the categories {_names(added)}.")
+        sentences.append(f"It gains the categories {_names(added)}.")
     if plan.loser.pinned and not plan.survivor.pinned:
-        said.append("It becomes pinned, as the other is.")
+        sentences.append("It becomes pinned, because the other topic is.")
     if plan.loser.salience > plan.survivor.salience:
-        said.append(f"It takes the higher salience, {plan.loser.salience:.2f}.")
-    return {**told, "sentences": said}
+        sentences.append(f"It takes the higher salience, {plan.loser.salience:.2f}.")
+    return {**preview, "sentences": sentences}
 
 
-def _may(pair: DuplicatePair, *, possible: bool, mergeable: bool) -> list[PairVerb]:
+def _possible_actions(pair: DuplicatePair, *, possible: bool, mergeable: bool) -> list[PairVerb]:
     if pair.state in (State.MERGED, State.SUPERSEDED):
         return ["undo"]
     verbs: list[PairVerb] = ["keep", "supersede"] if possible else []

@@ -1,7 +1,7 @@
-"""What a merge comes to: read from the rows of two topics, without changing them. Shown before it is done, then done.
+"""The plan of a merge, computed from the rows of two topics: shown as a preview, then executed.
 
 The survivor is the topic that was written to last. A field that only the other has moves over whole; of a field that
-both have, the revisions become one history in the order in which they were recorded.
+both have, the revisions become one history in the order of recording.
 """
 
 import datetime as dt
@@ -39,7 +39,7 @@ _REVISIONS = """
 SELECT r.id, r.field_id, r.seq, r.recorded_at, r.valid_from FROM memory_revision r
 WHERE r.field_id = ANY(%(fields)s) ORDER BY r.field_id, r.seq
 """
-# Links of the one that goes, but for those that would lead from the survivor to itself or be there twice.
+# Links of the loser, except those that would lead from the survivor to itself or exist already.
 LINKS_MOVED = """
 SELECT l.id, 'source' FROM memory_link l
 WHERE l.source_id = %(loser)s AND l.target_id NOT IN (%(survivor)s, %(loser)s) AND NOT EXISTS (
@@ -53,7 +53,7 @@ ORDER BY 1
 
 
 class Side(NamedTuple):
-    """One of two topics, as it stands."""
+    """One of two topics, as stored."""
 
     id: uuid.UUID
     scope: str
@@ -75,8 +75,8 @@ class Side(NamedTuple):
     links: int
 
     @property
-    def gone(self) -> str:
-        """Why it is in no query any more; empty if it is."""
+    def inactive_because(self) -> str:
+        """Why no query returns it; empty if queries do."""
         if self.merged_into is not None:
             return "was merged into another topic"
         if self.released:
@@ -101,7 +101,7 @@ class FieldRow(NamedTuple):
 
 
 class RevisionRow(NamedTuple):
-    """Where a revision stands and when it came."""
+    """The position and times of a revision."""
 
     id: uuid.UUID
     field_id: uuid.UUID
@@ -112,8 +112,8 @@ class RevisionRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """One field of two: ``order`` is its history; ``cold`` of it stay cold, and ``refold`` says that the summaries of
-    the survivor's field no longer fit what they were made of."""
+    """One field made of two. ``order`` is its history; its first ``cold`` revisions are cold. ``refold`` is set if the
+    summaries of the survivor's field no longer fit their revisions."""
 
     ours: FieldRow
     theirs: FieldRow
@@ -123,13 +123,13 @@ class Joined:
 
     @property
     def value(self) -> str:
-        """What it says from then on."""
+        """The current value after the merge."""
         return self.ours.value if self.order[-1].field_id == self.ours.id else self.theirs.value
 
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What becomes of two topics."""
+    """The result of merging two topics."""
 
     survivor: Side
     loser: Side
@@ -143,13 +143,13 @@ class MergePlan:
 
     @property
     def text_before(self) -> TopicText:
-        """What the survivor says as it stands."""
+        """The survivor's present text."""
         own = [each.value for each in self.fields.get(self.survivor.id, [])]
         return TopicText(self.survivor.title, self.survivor.summary, own)
 
 
 def sides_read(ids: Sequence[uuid.UUID], *, now: dt.datetime) -> dict[uuid.UUID, Side]:
-    """Return topics as they stand. One query."""
+    """Return topics as stored. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_TOPICS, {"ids": list(ids), "now": now})
         return {row[0]: Side(*row) for row in cursor.fetchall()}
@@ -167,19 +167,19 @@ def fields_read(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[FieldRow]]:
 
 
 def saying_of(side: Side, fields: Sequence[FieldRow]) -> Saying:
-    """Return what a topic says, for the guards. A title that says nothing is none."""
+    """Return the text of a topic for comparison. The title of an untitled topic is left out."""
     title = "" if side.title.casefold() == UNTITLED else side.title
     return Saying(title, side.summary, {each.name: each.value for each in fields})
 
 
 def survivor_first(sides: Sequence[Side]) -> tuple[Side, Side]:
-    """Return the topic that a merge would keep, and the other: written to last, then the one with the higher id."""
+    """Return the topic that a merge would keep, and the other. It keeps the one written to last, else the higher id."""
     newer, older = sorted(sides, key=lambda side: (side.updated_at, side.id), reverse=True)
     return newer, older
 
 
 def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
-    """Return what merging ``loser`` into ``survivor`` comes to. Three queries, and nothing is changed.
+    """Return the plan for merging ``loser`` into ``survivor``. Three queries; nothing is changed.
 
     ``most_warm`` is ``max_field_history``. Raises ``Conflict`` if the survivor would have more fields than a topic can.
     """
@@ -189,7 +189,7 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
     both = [(own[each.name], each) for each in fields[loser.id] if each.name in own]
     if len(own) + len(moved) > MAX_FIELDS:
         raise Conflict(
-            f"Together they have more than {MAX_FIELDS} fields, which is more than a topic can hold.",
+            f"Together the two topics have more than {MAX_FIELDS} fields, the limit of one topic.",
             code=ProblemCode.TOO_MANY_FIELDS,
         )
     with connection.cursor() as cursor:
@@ -221,9 +221,9 @@ def merge_plan(survivor: Side, loser: Side, *, most_warm: int) -> MergePlan:
 
 
 def histories_merge(ours: Sequence[RevisionRow], theirs: Sequence[RevisionRow]) -> list[RevisionRow]:
-    """Return two histories as one, by the time at which the store learned each value; each keeps its own order.
+    """Return two histories as one, by the time of recording; each keeps its own order.
 
-    Of two values of one moment the survivor's comes last, so that it is the one in force.
+    Of two values with the same times the survivor's comes last, so that it is in force.
     """
     merged: list[RevisionRow] = []
     left, right = list(ours), list(theirs)
@@ -240,7 +240,7 @@ def _join(
 ) -> Joined:
     order = histories_merge(own, other)
     cold = ours.cold_through
-    # Summaries tell of the first so many revisions: they hold as long as these are still the first.
+    # Summaries cover the first ``cold`` revisions; they are valid while these are still the first.
     refold = cold > 0 and [each.id for each in order[:cold]] != [each.id for each in own[:cold]]
     least = max(0, len(order) - most_warm)
     return Joined(ours, theirs, order, cold=least if refold else max(cold, least), refold=refold)

@@ -1,4 +1,4 @@
-"""Which topics wait to be compared with their nearest."""
+"""The queue of topics to be compared with their nearest."""
 
 import uuid
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from django.db import connection
 
-# So many scopes have a turn in one step.
+# Scopes per step.
 SCOPES_A_STEP = 16
 
-# Scopes take turns, in another order at each look, so that one in which much is written does not hold up the others.
+# Scopes are taken in random order with equal shares, so that a busy one does not hold up the others.
 _WAITING = """
 WITH turns AS MATERIALIZED (
     SELECT s.id, s.path, greatest(1, %(limit)s / least(count(*) OVER (), {most_scopes})) AS share
@@ -29,7 +29,7 @@ ORDER BY turns.id, w.topic_id
 
 
 class Waiting(NamedTuple):
-    """A topic that waits to be compared."""
+    """A topic in the queue."""
 
     id: uuid.UUID
     scope_id: int
@@ -39,8 +39,8 @@ class Waiting(NamedTuple):
 
 
 def waiting_read(*, scope_ids: Sequence[int] | None, model: str, limit: int) -> list[Waiting]:
-    """Return topics that wait to be compared and can be, those of one scope beside each other, each scope with the same
-    share of ``limit``. One query."""
+    """Return topics of the queue that have a vector, grouped by scope, each scope with the same share of ``limit``. One
+    query."""
     within = "" if scope_ids is None else "AND s.id = ANY(%(scopes)s)"
     with connection.cursor() as cursor:
         cursor.execute(

@@ -23,7 +23,7 @@ class PairTopic(TypedDict):
 
 
 class PairOut(TypedDict):
-    """Two topics of one scope and kind that may be one. A merge keeps ``newer``."""
+    """Two possibly duplicate topics of one scope and kind. A merge keeps ``newer``."""
 
     id: uuid.UUID
     scope: str
@@ -39,9 +39,9 @@ class PairOut(TypedDict):
     similarity: Annotated[float | None, Field(description="Cosine of the two texts.")]
     same_title: bool
     held: Annotated[
-        bool, Field(description="Something that matters differs, so the pair is never merged automatically.")
+        bool, Field(description="A difference that matters was found, so the pair is never merged automatically.")
     ]
-    held_because: Annotated[list[str], Field(description="What differs, in sentences.")]
+    held_because: Annotated[list[str], Field(description="The differences that matter, in sentences.")]
     newer: PairTopic
     older: PairTopic
     survivor: uuid.UUID | None
@@ -49,11 +49,11 @@ class PairOut(TypedDict):
     decided_at: dt.datetime | None
     decided_by: str
     reason: str
-    run_id: Annotated[uuid.UUID | None, Field(description="The run that takes the decision back.")]
+    run_id: Annotated[uuid.UUID | None, Field(description="The run to undo if the decision is to be undone.")]
 
 
 class PairPage(TypedDict):
-    """Pairs, found last first."""
+    """Pairs, newest first."""
 
     items: list[PairOut]
     next: str | None
@@ -70,12 +70,12 @@ class PairDifference(TypedDict):
 
 
 class PairDetail(PairOut):
-    """A pair with what matters and differs, and what a merge would do."""
+    """A pair with the differences that matter and the effect of a merge."""
 
     differences: list[PairDifference]
-    merge: Annotated[dict[str, Any], Field(description="Effect of a merge; empty if there is nothing to merge.")]
-    may: Annotated[list[PairVerb], Field(description="What can be decided now.")]
-    gone: Annotated[str, Field(description="Why nothing can be decided, if so.")]
+    merge: Annotated[dict[str, Any], Field(description="Effect of a merge; empty if the pair cannot be merged.")]
+    may: Annotated[list[PairVerb], Field(description="The possible decisions.")]
+    gone: Annotated[str, Field(description="Why the pair cannot be decided or merged, or empty.")]
 
 
 class PairCompared(PairDetail):
@@ -88,7 +88,7 @@ class PairCompared(PairDetail):
 
 
 class PairConflict(TypedDict):
-    """A topic that changed since, and how."""
+    """A topic that has changed since the decision, and how."""
 
     topic_id: uuid.UUID
     why: str
@@ -99,6 +99,6 @@ class PairDecided(TypedDict):
 
     pair: PairOut
     run_id: uuid.UUID | None
-    results: Annotated[list[str], Field(description="As merged:<topic>->:<survivor>.")]
+    results: Annotated[list[str], Field(description="One result per action, such as merged:<topic>->:<survivor>.")]
     restored: NotRequired[bool | None]
     conflicts: NotRequired[Annotated[list[PairConflict], Field(default=[])]]

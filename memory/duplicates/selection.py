@@ -1,4 +1,4 @@
-"""Pairs that somebody picked: those that one merge of many would take, and those it leaves alone, with why."""
+"""Splits selected pairs into those that ``pairs_merge`` would merge and those it would skip."""
 
 import uuid
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from memory.models import DuplicatePair
 
 @dataclass(frozen=True, slots=True)
 class PairSelection:
-    """Rows ``{id, scope, newer: {topic_id, title, updated_at}, older: {...}, similarity}``; of a pair that is not there
-    the id alone."""
+    """Rows ``{id, scope, newer: {topic_id, title, updated_at}, older: {...}, similarity}``; ``{id}`` for a pair that
+    does not exist."""
 
     taken: list[dict[str, Any]]
     left: list[tuple[dict[str, Any], str]]
 
     @property
     def left_by_why(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """What is left alone, in groups of one reason."""
+        """The skipped pairs by reason."""
         groups: dict[str, list[dict[str, Any]]] = {}
         for row, why in self.left:
             groups.setdefault(why, []).append(row)
@@ -27,13 +27,13 @@ class PairSelection:
 
 
 def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelection:
-    """Say which of these pairs ``pairs_merge`` would merge, and why not the others. One query. Nothing is changed."""
+    """Return which of these pairs ``pairs_merge`` would merge, and why not the others. One query."""
     found = {pair.pk: pair for pair in DuplicatePair.objects.filter(pk__in=ids).select_related("scope", "one", "other")}
     done = PairSelection([], [])
     for pair_id in ids:
         pair = found.get(pair_id)
         if pair is None or not principal.sees(pair.scope.path):
-            done.left.append(({"id": pair_id}, "There is no such pair."))
+            done.left.append(({"id": pair_id}, "This pair does not exist."))
             continue
         older, newer = sorted((pair.one, pair.other), key=lambda topic: (topic.updated_at, topic.pk))
         row = {
@@ -54,7 +54,7 @@ def pairs_select(ids: Sequence[uuid.UUID], *, principal: Principal) -> PairSelec
 
 def _left_alone(pair: DuplicatePair) -> str:
     if pair.state != DuplicatePair.State.OPEN:
-        return "It is decided already."
+        return "This pair is already decided."
     if pair.held:
-        return "Something that matters differs; look at the pair itself."
+        return "A difference that matters was found; review this pair."
     return ""

@@ -1,25 +1,25 @@
-"""What two near topics are to each other: the same, one that may replace the other, or nothing to speak of. Pure."""
+"""Classifies two near topics: duplicates, one superseding the other, or neither. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.text.folding import fold
 from memory.text.likeness import Difference, Saying, sayings_differ, words_shared
 from memory.text.stems import subject
 
-# Vectors alone do not tell: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
-# (docs/duplicates.md). Two facts differ in a value or two; what differs in more tells of two events.
+# Vectors alone do not decide: entries of one log reach a cosine of 0.95, unrelated texts of one household 0.8
+# (docs/duplicates.md). Versions of one fact differ in one or two values; texts that differ in more are two events.
 MOST_FIRM = 2
 FIRM = frozenset({"number", "date", "identifier", "name"})
-# From which share of common words on two texts may say the same, or speak of the same thing.
+# The least shares of common words of two texts that may say the same, or have the same subject.
 SAME_SHARE = 0.6
 SUBJECT_SHARE = 0.5
 SUBJECT_WORDS = 2
-# Fewer differences than these are looked at whatever else the texts share.
+# With at most so many differences, two near texts may be one fact whatever words they share.
 FEW = 2
-# So long a text is told by its first part.
+# Of longer texts, only the first part is compared.
 SUBJECT_CHARS = 2000
 SUBJECT_PART = 300
 
@@ -28,19 +28,19 @@ _SENTENCES = {
     "date": ("A date or time differs: {}.", "Dates or times differ: {}."),
     "identifier": ("An identifier differs: {}.", "Identifiers differ: {}."),
     "name": ("A name differs: {}.", "Names differ: {}."),
-    "negation": ("One of them says no where the other does not: {}.", "One says no where the other does not: {}."),
+    "negation": ("Only one of them has a negation: {}.", "Only one of them has negations: {}."),
     "word": ("A word differs: {}.", "Words differ: {}."),
-    "order": ("The same words stand for each other: {}.", "The same words stand for each other: {}."),
-    "title_only": ("Only the title is the same: as a whole they are less alike than duplicates are.",) * 2,
+    "order": ("The same words come in another order: {}.",) * 2,
+    "title_only": ("The titles are equal, but the texts are less similar than those of duplicates.",) * 2,
 }
-# So many differences of one sort are named in a sentence.
+# Differences of one type named in a sentence.
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PairVerdict:
-    """``verdict`` is a value of ``DuplicatePair.Verdict``; ``held`` that it is never merged by itself, and
-    ``differences`` why: rows ``{sort, one, other, where}``."""
+    """``verdict`` is a value of ``DuplicatePair.Verdict``. A ``held`` pair is never merged automatically, because of
+    its ``differences``: rows ``{sort, one, other, where}``."""
 
     verdict: str
     held: bool
@@ -50,7 +50,7 @@ class PairVerdict:
 def pair_judge(
     one: Saying, other: Saying, *, cosine: float | None, same_title: bool, knobs: Knobs
 ) -> PairVerdict | None:
-    """Return what two topics are to each other, None if nothing to speak of. ``cosine`` is None without a vector."""
+    """Return the verdict on two topics, None for neither. ``cosine`` is None without a vector."""
     near = cosine is not None and cosine >= knobs.duplicate_threshold
     same_title = same_title and fold(one.title) == fold(other.title) and bool(one.title)
     differences = sayings_differ(one, other)
@@ -71,15 +71,15 @@ def pair_judge(
 
 
 def differences_words(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return stored differences as sentences, one for each sort."""
-    told = []
+    """Return stored differences as sentences, one for each type."""
+    sentences = []
     for sort, (single, several) in _SENTENCES.items():
-        mine = [row for row in rows if row["sort"] == sort]
-        if mine:
-            named = ", ".join(_pair_words(row) for row in mine[:NAMED])
-            more = f" and {len(mine) - NAMED} more" if len(mine) > NAMED else ""
-            told.append((single if len(mine) == 1 else several).format(named + more))
-    return told
+        rows_of_type = [row for row in rows if row["sort"] == sort]
+        if rows_of_type:
+            named = ", ".join(_pair_words(row) for row in rows_of_type[:NAMED])
+            more = f" and {len(rows_of_type) - NAMED} more" if len(rows_of_type) > NAMED else ""
+            sentences.append((single if len(rows_of_type) == 1 else several).format(named + more))
+    return sentences
 
 
 def _pair_words(row: dict[str, Any]) -> str:
@@ -103,15 +103,14 @@ def _row(difference: Difference) -> dict[str, Any]:
 
 
 def _one_fact(one: Saying, other: Saying, differences: Sequence[Difference]) -> bool:
-    """Tell whether two near texts may be one fact, said twice or with another value."""
+    """Return whether two near texts may be one fact, equal or with another value."""
     if len(differences) <= FEW:
         return True
     return _firm(differences) <= MOST_FIRM and words_shared(_text(one), _text(other)).share >= SAME_SHARE
 
 
 def _one_subject(one: Saying, other: Saying, differences: Sequence[Difference], *, near: bool) -> bool:
-    """Tell whether two texts say something of one subject: they share enough words, or their grammatical subject and
-    a name in it."""
+    """Return whether two texts have one subject: they share enough words, or their grammatical subject and a name."""
     if _firm(differences) > MOST_FIRM:
         return False
     shared = words_shared(_text(one), _text(other))

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from memory.core.errors import ValueRefused
-from memory.core.values import value_as_text
+from memory.core.field_values import value_as_text
 from memory.text.grammar import verb_place, words_tag
 from memory.text.identifiers import identifiers_find
 from memory.text.negation import negated

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
 from memory.erasure.remainder import remainder_summary
@@ -87,7 +87,7 @@ def listing_matches(
     """Return a page of the topics of a list, and the cursor of the next. Two queries. A topic that was
     purged since has only its id. Raises ``NotVisible`` and ``ValueRefused``."""
     row = _row(listing_id, principal)
-    at = place_read(cursor) if cursor else 0
+    at = cursor_as_number(cursor) if cursor else 0
     page = row.entries[at : at + limit]
     return listed_topics(page), str(at + limit) if at + limit < len(row.entries) else None
 
@@ -102,7 +102,7 @@ def listings_list(
 
 
 def listings_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many lists there are; counting stops one after ``at_most``. One query."""
+    """Return how many lists there are; ``at_most`` + 1 if more. One query."""
     return ForgetListing.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 

@@ -108,5 +108,5 @@ class ReceiptEraser(Eraser):
         return Eraser(passages, {match.identifier for match in matches} - {""}, self.ids).masked(text, short=short)
 
     def _is_older(self, match: ErasedMatch) -> bool:
-        """Tell whether the text was written before the purge."""
+        """Return whether the text was written before the purge."""
         return self._written is None or self._written <= self._erased.of_type(match.type)[match.digest][1]

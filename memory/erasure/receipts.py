@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
@@ -118,7 +118,7 @@ def anchor_of(receipt: ErasureReceipt) -> dict[str, Any]:
 
 
 def is_anchor(value: Any) -> bool:
-    """Tell whether a state in the audit log is the anchor of a receipt: a number and hashes, and no text."""
+    """Return whether a state in the audit log is the anchor of a receipt: a number and hashes, and no text."""
     return isinstance(value, dict) and value.keys() == _ANCHOR
 
 
@@ -163,14 +163,14 @@ def receipts_list(*, principal: Principal, cursor: str | None, limit: int) -> tu
     invalid cursor."""
     rows = ErasureReceipt.objects.filter(path_q(principal.scope)).order_by("-number")
     if cursor:
-        (before,) = cursor_parse(cursor, number_read)
+        (before,) = cursor_parse(cursor, cursor_number)
         rows = rows.filter(number__lt=before)
     found = list(rows[: limit + 1])
     return found[:limit], cursor_make(found[limit - 1].number) if len(found) > limit else None
 
 
 def receipts_count(*, principal: Principal, at_most: int) -> int:
-    """Return how many receipts there are; counting stops one after ``at_most``. One query."""
+    """Return how many receipts there are; ``at_most`` + 1 if more. One query."""
     return ErasureReceipt.objects.filter(path_q(principal.scope))[: at_most + 1].count()
 
 
@@ -230,7 +230,7 @@ def receipts_verify() -> Chain:
 
 
 def seals_are_ours() -> bool:
-    """Tell whether receipts were made with the present secret key; True if there are none."""
+    """Return whether receipts were made with the present secret key; True if there are none."""
     with connection.cursor() as cursor:
         cursor.execute(_ANCHORS + " LIMIT 100")
         anchors = cursor.fetchall()
@@ -266,7 +266,7 @@ def _reason_seal(receipt: ErasureReceipt) -> str:
 
 
 def _is_reason_unchanged(receipt: ErasureReceipt) -> bool:
-    """Tell whether the reason is the original one, or as a later purge masked it."""
+    """Return whether the reason is the original one, or as a later purge masked it."""
     return hmac.compare_digest(_reason_hash(receipt), receipt.reason_hash) or hmac.compare_digest(
         _reason_seal(receipt), receipt.reason_seal
     )

@@ -203,7 +203,7 @@ class Eraser:
                     yield found.start, found.end
 
     def _may_name(self, text: str) -> bool:
-        """Tell whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
+        """Return whether ``text`` may hold an identifier. Parsing identifiers takes a hundred times as long."""
         if not self._certain or not text.isascii():
             return True
         words = _NO_CORE.split(text.lower())
@@ -292,7 +292,7 @@ def _threes(words: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_bounded(text: str, start: int, end: int) -> bool:
-    """Tell whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
+    """Return whether a short passage is not part of a longer word: "ann" is part of "ann-marie" and "ann@x.io"."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     goes_on = len(after) == 2 and after[0] in _JOINERS and after[1].isalnum()
     return not (goes_on or (len(before) == 2 and before[1] in _JOINERS and before[0].isalnum()))

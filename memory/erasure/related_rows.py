@@ -187,7 +187,7 @@ class Column:
 
 
 def column_kept(table: str, name: str) -> bool:
-    """Tell whether a column of the project holds names rather than content."""
+    """Return whether a column of the project holds names rather than content."""
     return table in KEPT or f"{table}.{name}" in KEPT or name in KEPT_COLUMNS
 
 

@@ -94,7 +94,7 @@ def remainder_if_forgotten(topic: TopicContent, facts: Sequence[Fact]) -> dict[s
 
 
 def _is_distinctive(text: str) -> bool:
-    """Tell whether a text means the same wherever it is found. A short number or word does not: "2", "ok"."""
+    """Return whether a text means the same wherever it is found. A short number or word does not: "2", "ok"."""
     return len(text) > (3 if text.isdigit() else 2)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, Func, IntegerField
 
 from memory.access.principal import Principal
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.extraction.known import FACT_FIELD
 from memory.extraction.replies import ExtractionOut, KnownFact
 from memory.extraction.segments import note_of
@@ -46,7 +46,7 @@ def extraction_facts(
 
     At most two queries. A topic that was erased since has no title. Raises ``ValueRefused`` for an invalid cursor.
     """
-    after = 0 if cursor is None else place_read(cursor)
+    after = 0 if cursor is None else cursor_as_number(cursor)
     entries = [{"topic_id": topic_id} for topic_id in job.stored] if which == STORED else list(job.skipped)
     shown = entries[after : after + limit]
     ids = [entry["topic_id"] for entry in shown if _still_there(entry)]

@@ -19,10 +19,10 @@ class KnownFact(TypedDict):
 
 
 class ExtractReply(TypedDict):
-    """What a text states."""
+    """The facts of a text."""
 
     extracted: Annotated[list[str], Field(description="Each a self-contained sentence of at most 500 characters.")]
-    stored: Annotated[list[str], Field(description="Ids of the topics that were made, in the order of their facts.")]
+    stored: Annotated[list[str], Field(description="Ids of the new topics, in the order of their facts.")]
     skipped_duplicates: list[KnownFact]
     method: Annotated[
         Annotated[str, one_of(("llm", "extractive"))],
@@ -31,13 +31,13 @@ class ExtractReply(TypedDict):
     methods: Annotated[
         list[Annotated[str, one_of(("llm", "extractive"))]], Field(description="One for each part of the text.")
     ]
-    note: Annotated[str, Field(description="How the facts were found, and what that cannot do.")]
+    note: Annotated[str, Field(description="How the facts were found, and the limits of that method.")]
     warning: NotRequired[str | None]
     source_topic_id: NotRequired[
-        Annotated[str | None, Field(description="The topic that holds the text, outside every query.")]
+        Annotated[str | None, Field(description="The topic that stores the text; no query returns it.")]
     ]
     dropped: Annotated[
-        dict[str, int], Field(description="What was left out: sentences by what they are, facts by what is wrong.")
+        dict[str, int], Field(description="What was omitted: sentences by type, facts by what is wrong with them.")
     ]
 
 

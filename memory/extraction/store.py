@@ -17,7 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
-from memory.core.values import MAX_VALUE_LENGTH
+from memory.core.field_values import MAX_VALUE_LENGTH
 from memory.extraction.known import FACT_FIELD, Duplicate, known_facts_split
 from memory.extraction.parts import parts_cut
 from memory.forgetting import state_changes

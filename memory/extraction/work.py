@@ -11,7 +11,7 @@ from collections import Counter
 import structlog
 from django.db import transaction
 
-from memory.access.impersonation import job_writer, unsigned
+from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import Conflict, NotVisible, failure_sentence
@@ -131,7 +131,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
         return False
     if job_writer(job, now=clock()) is None:
         # Checked first, so that the model is not asked in vain.
-        _finish(job_id, Status.FAILED, now=clock(), failure=unsigned(job.actor))
+        _finish(job_id, Status.FAILED, now=clock(), failure=owner_lost_access(job.actor))
         return False
     number, gathered = job.done, GatheredFacts()
     if number < len(segments):
@@ -152,7 +152,7 @@ def _step(job_id: uuid.UUID, segments: Segments, *, clock: Clock) -> bool:
             return False
         writer = job_writer(job, now=now)
         if writer is None:
-            _finish(job_id, Status.FAILED, now=now, failure=unsigned(job.actor))
+            _finish(job_id, Status.FAILED, now=now, failure=owner_lost_access(job.actor))
             return False
         if gathered.facts:
             _store(job, gathered, segments.content, writer=writer, now=now)

@@ -1,7 +1,7 @@
-"""Applies a plan in batches: each its own transaction with its journal, so that a killed run goes on where it stopped.
+"""Applies a plan in batches, each a transaction with its journal, so that a killed run continues where it stopped.
 
-Whoever holds the row of the run applies the next batch; two workers with the same run take turns and no action is
-taken twice. A topic that changed after the plan is left alone and told.
+A batch locks the row of the run, so that two workers with the same run take turns and no action is applied twice. A
+topic that changed after the plan is skipped, and its action records why.
 """
 
 import datetime as dt
@@ -21,7 +21,7 @@ from memory.llm.client import model_configured
 from memory.models import ForgetRun, Rung
 
 BATCH = 500
-# A model takes seconds for a summary, and a turn of the worker, or a request, looks at the clock between batches.
+# A model takes seconds for a summary, and the time limit is checked only between batches.
 BATCH_WITH_MODEL = 10
 
 _TAKE = """
@@ -29,7 +29,7 @@ SELECT id, topic_id, action, from_rung, to_rung, changes FROM memory_forgetactio
 WHERE run_id = %(run)s AND state = 'planned' ORDER BY place LIMIT %(limit)s
 """
 
-# The rows are locked first and compared then.
+# The rows are locked first and then compared.
 _LOCK = f"""
 WITH {HELD}
 SELECT a.topic_id, {same_state_sql("held.state", "a.before")}, a.before, held.state
@@ -57,7 +57,7 @@ UPDATE memory_forgetaction a SET state = 'skipped', at = %(now)s, note = d.note
 FROM unnest(%(actions)s::bigint[], %(notes)s::text[]) AS d (id, note) WHERE a.id = d.id
 """
 
-# What was left alone leaves the counts of the plan, so that they tell what was done.
+# Skipped actions are subtracted from the counts of the plan, which then count what was done.
 _UNCOUNT = f"""
 SELECT name, count(*) FROM memory_forgetaction a CROSS JOIN LATERAL {COUNTED} AS x (name)
 WHERE a.id = ANY(%(actions)s) AND name IS NOT NULL GROUP BY name
@@ -94,16 +94,16 @@ class _Action:
 
     @property
     def moves(self) -> bool:
-        """Whether it moves among the rungs on which a topic is active."""
+        """Whether it moves the topic between rungs above the archive."""
         return self.to_rung != self.from_rung and not self.archives
 
 
 def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, until: float | None = None) -> bool:
     """Apply the next actions of a run and return whether more are left; the last step ends the run.
 
-    One transaction of at most 25 statements. Summaries are written before it begins, since a language model may take
-    its time: until ``until``, by the monotonic clock, after which the step does what it has come to. Does nothing for a
-    run that is not applying.
+    One transaction of at most 25 statements. Summaries are prepared before it begins, because a language model may take
+    long: until ``until`` (monotonic clock), after which the step applies the actions that are ready. Does nothing for
+    a run that is not applying.
     """
     size = size or (BATCH_WITH_MODEL if model_configured() else BATCH)
     ahead, size, folds = _folds_ahead(run_id, size, until)
@@ -117,7 +117,7 @@ def run_step(run_id: uuid.UUID, *, now: dt.datetime, size: int | None = None, un
             run.save(update_fields=["status", "finished_at", "failure"])
             return False
         if any(_folds(action) and action.id not in ahead for action in actions):
-            # Somebody else has taken the actions that these summaries are for; the next step writes the right ones.
+            # Another worker has applied the actions of these summaries; the next step prepares new ones.
             return True
         unchanged, skipped = _lock(cursor, actions)
         if skipped:
@@ -138,12 +138,12 @@ def _take(cursor: CursorWrapper, run_id: uuid.UUID, size: int) -> list[_Action]:
 
 
 def _folds_ahead(run_id: uuid.UUID, size: int, until: float | None) -> tuple[set[int], int, dict[uuid.UUID, Fold]]:
-    """Return the actions that summaries were looked for, how many to take now, and the summaries by field."""
+    """Return the actions whose summaries were prepared, how many actions to apply now, and the summaries by field."""
     with connection.cursor() as cursor:
         actions = _take(cursor, run_id, size)
     folding = [action for action in actions if _folds(action)]
     prepared = folds_prepare({action.topic_id: int(action.changes["keep"]) for action in folding}, until=until)
-    # Those before the first one that has to wait.
+    # Only actions before the first one without its summary.
     ready = next((place for place, action in enumerate(actions) if action.topic_id in prepared.left), size)
     return {action.id for action in folding}, ready, prepared.folds
 
@@ -160,7 +160,7 @@ def _lock(cursor: CursorWrapper, actions: list[_Action]) -> tuple[list[_Action],
     unchanged, skipped = [], {}
     for action in actions:
         if action.topic_id not in found:
-            # Purged since these actions were read, and the action with it.
+            # The topic and its action were purged after the actions were read.
             continue
         same, before, state = found[action.topic_id]
         if same:

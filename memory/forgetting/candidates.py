@@ -1,14 +1,14 @@
 """The candidate query: which topics a run would act on, and what it would do to each. One statement.
 
-What-if, dry run, scheduled run, counts and projections all read from the text that ``candidates_sql`` returns; a
-projection is the same query at another moment. Where the fade key decides, the rows come from ranges of its index, so
-that the cost follows what is due and not what there is. Rules, and the strategies that look at more than the fade key,
-read Vitality from one end to the other, and so does a draft of another half-life.
+What-if, dry run, scheduled run, counts and projections all use the SQL that ``candidates_sql`` returns; a projection is
+the same query at another time. Where the fade key decides, the rows come from ranges of its index, so that the cost
+depends on the number of topics due. Rules, strategies that need more than the fade key, and a draft with another
+half-life scan the whole of Vitality.
 """
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,14 @@ from memory.policy.partition import ALL_TOPICS, PolicyPartition, TopicSubset, pa
 from memory.policy.snapshot import EffectivePolicy, Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# What is reported, and counted, of a run; in the order in which the most telling name is chosen.
+# The names under which a run counts its actions, in the order of precedence.
 RUNG_COUNTS = ("released", "archived", "detached", "summarized", "restored")
 OTHER_COUNTS = ("pinned", "unpinned", "categorized")
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateQuery:
-    """A statement without its end: the text of a SELECT, and what it is bound to."""
+    """The text of a SELECT and its bound values."""
 
     text: str
     bound: Bound
@@ -47,13 +47,14 @@ def candidates_sql(
     bound: Bound | None = None,
     topics: Sequence[uuid.UUID] | str | None = None,
     subset: TopicSubset = ALL_TOPICS,
+    without: Collection[str] = (),
 ) -> CandidateQuery:
     """Return the candidate query for ``scope`` at ``now``. No query is made.
 
-    Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). ``draft`` says that the rows may
-    not have been given the half-life of these policies, so that the index cannot be trusted. With ``topics``, only
-    those are asked about, which a text of SQL may name as an array; ``subset`` narrows them by
-    kind and by their present rung.
+    Columns: topic_id, from_rung, to_rung, action, score, why (jsonb), changes (jsonb). With ``draft`` the index is not
+    used, because the rows may have another half-life than these policies. ``topics`` limits the query to these ids (or
+    to an SQL expression for an array of ids), ``subset`` to a kind and a present rung. ``without`` names partitions to
+    leave out, by path.
     """
     bound = bound or Bound()
     parts = [
@@ -67,6 +68,7 @@ def candidates_sql(
             subset=subset,
         )
         for partition in partitions_of(policies, scope)
+        if partition.path not in without
     ]
     return CandidateQuery(" UNION ALL ".join(parts) or _NOTHING, bound)
 
@@ -78,8 +80,8 @@ WHERE false
 """
 
 
-# Written as a join, because the planner takes a range between two columns for narrow. Written as constants, it adds up
-# what each says by itself, though the rung follows from the key, and reads the whole table instead of the index.
+# A join, because the planner assumes that a range between two columns is narrow. With constants it multiplies the
+# selectivities as if rung and key were independent, and scans the whole table instead of the index.
 _IN_RANGE = "v.rung = r.rung AND v.half_life = r.half_life AND v.fade_floor >= r.low AND v.fade_floor < r.high"
 
 
@@ -114,7 +116,7 @@ def _partition_sql(
     held = judge.held()
     if rules.needs_topic or held.needs_topic:
         source += " JOIN memory_topic t ON t.id = v.topic_id"
-    # OFFSET 0 keeps the planner from writing each expression out wherever it is named.
+    # OFFSET 0 keeps the planner from evaluating each expression again wherever it is used.
     return f"""
         SELECT topic_id, from_rung, to_rung, {_ACTION} AS action, score,
                {_why_sql(judge, rules)} AS why, {_changes_sql(partition.policy, rules)} AS changes
@@ -155,7 +157,7 @@ CASE WHEN released THEN 'released'
 
 
 def _why_sql(judge: Judge, rules: RulesSql) -> str:
-    """Return what put a topic on the list: the rule, or else the threshold, and the policy it comes from."""
+    """Return why a topic is due: the rule, or else the threshold, and the policy it comes from."""
     policy, bind = judge.policy, judge.bind
     thresholds = {
         Rung.ARCHIVED: ("forget_salience_threshold", policy.knobs.forget_salience_threshold),
@@ -169,7 +171,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
     by_threshold = f"CASE greatest(from_rung, to_rung) {named} END"
     by_rule = ""
     if rules:
-        told = [
+        whens = [
             f"WHEN {place} THEN jsonb_build_object('rule', {bind(rule.name)}::text, "
             f"'rule_scope', {bind(rule.scope)}::text)"
             for place, rule in enumerate(rules.rules, start=1)
@@ -178,7 +180,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
             "CASE WHEN released OR (rule > 0 AND to_rung <> from_rung AND rule_rung >= ladder) THEN rule "
             "WHEN to_rung = from_rung AND pin_changed THEN pin_rule ELSE 0 END"
         )
-        by_rule = f"CASE {chosen} {' '.join(told)} END"
+        by_rule = f"CASE {chosen} {' '.join(whens)} END"
     by = f"coalesce({by_rule}, {by_threshold})" if by_rule else by_threshold
     return f"""coalesce({by}, '{{}}'::jsonb) || jsonb_build_object(
                    'score', score, 'strategy', {bind(policy.knobs.strategy)}::text,
@@ -186,7 +188,7 @@ def _why_sql(judge: Judge, rules: RulesSql) -> str:
 
 
 def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
-    """Return what is done beside the rung, and every number that doing it takes: a plan needs no policy later."""
+    """Return the changes besides the rung, with the parameters of each, so that applying a plan needs no policy."""
     knobs = policy.knobs
     parts = [
         f"""CASE WHEN to_rung <> from_rung THEN jsonb_build_object(
@@ -204,10 +206,10 @@ def _changes_sql(policy: EffectivePolicy, rules: RulesSql) -> str:
 
 
 def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Tell whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
+    """Return whether anything in ``scope`` could be due. One prepared statement that reads five ends of the index.
 
-    It looks at the whole store and not at scopes and gates, so yes means maybe. It is always yes where rules answer the
-    event, the strategy does not go by the fade key, or rows wait for another half-life.
+    True means maybe, because it reads the whole store and ignores scopes and gates. It is always True where rules
+    answer the event, the strategy does not use the fade key, or rows wait for another half-life.
     """
     ranges: list[tuple[int, float, float, float]] = []
     exempt: set[str] | None = None
@@ -221,7 +223,7 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     if not ranges:
         return False
     bound = Bound()
-    # Moments are bound and kinds are written out: then the plan does not depend on what is bound, and is kept.
+    # Times are bound and kinds are literals, so that the plan does not depend on bound values and is cached.
     rows = ", ".join(
         f"({rung:d}, " + ", ".join(f"{bound.bind(number)}::float8" for number in numbers) + ")"
         for rung, *numbers in ranges
@@ -236,15 +238,11 @@ def candidates_possible(policies: Policies, scope: str, *, event: str, now: dt.d
     return bool(rows_prepared(statement, bound.values)[0][0])
 
 
-def active_count(scope: str, *, without: tuple[str, ...] = (), at_most: int | None = None) -> int:
-    """Return the number of active topics at ``scope`` and below, except below ``without``; ``at_most`` if there are as
-    many. One query."""
+def live_count(scope: str, *, without: tuple[str, ...] = ()) -> int:
+    """Return the number of live topics at ``scope`` and below, except below ``without``. One query."""
     bound = Bound()
-    limit = "" if at_most is None else f" LIMIT {at_most:d}"
     within = scope_sql("v.scope_id", scope, bound.bind, without=without)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{limit}) x", bound.values
-        )
+        cursor.execute(f"SELECT count(*) FROM memory_vitality v WHERE v.live AND {within}", bound.values)
         row: tuple[Any, ...] = cursor.fetchone()
         return int(row[0])

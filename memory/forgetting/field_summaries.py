@@ -1,7 +1,7 @@
 """Folding: the older warm revisions of a field become a summary and turn cold. Every revision stays on disk.
 
-A summary covers the one before it, if there is one, and has its depth and one more. At depth 2 it is the last: what
-comes after it stays warm until the topic is archived or climbs back.
+A new summary includes the earlier one and has its depth plus one. After depth 2 nothing more is folded: later revisions
+stay warm until the topic is archived or rises to a higher rung.
 """
 
 import datetime as dt
@@ -15,13 +15,13 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from memory.core.summary import Dated
+from memory.core.summary import DatedValue
 from memory.llm.client import model_configured
 from memory.llm.summaries import revisions_summarize
 from memory.models import FieldSummary
 
 MAX_DEPTH = 2
-# Well below the time after which a job is taken for dead.
+# Seconds; well below the time after which a job counts as dead.
 MODEL_SECONDS = 120.0
 
 _OLDER = """
@@ -45,7 +45,7 @@ FROM unnest(%(ids)s::uuid[], %(through)s::int[]) AS d (id, through) WHERE f.id =
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The summary of one field's older revisions, made for ``last_seq`` and ``cold_through`` as they were read."""
+    """The summary of one field's older revisions. ``last_seq`` and ``cold_through`` are the values it was made for."""
 
     topic_id: uuid.UUID
     last_seq: int
@@ -59,7 +59,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class PreparedFolds:
-    """Folds by field, and the topics that there was no time for."""
+    """Folds by field, and the topics that are left because the time was up."""
 
     folds: dict[uuid.UUID, Fold]
     left: frozenset[uuid.UUID] = frozenset()
@@ -70,10 +70,10 @@ def folds_prepare(
 ) -> PreparedFolds:
     """Return a fold for each field of these topics that has more warm revisions than ``keep``. One query.
 
-    A field whose summary has the greatest depth is left as it is. A model may take until ``until``, by the monotonic
-    clock, else ``MODEL_SECONDS``, and for the last question that was begun ``MEMSTATE_LLM_TIMEOUT_SECONDS``. When the
-    time is up, the topic in hand is summarized without it and the ones after it are left. With a ``cursor``, whose
-    transaction holds locks, no model is asked and none is left.
+    A field whose summary has the greatest depth is skipped. A model may take until ``until`` (monotonic clock), else
+    ``MODEL_SECONDS``, and ``MEMSTATE_LLM_TIMEOUT_SECONDS`` for the last question. When the time is up, the current
+    topic is summarized without the model and later ones are left. With a ``cursor``, whose transaction holds locks, no
+    model is asked and no topic is left.
     """
     if not keep:
         return PreparedFolds({})
@@ -89,9 +89,9 @@ def folds_prepare(
     asking = cursor is None and model_configured()
     by_topic = {topic_id: list(of_topic) for topic_id, of_topic in groupby(rows, key=lambda row: row[0])}
     folds: dict[uuid.UUID, Fold] = {}
-    # In the order in which they will be taken, so that what is done is a beginning of it.
+    # In the order of the actions, so that a prefix of them is ready when the time is up.
     for number, topic_id in enumerate(topic_id for topic_id in keep if topic_id in by_topic):
-        # The first one is always done: otherwise nothing would ever be, where the time is short.
+        # The first topic is always folded; otherwise a short time limit would prevent all progress.
         if asking and number and time.monotonic() >= until:
             waiting = list(keep)
             return PreparedFolds(folds, frozenset(waiting[waiting.index(topic_id) :]))
@@ -101,14 +101,14 @@ def folds_prepare(
 
 
 def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
-    """Return the fold of one field's older revisions; asks a model if there is an ``until``, and it is to come."""
+    """Return the fold of one field's older revisions. A model is asked if ``until`` is given and not yet past."""
     topic_id, _field, last_seq, cold_through, first, *_value, earlier, from_seq, depth = older[0]
     left = 0.0 if until is None else until - time.monotonic()
-    said = revisions_summarize(
-        [Dated(at=row[6], text=row[5]) for row in older],
+    summary = revisions_summarize(
+        [DatedValue(at=row[6], text=row[5]) for row in older],
         earlier=earlier,
         ask_model=left > 0,
-        # What is begun has the time of one answer, since half of that would be time lost.
+        # A question gets the time of one whole answer; a shorter limit would waste it.
         within=min(MODEL_SECONDS, max(left, settings.MEMSTATE_LLM_TIMEOUT_SECONDS)),
     )
     return Fold(
@@ -118,8 +118,8 @@ def _fold(older: list[tuple[Any, ...]], *, until: float | None) -> Fold:
         from_seq=from_seq if from_seq is not None else first,
         through_seq=older[-1][4],
         depth=(depth or 0) + 1,
-        text=said.text,
-        method=said.method,
+        text=summary.text,
+        method=summary.method,
     )
 
 
@@ -128,12 +128,12 @@ def folds_write(
 ) -> dict[uuid.UUID, list[int]]:
     """Write the folds of these topics and return the ids of the summaries, by topic. Three statements.
 
-    The topics are locked. A field that was written to after its fold was prepared is folded anew.
+    The caller has locked the topics. A field that was written to after its fold was prepared is folded again.
     """
     if not keep:
         return {}
     present = _present(cursor, list(keep))
-    # A field that was written to meanwhile, or has more than it may keep by now and was not prepared for it.
+    # Topics with a field that was written to meanwhile, or that has no fold and more warm revisions than it may keep.
     stale = {
         topic_id
         for field_id, (topic_id, last_seq, cold_through) in present.items()

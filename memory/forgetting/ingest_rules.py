@@ -1,12 +1,11 @@
-"""Rules at the moment of ingest: what is pinned or put into a category in the transaction that writes it.
+"""Rules at ingest: pins and categorizes topics in the transaction that writes them.
 
-A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` happen here;
-every other action, and unpinning, is left to runs. A run answers ``ingest_complete`` with the same rules, so whatever
-had to be left out here comes a moment later.
+A topic that must never be forgotten should not have to wait for a run. Only ``pin`` and ``categorize`` are applied
+here; unpinning and every other action is left to the run that answers ``ingest_complete`` with the same rules. So is a
+rule that was skipped here.
 """
 
 import datetime as dt
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import structlog
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.core.rules import PIN_ACTIONS, Rule, RuleSet
 from memory.core.text import MAX_CATEGORIES
 from memory.forgetting.judge import Judge
@@ -31,13 +31,13 @@ logger = structlog.get_logger(__name__)
 
 EVENT = "ingest_complete"
 LIMIT_MS = 1000
-# So many rules may use up the limit in one ingest; then those with patterns that are left are not tried at all.
+# After this many timeouts in one ingest, the remaining rules with patterns are skipped.
 MOST_TIMEOUTS = 3
 
 _LIMIT = "SELECT current_setting('statement_timeout'), set_config('statement_timeout', %s, true)"
 _UNLIMIT = "SELECT set_config('statement_timeout', %s, true)"
 
-# The worker folds accesses into the same rows, and both lock them in the order of their ids.
+# Locked in the order of ids, as the worker does when it writes accesses into the same rows.
 _PINS = """
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(reasons)s::text[]) AS d (topic_id, reason)
@@ -59,7 +59,7 @@ FROM (
 WHERE t.id = d.id
 """
 
-# Later than every edit before it, as for edits by hand: ``as_of`` goes by the order.
+# Later than every earlier edit, as for manual edits, because ``as_of`` depends on the order.
 _EDITS = """
 INSERT INTO memory_topicedit (topic_id, at, before, actor)
 SELECT d.id, greatest(%(now)s, (SELECT max(e.at) + interval '1 microsecond' FROM memory_topicedit e
@@ -71,7 +71,7 @@ FROM unnest(%(ids)s::uuid[], %(before)s::jsonb[], %(actors)s::text[]) AS d (id, 
 
 @dataclass(slots=True)
 class _Group:
-    """The topics that the same rules hold for."""
+    """Topics governed by the same rules."""
 
     policy: EffectivePolicy
     rules: tuple[Rule, ...]
@@ -80,7 +80,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Match:
-    """One topic and the rules that hold for it."""
+    """One topic and the rules that match it."""
 
     topic_id: uuid.UUID
     pinned: bool
@@ -89,11 +89,11 @@ class _Match:
 
 
 def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, actor: str, now: dt.datetime) -> int:
-    """Pin and categorize the topics just written, as the rules for ingest say; return how many topics changed.
+    """Pin and categorize the topics just written by the rules for ingest; return how many topics changed.
 
-    ``topics`` says in which scope each lies; ``actor`` is who ingested them, for the journal. Needs the transaction of
-    the ingest. No query where no such rule is in force. Else, for each policy that governs some of the topics, one
-    statement and four around it for savepoint and time limit, and up to four more where a rule holds.
+    ``topics`` maps each topic to its scope; ``actor`` ingested them, for the journal. Needs the transaction of the
+    ingest. No query where no such rule is in force. Otherwise, for each policy that governs some of the topics, one
+    statement, four more for savepoint and time limit, and up to four more where a rule matches.
 
     Raises nothing: a rule that cannot be evaluated in a second is skipped, logged and journaled.
     """
@@ -110,7 +110,7 @@ def ingest_rules_apply(topics: Mapping[uuid.UUID, str], *, policies: Policies, a
 
 
 def _acts(rule: Rule) -> bool:
-    # A rule that unpins does nothing here, but where it comes first it keeps a later one from pinning, as in a run.
+    # A rule that unpins changes nothing here, but if it comes first it keeps a later rule from pinning, as in a run.
     return rule.action in PIN_ACTIONS or rule.action == "categorize"
 
 
@@ -123,7 +123,7 @@ def _group_apply(group: _Group, actor: str, now: dt.datetime) -> int:
         with transaction.atomic():
             return _write(group, _match(group, group.rules, now), actor, now)
     except DatabaseError:
-        # One of them is too slow, and only trying each by itself can tell which.
+        # A rule is too slow; trying each by itself shows which.
         return _write_safely(group, _rules_sound(group, now), actor, now)
 
 
@@ -135,7 +135,7 @@ def _rules_sound(group: _Group, now: dt.datetime) -> tuple[Rule, ...]:
         risky = bool(patterns_of(condition_parse(rule.condition)))
         try:
             if failed >= MOST_TIMEOUTS and risky:
-                raise DatabaseError("too many rules before it took too long")
+                raise DatabaseError("too many earlier rules took too long")
             with transaction.atomic():
                 _match(group, (*(before for before in sound if before.category), rule), now)
         except DatabaseError as problem:
@@ -170,15 +170,15 @@ def _skip(group: _Group, rule: Rule, problem: DatabaseError, now: dt.datetime) -
 
 
 def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: int = 1) -> list[_Match]:
-    """Return the topics for which some rule holds. Three statements, within ``factor`` times the time limit."""
+    """Return the topics that a rule matches. Three statements, within ``factor`` times the time limit."""
     bound = Bound()
     judge = Judge(replace(group.policy, rules=RuleSet(tuple(rules))), now, EVENT, bound.bind)
-    moment, score = f"{bound.bind(now)}::timestamptz", judge.score()
+    time, score = f"{bound.bind(now)}::timestamptz", judge.score()
     added: dict[str, str] = {}
     holds = []
     for rule in rules:
         sql = predicate_sql(
-            condition_parse(rule.condition), now=moment, score_sql=score, bind=bound.bind, categories_added=dict(added)
+            condition_parse(rule.condition), now=time, score_sql=score, bind=bound.bind, categories_added=dict(added)
         ).sql
         holds.append(f"({sql}) IS TRUE")
         if rule.category:
@@ -199,7 +199,7 @@ def _match(group: _Group, rules: Sequence[Rule], now: dt.datetime, *, factor: in
             _Match(topic_id, pinned, categories, [rule for rule, held in zip(rules, flags, strict=True) if held])
             for topic_id, pinned, categories, flags in cursor.fetchall()
         ]
-        # A savepoint that is kept would keep the limit as well.
+        # Releasing the savepoint would keep the limit, so it is reset.
         cursor.execute(_UNLIMIT, [before])
     return found
 
@@ -234,7 +234,7 @@ def _write(group: _Group, matches: Sequence[_Match], actor: str, now: dt.datetim
 
 
 def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[uuid.UUID, Rule]]:
-    """Pin what the first rule about pins wants pinned; return the topics that were not pinned before."""
+    """Pin the topics whose first pin rule pins; return those that were not pinned before."""
     wanted: dict[uuid.UUID, Rule] = {}
     for match in matches:
         first = next((rule for rule in match.rules if rule.action in PIN_ACTIONS), None)
@@ -250,7 +250,7 @@ def _pins_write(cursor: CursorWrapper, matches: Sequence[_Match]) -> list[tuple[
 def _categories_write(
     cursor: CursorWrapper, matches: Sequence[_Match], now: dt.datetime
 ) -> list[tuple[_Match, list[Rule]]]:
-    """Add the categories that are missing, as far as a topic has room for them; return by which rules."""
+    """Add missing categories up to the limit of a topic; return the topics with the rules that added them."""
     given: list[tuple[_Match, list[Rule]]] = []
     for match in matches:
         adding: dict[str, Rule] = {}
@@ -264,10 +264,10 @@ def _categories_write(
         return []
     ids = [match.topic_id for match, _rules in given]
     after = [sorted({*match.categories, *(rule.category for rule in rules)}) for match, rules in given]
-    cursor.execute(_CATEGORIES, {"ids": ids, "after": [_json(words) for words in after], "now": now})
+    cursor.execute(_CATEGORIES, {"ids": ids, "after": [json_array(words) for words in after], "now": now})
     edits: dict[str, Any] = {
         "ids": ids,
-        "before": [_json(match.categories) for match, _rules in given],
+        "before": [json_array(match.categories) for match, _rules in given],
         "now": now,
         "actors": [f"rule {rules[0].name}" for _match, rules in given],
     }
@@ -296,7 +296,3 @@ def _event(
         before=before,
         after={**after, "rule_scope": rule.scope, "policy": group.policy.at, "version": group.policy.version},
     )
-
-
-def _json(words: Sequence[str]) -> str:
-    return json.dumps(list(words), ensure_ascii=False)

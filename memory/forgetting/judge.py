@@ -1,14 +1,14 @@
-"""Judgement: on which rung a topic belongs under a policy at a moment, as SQL over one row of Vitality.
+"""Judgement: the rung that a topic belongs on under a policy at a given time, as SQL over one row of Vitality.
 
-The Python twin is ``memory.formulas.ladder``. Everything that asks what forgetting would do is made of these pieces, so
-a preview, a dry run and a run cannot disagree.
+``memory.formulas.ladder`` is the same in Python. Previews, dry runs and runs all use these expressions, so that they
+cannot disagree.
 """
 
 import datetime as dt
 import math
 from dataclasses import dataclass
 
-from memory.core.knobs import NO_DECAY_SECONDS
+from memory.core.policy_values import NO_DECAY_SECONDS
 from memory.core.rules import PIN_ACTIONS, RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.text import MAX_CATEGORIES
 from memory.formulas.ladder import CLIMB_MARGIN
@@ -23,7 +23,7 @@ from memory.predicates.sql import predicate_sql
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """One policy at one moment, for the row ``v`` of Vitality and, where a rule asks for it, ``t`` of Topic."""
+    """One policy at one time, for the row ``v`` of Vitality and, where a rule needs it, ``t`` of Topic."""
 
     policy: EffectivePolicy
     now: dt.datetime
@@ -32,29 +32,24 @@ class Judge:
 
     @property
     def by_key(self) -> bool:
-        """Whether the fade key decides, so that what is due can be found by index."""
+        """Whether the fade key decides, so that topics that are due can be found by index."""
         return self.policy.knobs.strategy in ("half_life", "static")
 
-    def moment(self) -> str:
-        """Return the moment of the judgement as an expression."""
+    def time(self) -> str:
+        """Return the expression of the time of the judgement."""
         return f"{self.bind(self.now)}::timestamptz"
 
     def score(self) -> str:
-        """Return the expression of the score that the thresholds are compared with."""
+        """Return the expression of the score, which is compared with the thresholds."""
         knobs = self.policy.knobs
         return score_sql(
-            knobs.strategy,
-            row="v",
-            now=self.moment(),
-            half_life=knobs.half_life,
-            active_half_life=knobs.active_half_life,
+            knobs.strategy, row="v", now=self.time(), half_life=knobs.half_life, active_half_life=knobs.active_half_life
         )
 
     def key(self) -> str:
-        """Return the expression that is compared instead of the score, in whose units ``bound`` gives thresholds.
+        """Return the expression that is compared instead of the score; ``bound`` converts thresholds to its units.
 
-        Under ``half_life`` this is the fade key: comparing keys spares a power of two per row, and is what the index is
-        made of.
+        Under ``half_life`` it is the fade key: comparing keys avoids a power of two per row and can use the index.
         """
         knobs = self.policy.knobs
         if knobs.strategy == "static":
@@ -70,11 +65,11 @@ class Judge:
         return self._fade_bound(theta) if self.policy.knobs.strategy == "half_life" else theta
 
     def score_of(self, key: float) -> float:
-        """Return the score at a value of ``key``: the other direction of ``bound``."""
+        """Return the score at a value of ``key``, the inverse of ``bound``."""
         if self.policy.knobs.strategy != "half_life":
             return key
         halvings = (self.now.timestamp() - key) / self.policy.knobs.half_life
-        # A moment long before the last use, by a short half-life, would be a number too large to be one.
+        # Avoids an overflow for a time long before the last use with a short half-life.
         return 0.0 if halvings > MAX_HALVINGS else 2.0 ** -max(halvings, -MAX_HALVINGS)
 
     def _fade_bound(self, theta: float) -> float:
@@ -92,15 +87,15 @@ class Judge:
         return f"{self.key()} {operator} {number_sql(self.bound(theta))}"
 
     def gate(self) -> str:
-        """Return the condition that the topic has been left alone for as long as archiving asks for."""
+        """Return the condition that the topic has not been used for as long as archiving requires."""
         since = self.unused_since
         return "true" if since is None else f"{self.last_use} {since}"
 
     @property
     def last_use(self) -> str:
-        """The moment of the last use with the comparison that ``unused_since`` completes.
+        """The time of the last use and the operator, to be followed by ``unused_since``.
 
-        The same as ``archive_gate_sql``, with the moment worked out once instead of an age for every row.
+        Equivalent to ``archive_gate_sql``, but with one fixed time instead of an age per row.
         """
         if self.policy.knobs.strategy == "relevance":
             return "coalesce(v.last_retrieved_at, v.created_at) <"
@@ -108,9 +103,9 @@ class Judge:
 
     @property
     def unused_since(self) -> str | None:
-        """The moment since which a topic must not have been used; None if archiving does not ask for it.
+        """The time since which a topic must not have been used; None if archiving does not require it.
 
-        Without a wait, a topic that was used in the future counts as used just now.
+        Without ``prune_after``, a last use in the future counts as now.
         """
         knobs = self.policy.knobs
         if not knobs.prune_after and knobs.strategy != "relevance":
@@ -118,12 +113,12 @@ class Judge:
         return f"{self.bind(self.now - dt.timedelta(seconds=knobs.prune_after))}::timestamptz"
 
     def exempt(self) -> str:
-        """Return the condition that the topic's kind is never forgotten. Scopes are a matter of the partition."""
+        """Return the condition that the topic's kind is exempt. Exempt scopes are left out by the partition."""
         kinds = self.policy.knobs.exempt_kinds
         return f"v.kind = ANY({self.bind(list(kinds))}::text[])" if kinds else "false"
 
     def ladder(self) -> str:
-        """Return the rung on which the thresholds put the topic, as ``rung_target`` does."""
+        """Return the rung that the thresholds give the topic, as ``rung_target`` does."""
         knobs = self.policy.knobs
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         rises, attaches = self.above(summary * CLIMB_MARGIN), self.above(detach * CLIMB_MARGIN)
@@ -139,13 +134,13 @@ class Judge:
                  ELSE {Rung.ACTIVE:d} END"""
 
     def leaving(self) -> list[tuple[int, float, float, float]]:
-        """Return ranges of the index in which every topic lies that the thresholds move off its rung.
+        """Return ranges of the index that contain every topic whose rung the thresholds change.
 
-        Each is (rung, half-life, low, high), high being outside. On the first rung the index holds a lower bound of
-        the fade key, so that a few topics more are found; ``ladder`` decides.
+        Each is (rung, half-life, low, high), without ``high``. On the first rung the index holds a lower bound of the
+        fade key, so that it finds a few topics too many; ``ladder`` decides.
         """
         knobs = self.policy.knobs
-        # The scores of "static" are compared as they are; over this much the key and the score cannot disagree.
+        # "static" compares scores, not keys; this margin covers the difference.
         slack = NO_DECAY_SECONDS * 1e-7 if knobs.strategy == "static" else 1e-6 * knobs.half_life
         summary, detach, archive = knobs.summarize_below, knobs.detach_below, knobs.forget_salience_threshold
         falling = {Rung.ACTIVE: max(summary, archive), Rung.SUMMARIZED: max(detach, archive), Rung.DETACHED: archive}
@@ -155,36 +150,36 @@ class Judge:
             high = self._fade_bound(theta) + slack
             ranges.append((int(rung), knobs.half_life, -math.inf, high))
             if rung in rising:
-                # A rung that is switched off is left above 0, which is everywhere: no topic lies in both ranges.
+                # The threshold of a disabled rung is 0, so its range is everything; ``max`` keeps the ranges disjoint.
                 low = max(high, self._fade_bound(rising[rung] * CLIMB_MARGIN) - slack)
                 ranges.append((int(rung), knobs.half_life, low, math.inf))
         return ranges
 
     def held(self) -> "HeldSql":
-        """Return the rung down to which rules hold a topic that do not answer this event, 0 for none.
+        """Return the lowest rung on which rules for other events keep a topic, 0 for none.
 
-        A rule that has summarized or detached a topic still means it when something else happens; without this, each
-        event that the rule does not answer would bring the topic back up, and the next schedule down again.
+        A topic that such a rule has summarized or detached stays there. Otherwise each event that the rule does not
+        answer would move the topic up, and the next scheduled run down again.
         """
         answering = self.policy.rules.on(self.event)
         parts, needs_topic = [], False
         for rule in self.policy.rules.rules:
             if rule.enabled and rule not in answering and rule.action in ("summarize", "detach"):
                 compiled = predicate_sql(
-                    condition_parse(rule.condition), now=self.moment(), score_sql=self.score(), bind=self.bind
+                    condition_parse(rule.condition), now=self.time(), score_sql=self.score(), bind=self.bind
                 )
                 needs_topic = needs_topic or compiled.needs_topic
                 parts.append(f"CASE WHEN v.rung > 0 AND {compiled.sql} THEN {RULE_RUNG[rule.action]} ELSE 0 END")
         return HeldSql(f"greatest({', '.join(parts)})" if parts else "0", needs_topic)
 
     def rules(self) -> "RulesSql":
-        """Return what the rules that answer the event make of the topic."""
+        """Return the expressions of the rules that answer the event."""
         return _rules_sql(self)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSql:
-    """The rung down to which other rules hold a topic, and whether that reads the topic's own row."""
+    """The rung on which other rules keep a topic, and whether the expression needs the row of Topic."""
 
     rung: str
     needs_topic: bool
@@ -213,7 +208,7 @@ class RulesSql:
 def _rules_sql(judge: Judge) -> RulesSql:
     rules = judge.policy.rules.on(judge.event)
     score = judge.score() if rules else "0"
-    now = judge.moment() if rules else ""
+    now = judge.time() if rules else ""
     added: dict[str, str] = {}
     needs_topic = False
     rung_rules, rungs, at_once, pins, pin_rules, adds = [], [], [], [], [], []
@@ -248,7 +243,7 @@ def _rules_sql(judge: Judge) -> RulesSql:
 
 
 def _adds_sql(adds: list[str]) -> str:
-    """Return the categories to add, each once and no more than a topic may have; NULL for none."""
+    """Return the categories to add, without duplicates and up to the limit of a topic; NULL for none."""
     if not adds:
         return "NULL::varchar[]"
     chosen = f"ARRAY(SELECT DISTINCT c FROM unnest(ARRAY[{', '.join(adds)}]) AS c WHERE c IS NOT NULL ORDER BY c)"

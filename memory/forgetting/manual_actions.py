@@ -1,12 +1,11 @@
 """Where a topic stands, changed by hand: archived, released, restored, pinned; each time with a journal row.
 
-All copies of the state change in one transaction (``moves``), so that no read path can see a topic half archived. The
-same transaction writes the run that undo works from (``by_hand``).
+All copies of the state change in one transaction (``state_changes``), so that no read path can see a topic half
+archived. The same transaction writes both journals (``manual_runs``), from which undo works.
 """
 
 import datetime as dt
 import itertools
-import json
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
-from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.manual_runs import HandAction, fields_read, hand_run_write
@@ -43,12 +41,6 @@ _LOCK = _READ.format(state=STATE) + "FOR NO KEY UPDATE OF t, v"
 _LOOK = _READ.format(state="'{}'::jsonb")
 
 _TOUCH = "UPDATE memory_topic SET updated_at = %(now)s WHERE id = ANY(%(ids)s)"
-
-_JOURNAL = """
-INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
-SELECT %(now)s, %(actor)s, %(action)s, d.id, d.scope, %(reason)s, d.before, %(after)s::jsonb
-FROM unnest(%(ids)s::uuid[], %(scopes)s::text[], %(befores)s::jsonb[]) AS d (id, scope, before)
-"""
 
 
 class TopicState(NamedTuple):
@@ -246,10 +238,11 @@ def _move(
     if done.touches:
         cursor.execute(_TOUCH, {"ids": ids, "now": now})
     changes = done.act(cursor, rows, reason, now)
-    run_id = uuid7_at(now)
-    _journal(cursor, rows, done, run_id, principal=principal, reason=reason, now=now)
-    actions = [HandAction(row.id, row.scope, row.state, fields.get(row.id), changes.get(row.id, {})) for row in rows]
-    return hand_run_write(cursor, run_id, actions, action=done.action, actor=principal.actor, reason=reason, now=now)
+    actions = [
+        HandAction(row.id, row.scope, row.state, done.after, fields.get(row.id), changes.get(row.id, {}))
+        for row in rows
+    ]
+    return hand_run_write(cursor, actions, action=done.action, actor=principal.actor, reason=reason, now=now)
 
 
 def _archive(
@@ -309,40 +302,3 @@ VERBS = {
     "pin": _Verb("pinned", lambda row: "is pinned already" if row.pinned else "", _pin, {"pinned": True}, False),
     "unpin": _Verb("unpinned", lambda row: "" if row.pinned else "is not pinned", _unpin, {"pinned": False}, False),
 }
-
-
-def _journal(
-    cursor: CursorWrapper,
-    rows: Sequence[TopicState],
-    done: _Verb,
-    run_id: uuid.UUID,
-    *,
-    principal: Principal,
-    reason: str,
-    now: dt.datetime,
-) -> None:
-    befores = [
-        json.dumps(
-            {
-                "rung": Rung(row.rung).label,
-                "released": row.released,
-                "pinned": row.pinned,
-                "salience": row.salience,
-                "reinforced_at": row.reinforced_at.isoformat(),
-            }
-        )
-        for row in rows
-    ]
-    cursor.execute(
-        _JOURNAL,
-        {
-            "now": now,
-            "actor": principal.actor,
-            "action": done.action,
-            "reason": reason,
-            "after": json.dumps({**done.after, "run": str(run_id)}),
-            "ids": [row.id for row in rows],
-            "scopes": [row.scope for row in rows],
-            "befores": befores,
-        },
-    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.ids import uuid7_at
 from memory.core.scopes import ROOT
 from memory.forgetting.topic_state import FIELDS, STATE
 from memory.models import ForgetRun
@@ -22,6 +23,8 @@ from memory.models import ForgetRun
 BY_HAND = "by_hand"
 # The same for what the search for duplicates does by itself, where the policy says so.
 REVISE = "revise"
+# What happens to the topic that a merge ends, and to the one that stays.
+MERGED, TOOK_IN = "merged", "took_in"
 
 _WRITE = f"""
 WITH now_states AS (
@@ -40,12 +43,26 @@ FROM unnest(
 JOIN now_states s ON s.id = d.id LEFT JOIN now_fields n ON n.topic_id = d.id
 """
 
+_RUNG = "(ARRAY['active', 'summarized', 'detached', 'archived'])[{rung} + 1]"
+# The same in the trail of each topic.
+_JOURNAL = f"""
+INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
+SELECT %(now)s, %(actor)s, d.action, d.id, d.scope, %(reason)s,
+       jsonb_build_object(
+           'rung', {_RUNG.format(rung="(d.before->>'rung')::int")}, 'released', d.before->>'released_at' IS NOT NULL,
+           'pinned', d.before->'pinned', 'salience', d.before->'salience', 'reinforced_at', d.before->'reinforced_at'),
+       d.after || jsonb_build_object('run', %(run)s::uuid)
+FROM unnest(%(topics)s::uuid[], %(scopes)s::text[], %(actions)s::text[], %(befores)s::jsonb[], %(afters)s::jsonb[])
+     WITH ORDINALITY AS d (id, scope, action, before, after, place)
+ORDER BY d.place
+"""
+
 # What an undo put back, told in the trail of each topic as the change itself was.
-_UNDONE = """
+_UNDONE = f"""
 INSERT INTO memory_auditevent (at, actor, action, topic_id, scope, reason, before, after)
 SELECT %(now)s, %(actor)s, 'undone', a.topic_id, s.path, %(reason)s,
        jsonb_build_object('action', a.action, 'at', a.at),
-       jsonb_build_object('run', a.run_id, 'rung', (ARRAY['active', 'summarized', 'detached', 'archived'])[t.rung + 1])
+       jsonb_build_object('run', a.run_id, 'rung', {_RUNG.format(rung="t.rung")})
 FROM memory_forgetaction a JOIN memory_topic t ON t.id = a.topic_id JOIN memory_scope s ON s.id = t.scope_id
 WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 """
@@ -55,12 +72,14 @@ WHERE a.id = ANY(%(actions)s) ORDER BY a.place
 class HandAction:
     """One topic that is about to be changed: its rows as they stand, locked, and what is done beside the rung.
 
-    ``action`` is what happens to this one, if that is not what the run is called after.
+    ``after`` is what the trail of the topic says beside the run. ``action`` is what happens to this one, if that is not
+    what the run is called after.
     """
 
     topic_id: uuid.UUID
     scope: str
     before: str
+    after: dict[str, Any]
     fields: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
     action: str = ""
@@ -87,7 +106,6 @@ def fields_read(cursor: CursorWrapper, topics: Sequence[uuid.UUID]) -> dict[uuid
 
 def hand_run_write(
     cursor: CursorWrapper,
-    run_id: uuid.UUID,
     actions: Sequence[HandAction],
     *,
     action: str,
@@ -96,13 +114,14 @@ def hand_run_write(
     now: dt.datetime,
     event: str = BY_HAND,
 ) -> ForgetRun:
-    """Write down what was done to these topics, whose rows are as the change has left them, and return the run.
+    """Write both journals of what was done to these topics, whose rows are as the change has left them, and return the
+    run that undoes it.
 
-    Two statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` where nobody's hand did it.
+    Three statements. The caller's transaction is that of the change. ``event`` is ``REVISE`` for automatic changes.
     """
     named = [each.action or action for each in actions]
     run = ForgetRun.objects.create(
-        id=run_id,
+        id=uuid7_at(now),
         scope=_scope_around([each.scope for each in actions]),
         event=event,
         actor=actor,
@@ -116,20 +135,22 @@ def hand_run_write(
         planned=len(actions),
         applied=len(actions),
     )
-    cursor.execute(
-        _WRITE,
-        {
-            "run": run.id,
-            "actions": named,
-            "reason": reason,
-            "now": now,
-            "by": "hand" if event == BY_HAND else event,
-            "topics": [each.topic_id for each in actions],
-            "befores": [each.before for each in actions],
-            "fields": [each.fields for each in actions],
-            "changes": [json.dumps(each.changes) for each in actions],
-        },
-    )
+    wanted: dict[str, Any] = {
+        "run": run.id,
+        "actor": actor,
+        "actions": named,
+        "reason": reason,
+        "now": now,
+        "by": "hand" if event == BY_HAND else event,
+        "topics": [each.topic_id for each in actions],
+        "scopes": [each.scope for each in actions],
+        "befores": [each.before for each in actions],
+        "afters": [json.dumps(each.after) for each in actions],
+        "fields": [each.fields for each in actions],
+        "changes": [json.dumps(each.changes) for each in actions],
+    }
+    cursor.execute(_WRITE, wanted)
+    cursor.execute(_JOURNAL, wanted)
     return run
 
 

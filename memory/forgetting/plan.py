@@ -1,4 +1,4 @@
-"""Plans a run: writes down what it would do to which topic, in one statement, and whether it may go ahead."""
+"""Plans a run: stores its actions in one statement, and decides whether the run may begin."""
 
 import datetime as dt
 import json
@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from memory.core.errors import Conflict
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
-from memory.core.rules import GATED_EVENTS
 from memory.core.scopes import scope_within
-from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, active_count, candidates_possible, candidates_sql
+from memory.forgetting.candidates import OTHER_COUNTS, RUNG_COUNTS, candidates_possible, candidates_sql, live_count
+from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.topic_state import COUNTED, STATE
 from memory.models import ForgetRun
 from memory.models.locks import Lock, lock_wait
@@ -45,19 +45,18 @@ SELECT (SELECT count(*) FROM candidates), (SELECT coalesce(jsonb_object_agg(name
 
 
 class _Unchanged(Exception):
-    """The same plan waits for approval already: what was written is taken back with the savepoint."""
+    """A held run has the same plan. The new plan is rolled back with the savepoint."""
 
 
 def run_plan(
     scope: str, *, event: str, dry_run: bool, actor: str, policies: Policies, judged_at: dt.datetime, now: dt.datetime
 ) -> ForgetRun:
-    """Write the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
+    """Store the plan of a run over ``scope`` and return the run: planned, held, applying, or done if nothing is due.
 
-    One transaction of about eight statements, whatever the number of topics. A gated event finds nothing due below the
-    soft limit. A run that is to apply at once is held when the circuit breaker trips, for the scope or for one policy
-    below it (a query for each policy with many topics due), or when a policy says ``review``; if a
-    held run has exactly the same plan, that one is returned. Raises ``Conflict`` if another run is at work in an
-    overlapping scope.
+    One transaction of about nine statements, for any number of topics. A gated event skips partitions below their soft
+    limit. Unless it is a dry run, the run is held if the policy has mode ``review`` or the circuit breaker opens, for
+    the scope or for one policy below it (a query for each policy with many topics due). If a held run has exactly the
+    same plan, that run is returned. Raises ``Conflict`` if another run is applying in an overlapping scope.
     """
     with transaction.atomic():
         planner_wait()
@@ -75,47 +74,35 @@ def run_plan(
             judged_at=judged_at,
             created_at=now,
         )
-        run.gate = gate_closed(policies, scope, event=event)
-        if run.gate:
+        gate = gate_of(policies, scope, event=event)
+        run.gate = gate.sentence
+        if gate.closed:
             _finish_empty(run)
             return run
         try:
             with transaction.atomic():
-                _fill(run, policies)
+                _fill(run, policies, gate)
         except _Unchanged:
             return ForgetRun.objects.get(scope=scope, status=ForgetRun.Status.HELD)
         return run
 
 
 def run_is_due(policies: Policies, scope: str, *, event: str, now: dt.datetime) -> bool:
-    """Tell whether a run would find anything to do: a topic due, and past the gate. One query if nothing is due."""
-    if not candidates_possible(policies, scope, event=event, now=now) or gate_closed(policies, scope, event=event):
+    """Return whether a run would do anything: a topic is due and its gate is open. One query if nothing is due."""
+    if not candidates_possible(policies, scope, event=event, now=now):
         return False
-    query = candidates_sql(policies, scope, event=event, now=now)
+    gate = gate_of(policies, scope, event=event)
+    if gate.closed:
+        return False
+    query = candidates_sql(policies, scope, event=event, now=now, without=gate.without)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM ({query.text}) c)", query.bound.values)
         return bool(cursor.fetchone()[0])
 
 
-def gate_closed(policies: Policies, scope: str, *, event: str) -> str:
-    """Return why ``event`` starts nothing in ``scope``, or an empty text. One query for a gated event, else none."""
-    if not partitions_of(policies, scope):
-        return f"Nothing is forgotten in {scope}: its mode is off, or it lies in an exempt scope."
-    soft_limit = policies.knobs(scope).topic_count_soft_limit
-    if event not in GATED_EVENTS or soft_limit == 0:
-        return ""
-    active = active_count(scope, at_most=soft_limit)
-    if active >= soft_limit:
-        return ""
-    return (
-        f"There are {active:,} active topics, fewer than the soft limit of {soft_limit:,}; "
-        f"below it, {event} forgets nothing."
-    )
-
-
-def _fill(run: ForgetRun, policies: Policies) -> None:
+def _fill(run: ForgetRun, policies: Policies, gate: Gate) -> None:
     run.save(force_insert=True)
-    due, run.counts, leaving = _actions_write(run, policies)
+    due, run.counts, leaving = _actions_write(run, policies, gate)
     run.planned = min(due, policies.knobs(run.scope).max_topics_for_forget_scan)
     run.left_over = due - run.planned
     if not run.planned:
@@ -129,10 +116,11 @@ def _fill(run: ForgetRun, policies: Policies) -> None:
     run.save()
 
 
-def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, int], dict[str, int]]:
-    """Write the plan; return how many topics are due, the counts of what was planned, and how many would leave by
-    policy: those beyond ``max_topics_for_forget_scan`` too, since the next runs would take them one after the other."""
-    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at)
+def _actions_write(run: ForgetRun, policies: Policies, gate: Gate) -> tuple[int, dict[str, int], dict[str, int]]:
+    """Store the plan. Return how many topics are due, the counts of the planned actions, and how many due topics would
+    be archived or released, by policy; that includes topics beyond ``max_topics_for_forget_scan``, which later runs
+    would take."""
+    query = candidates_sql(policies, run.scope, event=run.event, now=run.judged_at, without=gate.without)
     sql = _WRITE.format(candidates=query.text, state=STATE, counted=COUNTED)
     most = policies.knobs(run.scope).max_topics_for_forget_scan
     with connection.cursor() as cursor:
@@ -145,23 +133,23 @@ def _actions_write(run: ForgetRun, policies: Policies) -> tuple[int, dict[str, i
 
 
 def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
-    """Return why the run has to wait for somebody's approval, or an empty text."""
+    """Return why the run must be approved by an operator, or an empty text."""
     if policies.knobs(run.scope).mode == "review":
-        return f"The policy of {policies.node_of(run.scope)} asks for a review of every run."
+        return f"The policy of {policies.node_of(run.scope)} requires a review of every run."
     total = sum(leaving.values())
     if total <= ALWAYS_ALLOWED:
         return ""
     partitions = partitions_of(policies, run.scope, forgetting=False)
-    run.active = active_count(run.scope)
+    run.active = live_count(run.scope)
     share = policies.knobs(run.scope).max_archive_share
     if total > share * run.active:
         return _breaker_sentence(total, run.active, share)
-    # A mistake in the policy of a small scope is hardly seen in the share of a large one around it.
+    # A mistake in the policy of a small scope hardly changes the share of a large scope around it.
     for partition in partitions:
         going, share = leaving.get(partition.policy.at, 0), partition.policy.knobs.max_archive_share
         if len(partitions) == 1 or going <= ALWAYS_ALLOWED:
             continue
-        active = active_count(partition.path, without=partition.without)
+        active = live_count(partition.path, without=partition.without)
         if going > share * active:
             return _breaker_sentence(going, active, share, where=f" under the policy of {partition.policy.at}")
     return ""
@@ -169,8 +157,8 @@ def _hold(run: ForgetRun, policies: Policies, leaving: dict[str, int]) -> str:
 
 def _breaker_sentence(leaving: int, active: int, share: float, *, where: str = "") -> str:
     return (
-        f"It would archive {leaving:,} of {active:,} active topics{where} ({leaving / active:.0%}), more than the "
-        f"{share:.0%} that max_archive_share lets pass."
+        f"It would archive {leaving:,} of {active:,} live topics{where} ({leaving / active:.0%}), more than the "
+        f"{share:.0%} that max_archive_share allows."
     )
 
 
@@ -186,7 +174,7 @@ SELECT NOT EXISTS (
 
 
 def _held_replace(run: ForgetRun) -> None:
-    """Let the new plan take the place of one that waits for approval, unless they say the same."""
+    """Replace the held plan of the same scope with the new one. Raises ``_Unchanged`` if they are equal."""
     held = ForgetRun.objects.filter(scope=run.scope, status=ForgetRun.Status.HELD).first()
     if held is None:
         return
@@ -196,7 +184,7 @@ def _held_replace(run: ForgetRun) -> None:
             if cursor.fetchone()[0]:
                 raise _Unchanged
     held.status, held.finished_at = ForgetRun.Status.FAILED, run.created_at
-    held.failure = "Nobody approved it before it was planned anew; nothing was done."
+    held.failure = "The run was planned again before it was approved. Nothing was changed."
     held.save(update_fields=["status", "finished_at", "failure"])
 
 
@@ -209,14 +197,14 @@ def _finish_empty(run: ForgetRun) -> None:
 
 
 def planner_wait() -> None:
-    """Wait until nobody else plans or starts a run, and keep it so until the transaction ends. One query."""
+    """Wait until no other process plans or starts a run, and keep the lock until the transaction ends. One query."""
     lock_wait(Lock.PLAN_RUN)
 
 
 def overlap_refuse(scope: str, *, but: uuid.UUID | None = None) -> None:
-    """Raise ``Conflict`` if a run is at work at, above or below ``scope``. One query; needs the planner's lock."""
+    """Raise ``Conflict`` if a run is applying at, above or below ``scope``. One query; needs the planner's lock."""
     for other_id, other in ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).values_list("id", "scope"):
         if other_id != but and (scope_within(other, scope) or scope_within(scope, other)):
             raise Conflict(
-                f"Run {other_id} is at work in {other}; wait until it is done.", code=ProblemCode.RUN_AT_WORK
+                f"Run {other_id} is applying in {other}. Wait until it is done.", code=ProblemCode.RUN_AT_WORK
             )

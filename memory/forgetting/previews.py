@@ -1,23 +1,26 @@
-"""What applying, approving or undoing a run would touch, and what not and why. Nothing here changes anything."""
+"""Previews of applying, approving and undoing a run: what would change, what would be skipped, and why. Read only."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
 
 from memory.core.errors import Conflict
-from memory.forgetting.candidates import active_count
-from memory.forgetting.plan import ALWAYS_ALLOWED
-from memory.forgetting.runs import begin_refuse
+from memory.core.problem_codes import ProblemCode
+from memory.forgetting.candidates import live_count
+from memory.forgetting.manual_runs import MERGED
+from memory.forgetting.plan import ALWAYS_ALLOWED, overlap_refuse
 from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
-from memory.models import ForgetRun
+from memory.forgetting.undo import merge_conflicts
+from memory.models import ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 
-# So many of the topics that would be left alone are named; all of them are counted.
+# Skipped topics listed by name; all of them are counted.
 NAMED = 50
 
-# Topics that differ in the same way are told in the same words, so that one of them speaks for all.
+# Topics that differ in the same way have the same reason, so that one of each group is enough.
 _GROUPS = """
 WITH compared AS (
     SELECT a.action, a.{side} AS said, s.state, {same} AS same
@@ -48,8 +51,8 @@ ORDER BY a.place LIMIT %(most)s
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``touched`` topics would be changed, by action in ``by_action``; ``left`` have changed meanwhile, for
-    ``reasons`` with their counts; the first of them are named. ``hindrance`` is why nothing can be done at all."""
+    """``touched`` topics would be changed, counted by action in ``by_action``. ``left`` topics have changed meanwhile,
+    with ``reasons`` and their counts; ``named`` lists the first of them. ``hindrance`` is why nothing can be done."""
 
     touched: int
     by_action: dict[str, int]
@@ -63,14 +66,14 @@ class Preview:
 def apply_preview(run: ForgetRun) -> Preview:
     """Return what applying the plan of a dry run would do. About six queries.
 
-    A plan of which a topic has changed is not applied at all. A plan that the circuit breaker would have held, had it
-    come from the schedule, has a warning: whoever applies a plan by hand is asked once, here.
+    A plan with a changed topic is not applied at all. A plan that the circuit breaker would have held, if it were a
+    scheduled run, has a warning, because applying a dry run is not held.
     """
-    found = _compared(run, state="planned", side="before", text=True)
+    found = plan_compare(run)
     hindrance = _hindrance(run, ForgetRun.Status.PLANNED, "applied")
     if not hindrance and found.left:
         verb = "topic of this plan has" if found.left == 1 else "topics of this plan have"
-        hindrance = f"{found.left:,} {verb} changed since, and a plan is applied as it was read. Plan it anew."
+        hindrance = f"{found.left:,} {verb} changed, so the plan no longer applies. Plan it again."
     leaving = run.counts.get("archived", 0) + run.counts.get("released", 0)
     return Preview(
         found.touched, found.by_action, found.left, found.reasons, found.named, hindrance, _share_warning(run, leaving)
@@ -78,29 +81,75 @@ def apply_preview(run: ForgetRun) -> Preview:
 
 
 def approve_preview(run: ForgetRun) -> Preview:
-    """Return what approving a held run would do: what has changed since the plan is left alone. Five queries."""
-    found = _compared(run, state="planned", side="before", text=True)
+    """Return what approving a held run would do: topics that changed after the plan are skipped. Five queries."""
+    found = plan_compare(run)
     hindrance = _hindrance(run, ForgetRun.Status.HELD, "approved")
     return Preview(found.touched, found.by_action, found.left, found.reasons, found.named, hindrance)
 
 
 def undo_preview(run: ForgetRun) -> Preview:
-    """Return what undoing a run would do: topics that are still as the run left them become what they were before,
-    the others are left alone. At most two queries."""
+    """Return what undoing a run would do: topics that have not changed since the run are restored, the others are
+    skipped. At most two queries; of a merge, about thirty."""
     if run.status not in (ForgetRun.Status.DONE, ForgetRun.Status.FAILED):
-        return Preview(0, {}, hindrance=f"This run is {run.status}; only a run that is done can be undone.")
+        return Preview(0, {}, hindrance=f"This run is {run.status}. Only a run that is done or failed can be undone.")
     if not run.applied:
         return Preview(0, {}, hindrance="This run has changed nothing, so there is nothing to undo.")
+    if run.counts.get(MERGED):
+        return _merge_undo_preview(run)
     return _compared(run, state="applied", side="after", text=False)
 
 
 def plan_preview(run: ForgetRun) -> Preview | None:
-    """Return what going ahead with a run would do that is planned or held, None for any other and for an empty plan."""
+    """Return what applying or approving a planned or held run would do; None for any other run or an empty plan."""
     if not run.planned:
         return None
     if run.status == ForgetRun.Status.PLANNED:
         return apply_preview(run)
     return approve_preview(run) if run.status == ForgetRun.Status.HELD else None
+
+
+def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
+    """Raise ``Conflict`` if a plan cannot begin: it has another status, was judged for another moment, another run is
+    at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
+    plan is not asked here. It holds for as long as the planner's lock is held."""
+    if run.status != status:
+        raise Conflict(
+            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
+        )
+    if run.judged_at != run.created_at:
+        raise Conflict(
+            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
+            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
+        )
+    overlap_refuse(run.scope, but=run.id)
+    if run.policy_versions != policies_current().versions_touching(run.scope):
+        raise Conflict(
+            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.RUN_OUTDATED
+        )
+
+
+def plan_compare(run: ForgetRun) -> Preview:
+    """Return which topics of a plan are as they were when it was made, and which have changed. At most two queries."""
+    return _compared(run, state="planned", side="before", text=True)
+
+
+def _merge_undo_preview(run: ForgetRun) -> Preview:
+    conflicts = merge_conflicts(run)
+    actions = list(
+        run.actions.filter(state=ForgetAction.State.APPLIED).values_list("action", "topic_id", "topic__title")
+    )
+    if not conflicts:
+        return Preview(len(actions), dict(Counter(action for action, _topic, _title in actions)))
+    titles = {topic_id: title for _action, topic_id, title in actions}
+    named = [{"topic_id": topic_id, "title": titles[topic_id], "why": why} for topic_id, why in conflicts]
+    return Preview(
+        0,
+        {},
+        len(conflicts),
+        Counter(why for _topic, why in conflicts).most_common(),
+        named,
+        "A merge is undone as a whole, and one of its topics has changed since.",
+    )
 
 
 def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
@@ -123,8 +172,8 @@ def _compared(run: ForgetRun, *, state: str, side: str, text: bool) -> Preview:
                 {"topic_id": topic_id, "title": title, "why": drift_words(json.loads(said), json.loads(present))}
                 for topic_id, title, said, present in cursor.fetchall()
             ]
-    told = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
-    return Preview(_sum(by_action), by_action, _sum(reasons), told, named)
+    most_frequent = sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    return Preview(_sum(by_action), by_action, _sum(reasons), most_frequent, named)
 
 
 def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
@@ -137,12 +186,12 @@ def _hindrance(run: ForgetRun, status: ForgetRun.Status, verb: str) -> str:
 
 def _share_warning(run: ForgetRun, leaving: int) -> str:
     share = policies_current().knobs(run.scope).max_archive_share
-    active = active_count(run.scope) if leaving else 0
+    active = live_count(run.scope) if leaving else 0
     if leaving <= ALWAYS_ALLOWED or leaving <= share * active:
         return ""
     return (
-        f"That takes {leaving:,} of {active:,} active topics ({leaving / active:.0%}) out of retrieval, more than the "
-        f"{share:.0%} that max_archive_share lets pass without somebody looking at it. You are looking at it now."
+        f"This plan removes {leaving:,} of {active:,} live topics ({leaving / active:.0%}) from retrieval. A "
+        f"scheduled run over {share:.0%} (max_archive_share) would wait for approval; this plan will not."
     )
 
 

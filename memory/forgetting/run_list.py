@@ -1,4 +1,4 @@
-"""Runs and their actions, page by page. Nothing here changes anything."""
+"""Lists of runs and of their actions, in pages. Read only."""
 
 import datetime as dt
 import uuid
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from django.db.models import Count, Q, QuerySet
 
 from memory.access.principal import Principal
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.core.replies import TypedDict, one_of
 from memory.forgetting.manual_runs import BY_HAND, REVISE
 from memory.forgetting.run_text import event_words, run_policy, run_sentence, run_status, run_took, why_words
@@ -18,7 +18,7 @@ from memory.models import ForgetAction, ForgetRun, Rung
 from memory.models.newest_first import newest_page
 from memory.predicates.binding import path_q
 
-# How many runs that wait for approval are told of by name.
+# Held runs that are listed by name.
 HELD_NAMED = 5
 
 
@@ -45,8 +45,8 @@ class ActionOut(TypedDict):
 class RunFilter:
     """Which runs a list shows; None stands for all. ``scope`` is canonical and includes what is below.
 
-    Changes by hand, and merges of duplicates, are shown to who asks for their event. ``replaced`` tells apart held runs
-    that were planned anew, which count as failed, from runs that really failed.
+    Manual changes and merges of duplicates are listed only if ``event`` names them. ``replaced`` separates held runs
+    that were replaced by a new plan, which have the status failed, from runs that failed.
     """
 
     scope: str
@@ -66,7 +66,7 @@ class ActionFilter:
 
 @dataclass(frozen=True, slots=True)
 class ActionCounts:
-    """How many actions a run has, by action and by what became of them."""
+    """How many actions a run has, by action and by state."""
 
     by_action: dict[str, int]
     by_state: dict[str, int]
@@ -83,8 +83,8 @@ def runs_count(wanted: RunFilter, *, at_most: int) -> int:
 
 
 def runs_held() -> tuple[list[ForgetRun], int]:
-    """Return the first runs that wait for approval, and how many wait in all. One query, by the index of what is
-    open; a scope has one of them at most."""
+    """Return the newest held runs, and how many are held in total. One query, by the index of open runs; a scope has at
+    most one held run."""
     held = list(ForgetRun.objects.filter(status=ForgetRun.Status.HELD).order_by("-created_at", "-id"))
     return held[:HELD_NAMED], len(held)
 
@@ -96,7 +96,7 @@ def runs_scheduled_last(scopes: Sequence[str]) -> dict[str, ForgetRun]:
 
 
 def run_as_json(run: ForgetRun) -> dict[str, Any]:
-    """Return a run as lists and exports tell of it. No query."""
+    """Return a run as lists and exports show it. No query."""
     policy = run_policy(run)
     return {
         "run_id": str(run.pk),
@@ -158,17 +158,17 @@ def run_actions(
     Raises ``NotVisible`` for a run outside the caller's scope, ``ValueRefused`` for a foreign cursor.
     """
     run = run_get(run_id, principal=principal)
-    after = 0 if cursor is None else place_read(cursor)
+    after = 0 if cursor is None else cursor_as_number(cursor)
     actions = _actions(run.pk, ActionFilter(action=action, state=state)).filter(place__gt=after).order_by("place")
     rows = list(actions.select_related("topic")[: limit + 1])
     following = str(rows[limit - 1].place) if len(rows) > limit else None
-    return [_told(each) for each in rows[:limit]], following
+    return [_action_as_dict(each) for each in rows[:limit]], following
 
 
 def run_actions_worded(
     run_id: uuid.UUID, wanted: ActionFilter, *, principal: Principal, cursor: str | None, limit: int
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what ``run_actions`` returns, each with ``why_words`` as well. Two queries; raises the same."""
+    """Return the rows of ``run_actions``, each with ``why_words``. Two queries. Raises as ``run_actions``."""
     rows, following = run_actions(
         run_id, principal=principal, cursor=cursor, limit=limit, state=wanted.state, action=wanted.action
     )
@@ -203,7 +203,7 @@ def _actions(run_id: uuid.UUID, wanted: ActionFilter) -> QuerySet[ForgetAction]:
     return actions
 
 
-def _told(action: ForgetAction) -> ActionOut:
+def _action_as_dict(action: ForgetAction) -> ActionOut:
     after = action.after or {}
     return {
         "place": action.place,

@@ -1,6 +1,6 @@
-"""Runs in words: what set one off, where it stands, what it did, and why it acted on a topic."""
+"""Texts about runs: their event, status, result, and reasons for actions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from memory.core.scopes import scope_within
@@ -9,19 +9,19 @@ from memory.models import ForgetRun
 _EVENTS = {
     "cron": "Scheduled run",
     "memory_pressure": "Run under memory pressure",
-    "manual": "Run by hand",
+    "manual": "Manual run",
     "ingest_complete": "Run after an ingest",
     "query_complete": "Run after a query",
-    "by_hand": "Change by hand",
+    "by_hand": "Manual change",
     "revise": "Decision about duplicates",
 }
 
-# What an action is called before and after it is taken.
+# The verb of an action before and after it is applied.
 _VERBS = {
     "archived": ("archive", "archived"),
     "detached": ("detach", "detached"),
     "summarized": ("summarize", "summarized"),
-    "restored": ("bring back up", "brought back up"),
+    "restored": ("move up", "moved up"),
     "released": ("release", "released"),
     "pinned": ("pin", "pinned"),
     "unpinned": ("unpin", "unpinned"),
@@ -35,38 +35,38 @@ _VERBS = {
 _THRESHOLDS = {
     "theta_summary": "threshold for summaries",
     "theta_detach": "threshold for detaching",
-    "forget_salience_threshold": "threshold of the archive",
+    "forget_salience_threshold": "threshold for archiving",
 }
 
 
 def event_words(event: str) -> str:
-    """Return what kind of run an event sets off."""
+    """Return the label of the runs that an event starts."""
     return _EVENTS.get(event, f"Run on {event.replace('_', ' ')}")
 
 
 def run_status(run: ForgetRun) -> str:
-    """Return where a run stands: its status, or ``replaced`` for a held one that was planned anew."""
+    """Return the status of a run, or ``replaced`` for a held one that a new plan replaced."""
     replaced = run.status == ForgetRun.Status.FAILED and run.held_because and run.started_at is None
     return "replaced" if replaced else str(run.status)
 
 
 def counts_sentences(counts: Mapping[str, int], *, done: bool) -> str:
-    """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; nothing for
-    none."""
+    """Return counts of actions as ``archived 41, detached 3`` or, for a plan, ``archive 41, detach 3``; empty if all
+    are 0."""
     return ", ".join(f"{_VERBS.get(name, (name, name))[done]} {times:,}" for name, times in _ordered(counts) if times)
 
 
 def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> str:
-    """Return what became of a run, in words. ``states`` counts its actions by state, where they are known."""
+    """Return the result or present state of a run as a sentence. ``states`` counts its actions by state, if known."""
     status = run_status(run)
     if status == "planned":
-        return _plan(run) if run.planned else f"Nothing to do. {run.gate or 'No topic here is due.'}"
+        return f"{_plan(run)}{_left_alone(run)}" if run.planned else f"Nothing to do. {run.gate or 'No topic is due.'}"
     if status == "held":
-        return f"Waits for approval. {_plan(run)}"
+        return f"Waits for approval. {_plan(run)}{_left_alone(run)}"
     if status == "applying":
-        return f"At work: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
+        return f"Applying: {run.applied + run.skipped:,} of {_topics(run.planned)} done."
     if status == "replaced":
-        return "It was held, and planned anew before anybody approved it. Nothing was done."
+        return "The run was held, and planned again before it was approved. Nothing was changed."
     if status == "undone":
         return _undone(run, states)
     if status == "failed":
@@ -74,13 +74,21 @@ def run_sentence(run: ForgetRun, *, states: Mapping[str, int] | None = None) -> 
     if not run.planned:
         return f"Nothing was done. {run.gate or 'No topic was due.'}"
     did = counts_sentences(run.counts, done=True)
-    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}"
+    return f"{_capital(did) if did else 'Changed nothing'}{_of_active(run, 'were')}.{_skipped(run)}{_left_alone(run)}"
 
 
-def undo_summary(back: int, left: int) -> str:
-    """Return what an undo did: ``back`` topics are as before, ``left`` were left alone."""
-    changed = f" {_topics(left)} had changed since and {'was' if left == 1 else 'were'} left alone." if left else ""
-    return f"Taken back: {_topics(back)} {'is' if back == 1 else 'are'} as before.{changed}"
+def _left_alone(run: ForgetRun) -> str:
+    """Return which scopes the soft limit kept out of a run that does something elsewhere."""
+    return f" {run.gate}" if run.gate else ""
+
+
+def undo_summary(restored: int, left: int, whys: Collection[str] = ()) -> str:
+    """Return what an undo did: topics restored, and topics left because they have changed since, with the reasons."""
+    done = f"Undone: {_topics(restored)} {'was' if restored == 1 else 'were'} restored."
+    if not left:
+        return done
+    since = f"{_topics(left)} {'has changed since and was' if left == 1 else 'have changed since and were'} skipped"
+    return f"{done if restored else 'Nothing was undone.'} {since}{': ' if whys else '.'}{' '.join(whys)}"
 
 
 def run_policy(run: ForgetRun) -> tuple[str, int] | None:
@@ -91,7 +99,7 @@ def run_policy(run: ForgetRun) -> tuple[str, int] | None:
 
 
 def run_took(run: ForgetRun) -> str:
-    """Return how long a run was at work, as far as is known: what is done in one go has one moment only."""
+    """Return how long a run took; "at once" for less than a second, empty if unknown."""
     if run.started_at is None or run.finished_at is None:
         return ""
     seconds = (run.finished_at - run.started_at).total_seconds()
@@ -103,25 +111,23 @@ def run_took(run: ForgetRun) -> str:
 
 
 def state_words(state: str) -> str:
-    """Return what became of an action."""
-    return {"skipped": "left alone", "undone": "taken back", "conflict": "changed since", "applied": "done"}.get(
-        state, state
-    )
+    """Return the label of the state of an action."""
+    return {"conflict": "changed since", "applied": "done"}.get(state, state)
 
 
 def why_words(why: Mapping[str, Any], action: str) -> str:
     """Return why a run acts on a topic, without the score itself."""
     if why.get("by") == "revise":
-        return why.get("reason") or "It said the same."
+        return why.get("reason") or "It was a duplicate."
     if why.get("by") == "hand":
-        return f"By hand: {why['reason']}" if why.get("reason") else "By hand."
+        return f"Manual: {why['reason']}" if why.get("reason") else "Manual."
     if why.get("rule"):
-        return f"Rule {why['rule']!r} asks for it."
+        return f"Rule {why['rule']!r} matches."
     if why.get("threshold"):
         side = "above" if action == "restored" else "below"
         name = _THRESHOLDS.get(why["threshold"], why["threshold"])
         return f"{_capital(side)} the {name}, {why['theta']:g}."
-    return "The policy asks for it."
+    return "The policy requires it."
 
 
 def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -131,20 +137,20 @@ def _ordered(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def _plan(run: ForgetRun) -> str:
     would = counts_sentences(run.counts, done=False) or "change nothing"
-    more = f" {run.left_over:,} more are due and come with the next runs." if run.left_over else ""
+    more = f" {run.left_over:,} more are due and will be in the next runs." if run.left_over else ""
     return f"It would {would}{_of_active(run, 'are')}.{more}"
 
 
 def _undone(run: ForgetRun, states: Mapping[str, int] | None) -> str:
     if states is None:
-        return f"{_capital(counts_sentences(run.counts, done=True) or 'changed nothing')}; taken back since."
+        return f"{_capital(counts_sentences(run.counts, done=True) or 'changed nothing')}; undone since."
     return undo_summary(states.get("undone", 0), states.get("conflict", 0))
 
 
 def _skipped(run: ForgetRun) -> str:
     if not run.skipped:
         return ""
-    return f" {_topics(run.skipped)} had changed after the plan and {'was' if run.skipped == 1 else 'were'} left alone."
+    return f" {_topics(run.skipped)} had changed after the plan and {'was' if run.skipped == 1 else 'were'} skipped."
 
 
 def _of_active(run: ForgetRun, was: str) -> str:

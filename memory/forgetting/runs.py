@@ -1,12 +1,11 @@
-"""Runs from one end to the other: start, apply, approve, undo, and what is told of each."""
+"""Runs: start, apply, approve, undo, and their results."""
 
 import datetime as dt
-import json
 import time
 import uuid
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from memory.access.principal import Principal
 from memory.core.callbacks import Enqueue
@@ -14,24 +13,15 @@ from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.rules import EVENTS
 from memory.forgetting.apply import run_step
-from memory.forgetting.plan import overlap_refuse, planner_wait, run_plan
-from memory.forgetting.topic_state import STATE, drift_words, same_state_sql
+from memory.forgetting.manual_runs import MERGED, TOOK_IN
+from memory.forgetting.plan import planner_wait, run_plan
+from memory.forgetting.previews import begin_refuse, plan_compare
 from memory.forgetting.undo import Undone, run_revert
-from memory.forgetting.unmerge import MERGED, TOOK_IN
 from memory.models import AuditEvent, ForgetAction, ForgetRun
 from memory.policy.effective import policies_current
 
-# A request works so long on a run by itself; what is left then is the worker's.
+# Seconds that a request spends on a run; the worker does the remainder.
 REQUEST_SECONDS = 8.0
-
-
-_DRIFTED = f"""
-SELECT a.topic_id, a.before, s.state, count(*) OVER () FROM memory_forgetaction a
-JOIN (SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id) s
-  ON s.id = a.topic_id
-WHERE a.run_id = %(run)s AND NOT {same_state_sql("s.state", "a.before")}
-ORDER BY a.place LIMIT 1
-"""
 
 
 def run_start(
@@ -47,17 +37,17 @@ def run_start(
     """Plan a run over ``scope`` and, unless it is a dry run or held, apply it.
 
     A run that takes longer than ``REQUEST_SECONDS`` is enqueued for the worker and returned as applying. Raises
-    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for another moment than now without
-    a dry run, ``Conflict`` if another run is at work there.
+    ``NotAllowed`` without an operator key, ``ValueRefused`` for an unknown event or for ``judged_at`` without
+    a dry run, ``Conflict`` if another run is applying there.
     """
     principal.require("operator")
     if event not in EVENTS:
         raise ValueRefused(
-            f"There is no event {event!r}; events are {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_EVENT
+            f"Event {event!r} does not exist. Use one of {', '.join(EVENTS)}.", code=ProblemCode.UNKNOWN_EVENT
         )
     if judged_at is not None and not dry_run:
         raise ValueRefused(
-            "now can only be given for a dry run: nothing can be forgotten at another moment.",
+            "`now` requires a dry run, because nothing can be forgotten at another time.",
             code=ProblemCode.CONTRADICTORY_REQUEST,
         )
     run = run_plan(
@@ -75,11 +65,11 @@ def run_start(
 
 
 def run_work(run_id: uuid.UUID, *, now: dt.datetime, seconds: float, enqueue: Enqueue | None = None) -> ForgetRun:
-    """Apply batches of a run until it is done or ``seconds`` have passed, and return it. A question to a language model
-    that was begun by then may take its own time.
+    """Apply batches of a run until it is done or ``seconds`` have passed, and return it. A pending question to a
+    language model may exceed the limit.
 
-    Safe to call from several processes at once, and again after a kill at any moment. A step that fails
-    is tried once more at the next call; a run that then comes no further has failed, and can be undone.
+    Safe to call from several processes at once, and again after a kill at any time. A step that fails is retried at the
+    next call; if it fails there with the same count of applied actions, the run has failed, and can be undone.
     """
     until = time.monotonic() + seconds
     more = True
@@ -98,16 +88,16 @@ def _failure_note(run_id: uuid.UUID, problem: Exception, now: dt.datetime) -> No
     sentence = f"Failed after {{}} actions: {(str(problem).strip().splitlines() or ['no reason'])[0]}"
     with transaction.atomic():
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
-        told = sentence.format(run.applied + run.skipped)
+        failure = sentence.format(run.applied + run.skipped)
         if run.status == ForgetRun.Status.APPLYING:
-            if run.failure == told:
+            if run.failure == failure:
                 run.status, run.finished_at = ForgetRun.Status.FAILED, now
-            run.failure = told
+            run.failure = failure
             run.save(update_fields=["status", "finished_at", "failure"])
 
 
 def runs_open() -> list[uuid.UUID]:
-    """Return the runs that are applying, oldest first: what a worker takes up again. One query."""
+    """Return the runs that are applying, oldest first, which a worker continues. One query."""
     return list(
         ForgetRun.objects.filter(status=ForgetRun.Status.APPLYING).order_by("created_at").values_list("id", flat=True)
     )
@@ -122,10 +112,10 @@ def run_apply(
     enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
-    """Apply the plan of a dry run, exactly as it stands.
+    """Apply the plan of a dry run without changes.
 
-    Raises ``Conflict`` if the plan was judged for another moment, the policy has another version by now, a topic of the
-    plan has changed, or another run is at work there; ``NotVisible`` and ``NotAllowed`` as ever.
+    Raises ``Conflict`` if the plan was judged for another time, the policy has a new version, a topic of the plan has
+    changed, or another run is applying there; ``NotVisible`` and ``NotAllowed``.
     """
     return _begin(
         run_id,
@@ -149,9 +139,9 @@ def run_approve(
     enqueue: Enqueue | None = None,
     seconds: float = REQUEST_SECONDS,
 ) -> ForgetRun:
-    """Let a held run go ahead. Topics that have changed since the plan are left alone and listed as skipped.
+    """Approve and apply a held run. Topics that have changed since the plan are skipped and listed.
 
-    Raises ``Conflict`` if it is not held, the policy has another version by now, or another run is at work there.
+    Raises ``Conflict`` if it is not held, the policy has a new version, or another run is applying there.
     """
     return _begin(
         run_id,
@@ -207,36 +197,13 @@ def _begin(
     return run_work(run.id, now=now, seconds=seconds, enqueue=enqueue)
 
 
-def begin_refuse(run: ForgetRun, *, status: ForgetRun.Status, verb: str) -> None:
-    """Raise ``Conflict`` if a plan cannot begin: it has another status, was judged for another moment, another run is
-    at work there, or the policy has another version by now. At most three queries. What is true of the topics of the
-    plan is not asked here. It holds for as long as the planner's lock is held."""
-    if run.status != status:
-        raise Conflict(
-            f"Run {run.id} is {run.status}, not {status}, so it cannot be {verb}.", code=ProblemCode.WRONG_STATUS
-        )
-    if run.judged_at != run.created_at:
-        raise Conflict(
-            f"Run {run.id} was judged for {run.judged_at:%Y-%m-%d %H:%M}; plan one for now to apply it.",
-            code=ProblemCode.RUN_OF_ANOTHER_MOMENT,
-        )
-    overlap_refuse(run.scope, but=run.id)
-    if run.policy_versions != policies_current().versions_touching(run.scope):
-        raise Conflict(
-            f"The policy has changed since run {run.id} was planned; plan it anew.", code=ProblemCode.RUN_OUTDATED
-        )
-
-
 def _drift_refuse(run: ForgetRun) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(_DRIFTED, {"run": run.id})
-        row = cursor.fetchone()
-    if row is not None:
-        topic_id, before, state, count = row
-        what = drift_words(json.loads(before), json.loads(state))
-        others = f" So did {count - 1:,} more." if count > 1 else ""
+    changed = plan_compare(run)
+    if changed.left:
+        first = changed.named[0]
+        others = f" So did {changed.left - 1:,} more." if changed.left > 1 else ""
         raise Conflict(
-            f"Topic {topic_id} changed since run {run.id} was planned: {what}{others} Plan it anew.",
+            f"Topic {first['topic_id']} changed since run {run.id} was planned: {first['why']}{others} Plan it anew.",
             code=ProblemCode.RUN_OUTDATED,
         )
 
@@ -255,10 +222,10 @@ def _audit(
 
 
 def run_results(run: ForgetRun) -> list[str]:
-    """Return what a run did, or would do as long as it is a plan, as ``archived:<topic_id>``, in order. One query."""
+    """Return the applied or planned actions of a run as ``archived:<topic_id>``, in order. One query."""
     states = [ForgetAction.State.APPLIED]
     if run.status not in (ForgetRun.Status.FAILED, ForgetRun.Status.UNDONE):
-        # Of what failed, the rest of the plan will never happen.
+        # The remaining actions of a failed run are never applied.
         states.append(ForgetAction.State.PLANNED)
     if run.status == ForgetRun.Status.UNDONE:
         states += [ForgetAction.State.UNDONE, ForgetAction.State.CONFLICT]
@@ -266,7 +233,7 @@ def run_results(run: ForgetRun) -> list[str]:
     results = []
     for action, topic_id, changes in rows:
         if action == TOOK_IN:
-            # Told with the topic that it took in.
+            # Listed with the topic that was merged into it.
             continue
         results.append(f"{action}:{topic_id}" + (f"->:{changes['into']}" if action == MERGED else ""))
         if "pinned" in changes and action not in ("pinned", "unpinned"):

@@ -1,8 +1,8 @@
-"""Moves: the statements that change where topics stand, on lists of topics that the caller has locked.
+"""The statements that change the state of topics, on lists of topics that the caller has locked.
 
-``rung`` is kept on Topic and repeated on Vitality; ``live`` on Vitality, TopicVector and TopicDocument follows from it.
-Verbs by hand (``standing``), runs (``apply``) and undo share these, so that every copy changes the same way whoever
-asks. None of them journals: the caller does, in the same transaction.
+``rung`` is stored on Topic and copied to Vitality; ``live`` on Vitality, TopicVector and TopicDocument follows from it.
+Manual actions, runs and undo share these statements, so that all copies always agree. The caller writes the journal, in
+the same transaction.
 """
 
 import datetime as dt
@@ -21,8 +21,8 @@ _RUNG = """
 UPDATE {table} x SET rung = d.rung{more}
 FROM unnest(%(ids)s::uuid[], %(rungs)s::int[]) AS d (id, rung) WHERE x.{key} = d.id
 """
-# Below the first rung the indexed floor of the fade key is the key itself: the index is asked who has risen. The rung
-# is in the same index, so that this costs nothing more.
+# Below the first rung the indexed floor is the fade key itself, because the index must also find topics that rise. The
+# rung is in the same index, so this adds no cost.
 _RUNGS = (
     _RUNG.format(table="memory_topic", key="id", more=""),
     _RUNG.format(table="memory_vitality", key="topic_id", more=", fade_floor = x.fade"),
@@ -34,8 +34,7 @@ _LIVE = (
     "UPDATE memory_topicdocument SET live = %(live)s, uncounted = true WHERE topic_id = ANY(%(ids)s)",
 )
 
-# Multiplying the salience at the last reinforcement multiplies it at every moment; the clock keeps telling of the last
-# use.
+# Multiplying the salience at the last reinforcement multiplies it at all times, and keeps the time of the last use.
 _LESS = faded_sql("v.salience", "d.factor")
 _LESS_KEY = fade_key_sql(_LESS, reinforced_at="v.reinforced_at", half_life="v.half_life")
 _ARCHIVE = f"""
@@ -74,7 +73,7 @@ WHERE f.topic_id = d.id AND NOT f.detached AND {salience_effective_sql("f", "%(n
 
 _ATTACH = "UPDATE memory_field SET detached = false WHERE topic_id = ANY(%(ids)s) AND detached"
 
-# The summaries in force are put aside, and what they covered turns warm again, as far as max_field_history lets it.
+# The summaries in force are withdrawn, and the revisions they covered become warm again, up to max_field_history.
 _UNFOLD = """
 WITH put_aside AS (
     UPDATE memory_fieldsummary s SET withdrawn_at = %(now)s
@@ -121,7 +120,7 @@ def archive(cursor: CursorWrapper, factors: dict[uuid.UUID, float]) -> None:
 
 
 def release(cursor: CursorWrapper, ids: Ids, *, now: dt.datetime) -> None:
-    """Release topics: gone from every query, and kept. Four statements."""
+    """Release topics: no query returns them, and their rows are kept. Four statements."""
     if ids:
         cursor.execute(_RELEASED, {"ids": list(ids), "at": now})
         live_set(cursor, ids, live=False)
@@ -135,11 +134,11 @@ def revive(
     most: dict[uuid.UUID, int],
     now: dt.datetime,
 ) -> dict[uuid.UUID, list[int]]:
-    """Bring archived or released topics back to the first rung with everything they have. Nine statements.
+    """Restore archived or released topics to the first rung, with all fields. Nine statements.
 
-    Returns the summaries put aside, by topic. The salience of each is divided by its factor, which undoes what
-    archiving did, and is ``least`` at least; the clock restarts. ``most`` is the number of revisions that may be warm,
-    by topic.
+    Returns the ids of the withdrawn summaries, by topic. The salience of each topic is divided by its factor, which
+    reverses archiving, and is at least ``least``; its decay starts anew at ``now``. ``most`` is the number of revisions
+    that may be warm, by topic.
     """
     if not factors:
         return {}
@@ -170,14 +169,14 @@ def fields_detach(cursor: CursorWrapper, thetas: dict[uuid.UUID, float], *, now:
 
 
 def fields_attach(cursor: CursorWrapper, ids: Ids) -> None:
-    """Give topics their detached fields back. One statement."""
+    """Attach the detached fields of topics. One statement."""
     if ids:
         cursor.execute(_ATTACH, {"ids": list(ids)})
 
 
 def fields_unfold(cursor: CursorWrapper, most: dict[uuid.UUID, int], *, now: dt.datetime) -> dict[uuid.UUID, list[int]]:
-    """Turn what was summarized warm again, up to so many revisions of a field, by topic; return the summaries put
-    aside, by topic. One statement."""
+    """Make summarized revisions warm again, up to ``most`` per field of each topic; return the ids of the withdrawn
+    summaries, by topic. One statement."""
     if not most:
         return {}
     cursor.execute(_UNFOLD, {"ids": list(most), "most": list(most.values()), "now": now})

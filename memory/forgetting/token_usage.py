@@ -1,4 +1,4 @@
-"""Token gauges: how much of a model's context each tier of a scope would fill, beside its budget."""
+"""Token gauges: how many tokens of a model's context each tier of a scope would need, and its budget."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from memory.models import Rung
 from memory.policy.snapshot import Policies
 from memory.predicates.binding import Bound, scope_sql
 
-# English prose runs at about four tokens to three words; the search document knows the number of its words. An estimate
-# that needs no tokenizer is the honest one for a store that serves agents of many models.
+# English prose has about four tokens per three words, and the search document stores its number of words. An estimate
+# is enough, because agents use models with different tokenizers.
 TOKENS_PER_WORD = 4 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One tier: estimated tokens, and the budget; None where there is none."""
+    """One tier: estimated tokens, and the budget or None."""
 
     tier: str
     tokens: int
@@ -66,7 +66,7 @@ def token_gauges(policies: Policies, scope: str) -> list[Gauge]:
 
 
 def pressure_due(policies: Policies, scope: str) -> bool:
-    """Tell whether the active tier is past its budget. No query unless the policy has budgets."""
+    """Return whether the active tier exceeds its budget. No query unless the policy has budgets."""
     if not policies.knobs(scope).token_budgets:
         return False
     return any(gauge.exceeded for gauge in token_gauges(policies, scope) if gauge.tier == "active")

@@ -1,6 +1,6 @@
-"""The state of a topic as forgetting sees it: written down before and after each change, compared to find drift."""
+"""The state of a topic for forgetting, stored before and after each change and compared to find later changes."""
 
-# Every column that a run may change, and those whose change means that somebody else was here.
+# Every column that a run may change, and those that show a change by another writer.
 STATE = """jsonb_build_object(
     'rung', v.rung, 'live', v.live, 'salience', v.salience, 'reinforced_at', v.reinforced_at,
     'half_life', v.half_life, 'fade', v.fade, 'fade_floor', v.fade_floor,
@@ -8,43 +8,43 @@ STATE = """jsonb_build_object(
     'last_retrieved_at', v.last_retrieved_at, 'kind', v.kind, 'released_at', t.released_at,
     'merged_into', t.merged_into_id, 'categories', t.categories, 'updated_at', t.updated_at)"""
 
-# The rows of these topics, locked in the order of their ids; what a writer in between has committed is seen.
+# The rows of these topics, locked in the order of their ids; earlier commits of other writers are seen.
 HELD = f"""held AS MATERIALIZED (
     SELECT t.id, {STATE} AS state FROM memory_topic t JOIN memory_vitality v ON v.topic_id = t.id
     WHERE t.id = ANY(%(topics)s) ORDER BY t.id FOR NO KEY UPDATE OF t, v
 )"""
 
-# The fields of topics, as they stand: written down before and after a topic moves among the upper rungs.
+# The states of fields, stored before and after a topic moves between rungs above the archive.
 FIELDS = """
 SELECT f.topic_id, jsonb_object_agg(f.id, jsonb_build_array(f.cold_through, f.detached)) AS fields
 FROM memory_field f WHERE f.topic_id = ANY(%(topics)s) GROUP BY f.topic_id
 """
 
-# What the action ``a`` is counted as: its name, and what is done beside the rung unless it is called after that.
+# The names under which the action ``a`` is counted: its own, and its further changes under other names.
 COUNTED = """unnest(ARRAY[
     a.action, CASE WHEN a.changes ? 'categories' AND a.action <> 'categorized' THEN 'categorized' END,
     CASE WHEN a.changes ? 'pinned' AND a.action NOT IN ('pinned', 'unpinned')
          THEN CASE WHEN (a.changes->>'pinned')::boolean THEN 'pinned' ELSE 'unpinned' END END
 ])"""
 
-# A new half-life moves the keys of every row and is nobody's decision about this topic; the policy's version tells of
-# it. The lists of fields that a run adds belong to the run.
+# Not compared: a new half-life changes the keys of every row and shows in the policy's version; ``fields`` is added by
+# the run itself.
 _KEYS = ("half_life", "fade", "fade_floor", "fields")
 
 
 def same_state_sql(one: str, other: str, *, text: bool = True) -> str:
-    """Return the condition that two states are the same but for the keys of fading.
+    """Return the condition that two states are equal, except for the fade keys.
 
-    Without ``text``, what the topic says may have changed: undo puts back where it stands, and leaves what it says.
+    Without ``text``, the text of the topic may have changed, because undo restores the state and keeps the text.
     """
     left_out = ", ".join(f"'{name}'" for name in (*_KEYS, *(() if text else ("updated_at",))))
     return f"({one} - ARRAY[{left_out}]) = ({other} - ARRAY[{left_out}])"
 
 
 def drift_words(before: dict[str, object], now: dict[str, object]) -> str:
-    """Return in words what happened to a topic between two states, for skipped actions and conflicts of undo."""
+    """Return what changed between two states of a topic, as a sentence, for skipped actions and conflicts of undo."""
     if before.get("released_at") != now.get("released_at"):
-        return "It was released since." if now.get("released_at") else "Its release was taken back since."
+        return "It was released since." if now.get("released_at") else "Its release was undone since."
     if before.get("merged_into") != now.get("merged_into"):
         return "It was merged since."
     if before.get("rung") != now.get("rung"):

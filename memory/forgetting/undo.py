@@ -7,6 +7,7 @@ stopped; a run counts as undone once every action has been looked at.
 import datetime as dt
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,8 @@ from memory.core.errors import Conflict
 from memory.core.problem_codes import ProblemCode
 from memory.forgetting import state_changes
 from memory.forgetting.apply import BATCH
-from memory.forgetting.manual_runs import BY_HAND, undone_journal
+from memory.forgetting.manual_runs import BY_HAND, MERGED, undone_journal
 from memory.forgetting.topic_state import HELD, drift_words, same_state_sql
-from memory.forgetting.unmerge import MERGED, merge_part
 from memory.models import AuditEvent, DuplicatePair, ForgetRun
 from memory.models.expressions import fade_key_sql
 
@@ -114,13 +114,21 @@ SELECT count(*) FILTER (WHERE state = 'undone') FROM memory_forgetaction WHERE r
 
 MOST_CONFLICTS = 1000
 
+# The topics that are not as the run left them, each with what happened to it.
+Conflicts = list[tuple[uuid.UUID, str]]
+
+# Actions of a run that are undone together or not at all, and what does so: with the cursor, the run, whose row is
+# locked, the actor and the time it returns the actions undone, or none and the conflicts. ``memory.apps`` fills it,
+# because what undoes a merge belongs to a higher layer.
+TOGETHER: dict[str, Callable[[CursorWrapper, uuid.UUID, str, dt.datetime], tuple[list[int], Conflicts]]] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Undone:
     """What an undo did: topics put back, and those that were not, each with the reason."""
 
     restored: int
-    conflicts: list[tuple[uuid.UUID, str]]
+    conflicts: Conflicts
     conflict_count: int
 
 
@@ -171,13 +179,21 @@ def run_revert(run_id: uuid.UUID, *, actor: str, reason: str = "", now: dt.datet
     return undo_outcome(run_id)
 
 
-def _merge_undo(run_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> list[tuple[uuid.UUID, str]]:
+def merge_conflicts(run: ForgetRun) -> Conflicts:
+    """Return what prevents the undo of a merge. The undo is tried and rolled back; about twenty statements."""
+    with transaction.atomic():
+        conflicts = _merge_undo(run.pk, actor=run.actor, reason="", now=run.created_at)
+        transaction.set_rollback(True)
+    return conflicts
+
+
+def _merge_undo(run_id: uuid.UUID, *, actor: str, reason: str, now: dt.datetime) -> Conflicts:
     """Take apart what a run has merged; return what is in the way, and then nothing has been changed."""
     with transaction.atomic(), connection.cursor() as cursor:
         run = ForgetRun.objects.select_for_update(no_key=True).get(pk=run_id)
         if run.status == ForgetRun.Status.UNDONE:
             return []
-        back, conflicts = merge_part(cursor, run_id, actor=actor, now=now)
+        back, conflicts = TOGETHER[MERGED](cursor, run_id, actor, now)
         undone_journal(cursor, back, actor=actor, reason=reason, now=now)
         cursor.execute(_MARK, {"actions": back, "states": ["undone"] * len(back), "notes": [""] * len(back)})
         return conflicts

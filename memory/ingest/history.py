@@ -19,9 +19,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible
+from memory.core.field_values import MAX_VALUE_LENGTH
 from memory.core.ids import uuid7_past
 from memory.core.problem_codes import ProblemCode
-from memory.core.values import MAX_VALUE_LENGTH
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.formulas.salience import fade_key, salience_effective

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from memory.core.field_values import value_as_text
 from memory.core.scopes import MAX_SCOPE_LENGTH
-from memory.core.values import value_as_text
 
 Placement = Literal["new_topic", "extend_topic", "version_field"]
 FieldType = Literal["string", "int", "float", "bool", "date", "datetime", "list", "json"]

@@ -4,13 +4,13 @@ It is written in the transaction that writes the text, and entries are only adde
 is found even if its current text does not.
 """
 
-import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.ingest.bulk import array_literal, rows_copy
 from memory.ingest.load import KnownTopic
 from memory.ingest.plan import WritePlan
@@ -125,15 +125,11 @@ def mentions_add(cursor: CursorWrapper, found: Mapping[uuid.UUID, Mentions]) -> 
         _ADD,
         {
             "ids": list(found),
-            "identifiers": [_json_array(each[0]) for each in columns],
-            "words": [_json_array(each[1]) for each in columns],
-            "aliases": [_json_array(each[2]) for each in columns],
+            "identifiers": [json_array(each[0]) for each in columns],
+            "words": [json_array(each[1]) for each in columns],
+            "aliases": [json_array(each[2]) for each in columns],
         },
     )
-
-
-def _json_array(words: Sequence[str]) -> str:
-    return json.dumps(words, ensure_ascii=False)
 
 
 def _fits(word: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from memory.access.principal import Principal
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused, ValueRefused
 from memory.core.ids import uuid7_at
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.core.text import MAX_CATEGORIES, UNTITLED
 from memory.formulas.salience import fade_key

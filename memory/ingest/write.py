@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memory.core.field_values import json_array
 from memory.core.text import TopicText
 from memory.embedding.base import Vectors, text_hash
 from memory.ingest.bulk import rows_copy, vector_binary, vector_text, vectors_copying
@@ -246,7 +247,7 @@ def _topics_write(cursor: CursorWrapper, plan: WritePlan, scopes: Mapping[str, i
             [
                 list(plan.touched),
                 [at for _categories, at in plan.touched.values()],
-                [_json_array(categories) for categories, _at in plan.touched.values()],
+                [json_array(categories) for categories, _at in plan.touched.values()],
             ],
         )
         cursor.execute(_USED, {"ids": list(plan.touched), "ats": [at for _categories, at in plan.touched.values()]})
@@ -327,7 +328,3 @@ def _vectors_writing(
     )
     with vectors_copying(cursor, VECTOR, VECTOR_TYPES, rows) if new else nullcontext():
         yield
-
-
-def _json_array(words: Sequence[str]) -> str:
-    return json.dumps(list(words), ensure_ascii=False)

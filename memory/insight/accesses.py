@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from memory.access.keys import callers_named
+from memory.access.keys import caller_labels
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.insight.topic_snapshot import topic_snapshot
 
 # The log has no index by topic: an index over its lists of topics would slow down every query's one INSERT. So a page
@@ -51,7 +51,7 @@ def accesses_of(
     """
     with connection.cursor() as database:
         row = topic_snapshot(database, topic_id, principal)
-        before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, moment_read, number_read)
+        before: list[Any] = [now, 2**62] if cursor is None else cursor_parse(cursor, cursor_time, cursor_number)
         wanted = {
             "id": topic_id,
             "first": min(row.created_at, row.last_retrieved_at or row.created_at),
@@ -72,7 +72,7 @@ def accesses_of(
 
 
 def _all_told(rows: list[tuple[Any, ...]], principal: Principal) -> list[dict[str, Any]]:
-    names = callers_named(row[3] for row in rows)
+    names = caller_labels(row[3] for row in rows)
     return [_told(row, principal, names) for row in rows]
 
 

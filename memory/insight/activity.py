@@ -8,9 +8,9 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from memory.access.keys import caller_identities, callers_named
+from memory.access.keys import caller_identities, caller_labels
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.models import AccessLog
 from memory.predicates.binding import Bound, path_q, path_sql, scope_sql
 
@@ -92,11 +92,11 @@ def queries_list(
     """
     queries = _queries(wanted, principal).order_by("-at", "-id")
     if cursor is not None:
-        at, number = cursor_parse(cursor, moment_read, number_read)
+        at, number = cursor_parse(cursor, cursor_time, cursor_number)
         queries = queries.filter(Q(at__lt=at) | Q(at=at, id__lt=number))
     rows = list(queries[: limit + 1])
     following = cursor_make(rows[limit - 1].at, rows[limit - 1].pk) if len(rows) > limit else None
-    names = callers_named(row.actor for row in rows[:limit])
+    names = caller_labels(row.actor for row in rows[:limit])
     return [
         {
             "at": row.at,

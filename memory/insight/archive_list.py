@@ -15,7 +15,7 @@ from typing import Any, Literal
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import undone_sql
 from memory.forgetting.run_text import event_words
 from memory.models import Rung
@@ -203,7 +203,7 @@ class _Query:
         bind = self.bound.bind
         match self.wanted.sort:
             case "archived":
-                at, topic_id = cursor_parse(cursor, moment_read, uuid.UUID)
+                at, topic_id = cursor_parse(cursor, cursor_time, uuid.UUID)
                 place = f"({bind(at)}::timestamptz, {bind(topic_id)}::uuid)"
                 self.range.append(f"(l.at, l.topic_id) < {place}")
             case "score":

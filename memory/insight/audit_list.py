@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.predicates.binding import Bound, path_sql
 
 _EVENTS = """
@@ -55,7 +55,7 @@ def audit_list(
     """
     conditions, bound = _conditions(wanted, principal)
     if cursor is not None:
-        at, kind, number = map(bound.bind, cursor_parse(cursor, moment_read, number_read, number_read))
+        at, kind, number = map(bound.bind, cursor_parse(cursor, cursor_time, cursor_number, cursor_number))
         conditions.append(f"(at, kind, id) < ({at}, {kind}, {number})")
         # Of a row comparison with a constant in the middle, the index of times serves the first member.
         conditions.append(f"at <= {at}")

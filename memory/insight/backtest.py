@@ -13,6 +13,7 @@ from django.db import transaction
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
+from memory.forgetting.gate import limit_scope
 from memory.insight.replay import SALIENCE_SET, SHOWN, Bools, Ints, Ruling, World
 from memory.insight.replay_load import Events, topics_load
 from memory.insight.replies import BacktestOutcome, BacktestReply
@@ -59,7 +60,10 @@ def backtest(
             code=ProblemCode.INVALID_PERIOD,
         )
     partitions = partitions_of(policies, scope, forgetting=False)
-    rulings = [Ruling(partition.policy.knobs, partition.policy.rules.on("cron")) for partition in partitions]
+    rulings = [
+        Ruling(partition.policy.knobs, partition.policy.rules.on("cron"), limit_scope(partition.policy))
+        for partition in partitions
+    ]
     # Cursors of the server live in a transaction.
     with transaction.atomic():
         keys, topics = topics_load(partitions, rulings, end=end)
@@ -106,14 +110,13 @@ def _replay(
     while moment < found["end"]:
         now, following = moment.timestamp(), min(moment + step, found["end"])
         there = int(world.there(now).sum())
-        if there - int(world.gone.sum()) >= knobs.topic_count_soft_limit:
-            acted = world.run(now, most=knobs.max_topics_for_forget_scan)
-            found["released"] += acted.released
-            found["summarized"] += acted.summarized
-            found["detached"] += acted.detached
-            found["restored"] += acted.restored
-            for lot in lots:
-                lot.archive(len(acted.gone), world, now)
+        acted = world.run(now, most=knobs.max_topics_for_forget_scan)
+        found["released"] += acted.released
+        found["summarized"] += acted.summarized
+        found["detached"] += acted.detached
+        found["restored"] += acted.restored
+        for lot in lots:
+            lot.archive(len(acted.gone), world, now)
         out = int(world.gone.sum())
         missed_before = draft.missed, sum(lot.tally.missed for lot in lots)
         for places, at, what, access, value in events.until(following.timestamp()):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.rules import RULE_RUNG, RUNG_ACTIONS, Rule
 from memory.core.scopes import scope_within
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.forgetting.manual_runs import by_hand_sql, undone_sql
 from memory.insight.replies import RegretCounts, RegretOfRung, RegretOfVersion, RegretReply, RegretTopic, Signal, Source
 from memory.models import Rung
@@ -196,7 +196,7 @@ def regretted_list(
     bound, after = Bound(), "true"
     regrets = _regrets_sql(bound, scope=principal.scope_chosen(scope), since=since, until=until or now)
     if cursor is not None:
-        signal_at, topic_id, at = cursor_parse(cursor, moment_read, uuid.UUID, moment_read)
+        signal_at, topic_id, at = cursor_parse(cursor, cursor_time, uuid.UUID, cursor_time)
         after = _AFTER.format(last=bound.bind(signal_at), id=bound.bind(topic_id), at=bound.bind(at))
     with connection.cursor() as ask:
         ask.execute(regrets + _TOPICS.format(after=after, limit=limit + 1), bound.values)

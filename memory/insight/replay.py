@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.rules import PIN_ACTIONS, RELEASED, RULE_RUNG, RUNG_ACTIONS, Rule
+from memory.core.scopes import ROOT
 from memory.formulas.ladder import ARCHIVED, DETACHED, SUMMARIZED, rung_target
 from memory.formulas.salience import decayed, reinforced
 from memory.formulas.strategies import TopicUsage, archive_gate, score
@@ -55,10 +56,11 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What holds on one partition: its knobs and the rules that answer the schedule."""
+    """What holds on one partition: its knobs, the rules that answer the schedule, and the scope of its soft limit."""
 
     knobs: Knobs
     rules: tuple[Rule, ...] = ()
+    limit_scope: str = ROOT
 
 
 @dataclass(slots=True)
@@ -134,8 +136,22 @@ class World:
         return there
 
     def run(self, now: float, *, most: int) -> Acted:
-        """Judge every topic as a scheduled run does and move it; at most ``most``, lowest score first."""
-        parts = [self._judge(number, ruling, now) for number, ruling in enumerate(self.rulings)]
+        """Judge every topic as a scheduled run does and move it; at most ``most``, lowest score first.
+
+        Partitions below their soft limit are left alone; of a limit that is set above the replayed scope, only the
+        topics of that scope are counted.
+        """
+        live = np.bincount(self.topics.partition[self.there(now) & ~self.gone], minlength=len(self.rulings))
+        counts: dict[str, int] = {}
+        for ruling, count in zip(self.rulings, live, strict=True):
+            counts[ruling.limit_scope] = counts.get(ruling.limit_scope, 0) + int(count)
+        parts = [
+            self._judge(number, ruling, now)
+            for number, ruling in enumerate(self.rulings)
+            if counts[ruling.limit_scope] >= ruling.knobs.topic_count_soft_limit
+        ]
+        if not parts:
+            return Acted(np.zeros(0, dtype=np.int64))
         ids, scores, targets, released, pins = (np.concatenate(column) for column in zip(*parts, strict=True))
         if len(ids) > most:
             first = np.argsort(scores, kind="stable")[:most]

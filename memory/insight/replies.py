@@ -13,16 +13,16 @@ Signal = Literal["looked_up", "restored", "shadow"]
 
 
 class BacktestOutcome(TypedDict):
-    """What one way of forgetting had done; means over the draws for the lot."""
+    """The outcome of one way of forgetting; for random archiving, the mean over the draws."""
 
     archived: float
     used_afterwards: Annotated[
         float, Field(description="Topics retrieved, looked up or restored after they were archived.")
     ]
     missed_retrievals: Annotated[
-        float, Field(description="Queries whose answer would have lacked at least one of them.")
+        float, Field(description="Queries whose answer would have lacked at least one archived topic.")
     ]
-    saved: Annotated[float, Field(description="Share of all topic-days on which a topic was out of retrieval.")]
+    saved: Annotated[float, Field(description="Share of all topic-days on which a topic was archived.")]
 
 
 class BacktestDay(TypedDict):
@@ -30,13 +30,13 @@ class BacktestDay(TypedDict):
 
     at: dt.datetime
     topics: int
-    archived: Annotated[int, Field(description="Until then, this run included.")]
-    missed: Annotated[int, Field(description="Queries until the next run that would have missed something.")]
+    archived: Annotated[int, Field(description="Archived up to and including this run.")]
+    missed: Annotated[int, Field(description="Queries until the next run that would have lacked a topic.")]
     missed_by_lot: float
 
 
 class BacktestReply(TypedDict):
-    """The draft beside no forgetting, and beside archiving as many topics on the same days by lot."""
+    """The draft, compared with no forgetting and with archiving as many random topics on the same days."""
 
     scope: str
     start: dt.datetime
@@ -51,14 +51,14 @@ class BacktestReply(TypedDict):
     summarized: int
     detached: int
     restored: int
-    archived_share: Annotated[float, Field(description="Of the topics, at the end.")]
+    archived_share: Annotated[float, Field(description="Share of the topics that are archived at the end.")]
     days: list[BacktestDay]
     sentence: str
-    notes: Annotated[list[str], Field(description="What a replay cannot know.")]
+    notes: Annotated[list[str], Field(description="Limits of the replay.")]
 
 
 class WhyStanding(TypedDict):
-    """Where a topic stands now."""
+    """The present state of a topic."""
 
     rung: RungName
     released_at: dt.datetime | None
@@ -66,16 +66,16 @@ class WhyStanding(TypedDict):
     pinned: bool
     pin_reason: str
     protected_because: list[str]
-    salience: Annotated[float, Field(description="As last written, at salience_at.")]
+    salience: Annotated[float, Field(description="As stored at salience_at.")]
     salience_at: dt.datetime
     score: float
     strategy: str
-    policy: Annotated[str, Field(description="The scope whose policy holds.")]
+    policy: Annotated[str, Field(description="The scope whose policy governs the topic.")]
     version: int
 
 
 class WhyStep(TypedDict):
-    """When a run would move the topic so far down, if nothing uses it; ``at`` is null for never."""
+    """When a run would move an unused topic to this rung; ``at`` is null for never."""
 
     rung: RungName | Literal["released"]
     at: dt.datetime | None
@@ -87,15 +87,15 @@ class WhyStep(TypedDict):
 
 
 class WhyNext(TypedDict):
-    """What the next run would make of it, and the steps after that."""
+    """The rung after the next run, and the later steps."""
 
     now: Annotated[str | None, Field(description="A rung, or released; null for a topic that runs skip.")]
     steps: list[WhyStep]
-    gate: Annotated[str, Field(description="Why scheduled runs do nothing at present, if so.")]
+    gate: Annotated[str, Field(description="Why scheduled runs skip the topic at present, or empty.")]
 
 
 class WhyEvent(TypedDict):
-    """One thing that happened to it; what is beyond the caller's scope is null."""
+    """One event in the history of the topic; members outside the caller's scope are null."""
 
     at: dt.datetime
     by: Source
@@ -125,7 +125,7 @@ class WhyEvent(TypedDict):
 
 
 class WhyUse(TypedDict):
-    """One retrieval that reinforced it."""
+    """A retrieval that reinforced the topic."""
 
     at: dt.datetime
     actor: str | None
@@ -133,21 +133,21 @@ class WhyUse(TypedDict):
 
 
 class WhyUses(TypedDict):
-    """What reinforced it."""
+    """The retrievals that reinforced the topic."""
 
     total: int
     last: list[WhyUse]
 
 
 class WhyRescue(TypedDict):
-    """What one more retrieval could have done against the run that archived it."""
+    """Whether one more retrieval would have kept the topic from the run that archived it."""
 
     run_id: str
     run_at: dt.datetime
     possible: bool
     earliest_sufficient: dt.datetime | None
     latest: dt.datetime | None
-    any_later_use: Annotated[bool, Field(description="Whether any retrieval after its last use would have done.")]
+    any_later_use: Annotated[bool, Field(description="Any retrieval after the last use would have been enough.")]
     bump: float
 
 
@@ -208,7 +208,7 @@ class RegretCounts(TypedDict):
 
 
 class RegretOfVersion(RegretCounts):
-    """The archivings of one version of a policy, or those by hand."""
+    """The archivings under one version of a policy, or the manual ones."""
 
     by: Source
     policy: str | None
@@ -218,7 +218,7 @@ class RegretOfVersion(RegretCounts):
 
 
 class RegretOfRung(RegretCounts):
-    """The archivings of topics that stood on one rung before."""
+    """The archivings of topics from one rung."""
 
     rung: RungName | None
 

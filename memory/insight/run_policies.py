@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from django.db.models import Q
 
-from memory.core.knobs import KnobValue
+from memory.core.policy_values import KnobValue
 from memory.models import PolicyVersion
 from memory.policy.effective import policy_stored
 from memory.policy.snapshot import Policies

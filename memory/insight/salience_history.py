@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memory.access.principal import Principal
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.forgetting.manual_actions import RESTORED_SALIENCE
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.insight.outlook import BEYOND, THRESHOLDS, Subject, protections, score_of, steps_ahead

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 from django.db import connection
 
 from memory.access.principal import Principal
+from memory.forgetting.gate import Gate, gate_of
 from memory.forgetting.manual_runs import by_hand_sql
-from memory.forgetting.plan import gate_closed
 from memory.insight.outlook import (
     BEYOND,
     THRESHOLDS,
@@ -173,8 +173,9 @@ def _next(
             }
         )
     # How many topics there are is told to those who may see them.
-    gate = gate_closed(policies, policy.at, event="cron") if principal.sees(policy.at) else ""
-    return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": gate}
+    gate = gate_of(policies, policy.at, event="cron") if principal.sees(policy.at) else Gate()
+    sentence = gate.sentence if gate.closed or policy.at in gate.without else ""
+    return {"now": "released" if judged.released else Rung(judged.rung).label, "steps": steps, "gate": sentence}
 
 
 def _never(protected: list[str], policy: EffectivePolicy) -> str:

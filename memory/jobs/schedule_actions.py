@@ -11,7 +11,6 @@ from memory.access.principal import Principal
 from memory.core.errors import Conflict, NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT
-from memory.jobs import JOBS
 from memory.jobs.schedule_rows import (
     FOR_EVER,
     NEVER,
@@ -22,6 +21,7 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
+from memory.jobs.tasks import JOBS
 from memory.models import AuditEvent
 from memory.policy.schedules import FUNCTION
 

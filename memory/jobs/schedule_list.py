@@ -11,7 +11,6 @@ from memory.core.cursors import cursor_make, cursor_parse
 from memory.forgetting.run_list import runs_scheduled_last
 from memory.forgetting.run_text import run_sentence
 from memory.health import Finding, worker_check
-from memory.jobs import JOBS, JobKind
 from memory.jobs.schedule_rows import (
     NEVER,
     last_line,
@@ -20,6 +19,7 @@ from memory.jobs.schedule_rows import (
     schedule_scope,
     schedule_title,
 )
+from memory.jobs.tasks import JOBS, JobKind
 from memory.models import WakeUp
 from memory.policy.cron import cron_next
 from memory.policy.cron_words import cron_words, minutes_words
@@ -209,5 +209,5 @@ def _job_told(task: dict[str, Any], *, since: dt.datetime) -> dict[str, Any]:
         "what": kind.what,
         "since": since,
         "scope": args[0] if func == FUNCTION and args else None,
-        "run_id": args[0] if func == "memory.jobs.run_continue" and args else None,
+        "run_id": args[0] if func == "memory.jobs.tasks.run_continue" and args else None,
     }

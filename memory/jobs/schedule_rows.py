@@ -7,13 +7,13 @@ from django_q.models import Schedule
 
 from memory.core.errors import NotVisible
 from memory.core.problem_codes import ProblemCode
-from memory.jobs import JOBS
+from memory.jobs.tasks import JOBS
 from memory.policy.schedules import FUNCTION
 
 MOST_MINUTES = 24 * 60
 # As health sees it, the worker has gone missing if upkeep comes less often.
 MOST_MINUTES_UPKEEP = 2
-UPKEEP = "memory.jobs.upkeep"
+UPKEEP = "memory.jobs.tasks.upkeep"
 # How many times a schedule still fires.
 FOR_EVER, NEVER = -1, 0
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memory.core.summary import Dated, date_words, values_summarize
+from memory.core.summary import DatedValue, date_words, values_summarize
 from memory.llm.client import ModelProblem, complete_text, model_configured
 from memory.text.folding import fold
 from memory.text.identifiers import STRONG, identifiers_find
@@ -77,7 +77,7 @@ class _Untrue(Exception):
 
 
 def revisions_summarize(
-    values: Sequence[Dated], *, earlier: str | None = None, ask_model: bool = True, within: float | None = None
+    values: Sequence[DatedValue], *, earlier: str | None = None, ask_model: bool = True, within: float | None = None
 ) -> Summary:
     """Return what ``values``, oldest first, amount to; ``earlier`` is the summary of what came before them.
 
@@ -99,7 +99,7 @@ def revisions_summarize(
     return Summary(values_summarize(values, earlier=earlier), "extractive")
 
 
-def _checked(reply: str, values: Sequence[Dated], earlier: str | None) -> str:
+def _checked(reply: str, values: Sequence[DatedValue], earlier: str | None) -> str:
     """Return the reply as it may be stored; raise ``_Untrue`` if it may not. The reason repeats nothing of it."""
     text = " ".join(reply.split())
     said = [earlier or "", *(f"{value.text} ({date_words(value.at)})" for value in values)]

@@ -6,7 +6,6 @@ from typing import Any
 from django.conf import settings
 from pydantic import Field
 
-from memory import jobs
 from memory.access.principal import Principal
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolCalled, ToolReply
@@ -19,6 +18,7 @@ from memory.ingest.apply import ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
 from memory.ingest.metrics import items_count
 from memory.ingest.plan import ItemReply
+from memory.jobs import tasks
 
 # By which door a value came; whose key it was stands in the journal.
 PROVENANCE = "mcp"
@@ -63,7 +63,7 @@ def tool_call(name: str, arguments: str, *, principal: Principal, clock: Clock) 
             principal.require("agent")
         raise NoSuchTool(f"There is no tool {name[:100]!r}.")
     called = toolbox.call(name, arguments)
-    jobs.upkeep_nudge()
+    tasks.upkeep_nudge()
     return called
 
 

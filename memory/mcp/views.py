@@ -23,7 +23,7 @@ class _Origins(CsrfViewMiddleware):
     """Django's judgement of the pages that may send requests here: our own, and those of MEMSTATE_TRUSTED_ORIGINS."""
 
     def allows(self, request: HttpRequest) -> bool:
-        """Tell whether the request comes from such a page, or from none."""
+        """Return whether the request comes from such a page, or from none."""
         return "Origin" not in request.headers or bool(self._origin_verified(request))  # type: ignore[attr-defined] # no stub
 
 

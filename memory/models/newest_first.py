@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 
 Row = TypeVar("Row", bound=Model)
 
@@ -20,7 +20,7 @@ def newest_page(
     """
     rows = rows.order_by(f"-{by}", "-id")
     if cursor is not None:
-        at, last_id = cursor_parse(cursor, moment_read, uuid.UUID)
+        at, last_id = cursor_parse(cursor, cursor_time, uuid.UUID)
         # The first condition is redundant, and lets the database use the index.
         rows = rows.filter(Q(**{f"{by}__lte": at}), Q(**{f"{by}__lt": at}) | Q(id__lt=last_id))
     found = list(rows[: limit + 1])

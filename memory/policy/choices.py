@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.core.scopes import scope_normalize
 from memory.policy.draft_steps import draft_start, draft_with_preset
 from memory.policy.effective import policies_current
 from memory.policy.read import diff_rows, effective_as_json, rule_sentence
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 
 
 def presets_offered(scope: str) -> list[dict[str, Any]]:
@@ -55,5 +55,5 @@ def rule_sets_offered(scope: str) -> list[dict[str, Any]]:
             "rules": [{"name": rule.name, "words": rule_sentence(rule), "json": rule.as_json()} for rule in rules],
             "holding": sum(rule.name in holding for rule in rules),
         }
-        for name, rules in RULE_PRESETS.items()
+        for name, rules in SHIPPED_RULE_SETS.items()
     ]

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from django.conf import settings
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOB_ALIASES, KNOBS, KnobValue, knob_parse
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOB_ALIASES, KNOBS, THRESHOLDS, KnobValue, knob_parse
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.policy.cron import cron_check
 from memory.policy.rule_parsing import rules_ordered, rules_parse
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import DEFAULT, ENVIRONMENT, EffectivePolicy, Policies, SetPolicy
 
 # Shown among the effective values, but no policy's to set: the vectors of the store have this width.
@@ -96,9 +96,9 @@ def policies_drafted(
 
 def draft_check(policies: Policies, scope: str) -> None:
     """Raise ``ValueRefused`` unless what ``policies`` puts in force at ``scope`` and below it holds together."""
+    if scope in policies.policies:
+        _thresholds_check(policies.policies[scope])
     for effective in policies.nodes(scope):
-        where = "" if effective.scope == scope else f" in {effective.scope}"
-        _thresholds_check(effective, where)
         # Rules of several scopes, each in order by itself, may wait for each other's categories.
         rules_ordered(effective.rules.rules)
         try:
@@ -110,16 +110,25 @@ def draft_check(policies: Policies, scope: str) -> None:
             raise ValueRefused(f"{problem.sentence} It comes {_from(effective, 'cron')}.", code=problem.code) from None
 
 
-def _thresholds_check(effective: EffectivePolicy, where: str) -> None:
-    ladder = ("theta_summary", "theta_detach", "forget_salience_threshold")
-    for upper, lower in itertools.pairwise(ladder):
-        above, below = getattr(effective.knobs, upper), getattr(effective.knobs, lower)
+def _thresholds_check(policy: SetPolicy) -> None:
+    """Raise ``ValueRefused`` if thresholds that are set together, at one scope, contradict each other.
+
+    Those of several scopes are put in order where they are read.
+    """
+    preset = PRESETS[policy.preset].values if policy.preset else {}
+    values = {**preset, **policy.values}
+    here = [(name, float(str(values[name]))) for name in THRESHOLDS if name in values]
+    for (upper, above), (lower, below) in itertools.pairwise(here):
         if above < below:
             raise ValueRefused(
-                f"{upper} must be at least {lower}{where}, but {upper} is {above:g} ({_from(effective, upper)}) and "
-                f"{lower} is {below:g} ({_from(effective, lower)}).",
+                f"{upper} must be at least {lower}, but {upper} is {above:g}{_by_preset(policy, upper)} and "
+                f"{lower} is {below:g}{_by_preset(policy, lower)}.",
                 code=ProblemCode.POLICY_VALUES_CONTRADICT,
             )
+
+
+def _by_preset(policy: SetPolicy, name: str) -> str:
+    return "" if name in policy.values else f" (by preset {policy.preset})"
 
 
 def _from(effective: EffectivePolicy, name: str) -> str:
@@ -137,11 +146,11 @@ def _sets_expanded(rules: Sequence[object]) -> list[object]:
     for said in rules:
         if not isinstance(said, str):
             expanded.append(said)
-        elif said in RULE_PRESETS:
-            expanded += [rule.as_json() for rule in RULE_PRESETS[said]]
+        elif said in SHIPPED_RULE_SETS:
+            expanded += [rule.as_json() for rule in SHIPPED_RULE_SETS[said]]
         else:
             raise ValueRefused(
-                f"There is no set of rules named {said[:100]!r}; there are {', '.join(RULE_PRESETS)}.",
+                f"There is no set of rules named {said[:100]!r}; there are {', '.join(SHIPPED_RULE_SETS)}.",
                 code=ProblemCode.UNKNOWN_RULE_PRESET,
             )
     return expanded

@@ -3,9 +3,9 @@
 import dataclasses
 
 from memory.core.errors import ValueRefused
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.core.problem_codes import ProblemCode
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.snapshot import Policies, SetPolicy
 
 
@@ -38,12 +38,12 @@ def draft_with_set(draft: SetPolicy, name: str) -> SetPolicy:
 
     Raises ``ValueRefused`` for an unknown set.
     """
-    if name not in RULE_PRESETS:
+    if name not in SHIPPED_RULE_SETS:
         raise ValueRefused(
-            f"There is no set of rules named {name[:100]!r}; there are {', '.join(RULE_PRESETS)}.",
+            f"There is no set of rules named {name[:100]!r}; there are {', '.join(SHIPPED_RULE_SETS)}.",
             code=ProblemCode.UNKNOWN_RULE_PRESET,
         )
-    added = [dataclasses.replace(rule, scope=draft.scope) for rule in RULE_PRESETS[name]]
+    added = [dataclasses.replace(rule, scope=draft.scope) for rule in SHIPPED_RULE_SETS[name]]
     names = {rule.name for rule in added}
     return dataclasses.replace(draft, rules=(*(rule for rule in draft.rules if rule.name not in names), *added))
 

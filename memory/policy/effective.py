@@ -6,8 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
-from memory.core.knobs import KNOBS, Knobs, KnobValue
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, Knobs, KnobValue
 from memory.core.rules import Rule
 from memory.models.prepared import rows_prepared
 from memory.policy.snapshot import Policies, SetPolicy

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import Q
 
 from memory.core.errors import NotVisible
-from memory.core.knobs import KNOBS, knobs_warnings
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize, scope_within
 from memory.models import PolicyVersion
@@ -67,7 +67,7 @@ def policy_sheet(scope: str, *, now: dt.datetime) -> dict[str, Any]:
         "groups": _groups(effective, scope),
         "rules": rules_as_json(policies, effective),
         "mode": effective.knobs.mode,
-        "warnings": knobs_warnings(effective.knobs),
+        "warnings": effective.warnings(),
         "exempt_kinds": effective.knobs.exempt_kinds,
         "exempt_scopes": effective.knobs.exempt_scopes,
         "is_exempt": next((path for path in effective.knobs.exempt_scopes if scope_within(scope, path)), None),

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from memory.core.errors import MemoryProblem
-from memory.core.knobs import KNOBS, knobs_warnings
+from memory.core.policy_values import KNOBS
 from memory.core.rules import Rule
 from memory.core.scopes import scope_normalize
 from memory.models import PolicyVersion
@@ -50,7 +50,7 @@ def policy_show(scope: str) -> PolicyOut:
         "rules": [rule.as_json() for rule in here.rules],
         "rules_in_words": [_rule_as_json(rule, policies) for rule in effective.rules.rules],
         "effective": effective_as_json(effective),
-        "warnings": knobs_warnings(effective.knobs),
+        "warnings": effective.warnings(),
         "rekeying": rekeying_progress(scope) if policies.rekeying_touches(scope) else [],
     }
 

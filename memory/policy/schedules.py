@@ -12,7 +12,7 @@ from memory.policy.cron import cron_next
 from memory.policy.effective import policies_current
 from memory.policy.snapshot import Policies
 
-FUNCTION = "memory.jobs.forget_scheduled"
+FUNCTION = "memory.jobs.tasks.forget_scheduled"
 # How many times a schedule still fires: without end, or not at all while the mode is off.
 _FOR_EVER, _NEVER = -1, 0
 

@@ -1,17 +1,18 @@
 """What is in force, everywhere, at one moment: a set of policies that can be asked for any scope. No queries."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from memory.core.errors import ValueRefused
-from memory.core.knobs import KNOBS, STRATEGY_DEFAULTS, Knobs, KnobValue
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, STRATEGY_DEFAULTS, THRESHOLDS, Knobs, KnobValue, knobs_warnings
 from memory.core.rules import Rule, RuleSet
 from memory.core.scopes import ROOT, scope_within
-from memory.policy.preset_rules import preset_rules
 from memory.policy.rule_parsing import rules_ordered
+from memory.policy.shipped_rule_sets import preset_rules
 
 DEFAULT = "default"
 ENVIRONMENT = "environment"
@@ -65,6 +66,18 @@ class EffectivePolicy:
     # Of the nearest policy at or above the scope: its path and version; 0 when nobody has set one.
     at: str = ROOT
     version: int = 0
+    # Thresholds that were set below the next lower one, by name, as they were set: see ``_thresholds_ordered``.
+    raised: Mapping[str, float] = field(default_factory=dict)
+
+    def warnings(self) -> list[str]:
+        """Return what is unwise or without effect in this policy, a sentence each. It is accepted all the same."""
+        found = knobs_warnings(self.knobs)
+        for name, value in self.raised.items():
+            found.append(
+                f"{name} is {value:g} and counts as {getattr(self.knobs, name):g}: no threshold counts as less than "
+                f"one below it on the ladder. That step is skipped."
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +161,32 @@ class Policies:
             found.setdefault(name, (value, ValueSource(DEFAULT)))
         values: dict[str, Any] = {name: value for name, (value, _source) in found.items()}
         sources = {name: found[name][1] if name in found else ValueSource(DEFAULT) for name in KNOBS}
+        knobs, raised = _thresholds_ordered(Knobs(**values), sources)
         rules: dict[str, Rule] = {}
         for policy in layers:
             for rule in policy.rules_here():
                 rules.setdefault(rule.name, rule)
         version = self.policies[node].number if node in self.policies else 0
         return EffectivePolicy(
-            node, Knobs(**values), sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version
+            node, knobs, sources, RuleSet(_ordered(tuple(rules.values()))), at=node, version=version, raised=raised
         )
+
+
+def _thresholds_ordered(knobs: Knobs, sources: dict[str, ValueSource]) -> tuple[Knobs, dict[str, float]]:
+    """Return the knobs with each threshold at least as high as the next lower one, and the values that were raised.
+
+    Values set at several scopes may contradict each other, as when a preset is chosen above a scope that sets one
+    threshold. The lower threshold decides then: equal thresholds switch the step between them off. The source of a
+    raised value becomes that of the value it was raised to.
+    """
+    raised: dict[str, float] = {}
+    for lower, upper in itertools.pairwise(reversed(THRESHOLDS)):
+        floor, value = getattr(knobs, lower), getattr(knobs, upper)
+        if value < floor:
+            raised[upper] = value
+            sources[upper] = sources[lower]
+            knobs = dataclasses.replace(knobs, **{upper: floor})
+    return knobs, raised
 
 
 def _ordered(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:

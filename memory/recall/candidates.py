@@ -19,7 +19,7 @@ import math
 import uuid
 from dataclasses import dataclass
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.embedding.base import Vectors
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.ingest.bulk import vector_text

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read, place_read
+from memory.core.cursors import cursor_as_number, cursor_make, cursor_parse, cursor_time
 from memory.core.errors import NotVisible, ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.models import Rung
@@ -69,7 +69,7 @@ def topics_list(wanted: TopicListFilter, *, cursor: str | None, limit: int, now:
     conditions, parameters = _conditions(wanted, now)
     if cursor is not None:
         conditions.append("(t.created_at, t.id) < (%(at)s, %(id)s)")
-        parameters["at"], parameters["id"] = cursor_parse(cursor, moment_read, uuid.UUID)
+        parameters["at"], parameters["id"] = cursor_parse(cursor, cursor_time, uuid.UUID)
     parameters["limit"] = limit + 1
     sql = f"""
         SELECT {_COLUMNS} {_FROM} WHERE {" AND ".join(conditions)}
@@ -202,7 +202,7 @@ def field_history(
     if "\x00" in name:
         # PostgreSQL refuses NUL in a parameter, and no name contains it.
         raise NotVisible(f"Topic {topic_id} has no field {name!r}.", code=ProblemCode.FIELD_NOT_FOUND)
-    before = 2**31 - 1 if cursor is None else place_read(cursor)
+    before = 2**31 - 1 if cursor is None else cursor_as_number(cursor)
     with connection.cursor() as database:
         database.execute(_HISTORY, {"id": topic_id, "name": name, "before": before, "limit": limit + 1})
         rows = [_history_revision(principal, *row) for row in database.fetchall()]

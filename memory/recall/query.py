@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from memory.access.principal import Principal
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.policy.effective import knobs_effective
 from memory.recall.bundles import BundleOptions, bundles_load

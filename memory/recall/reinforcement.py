@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory.access.principal import Principal
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.models.prepared import rows_prepared
 
 _APPEND = """

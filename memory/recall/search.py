@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from memory.access.principal import Principal
-from memory.core.cursors import cursor_make, cursor_parse, moment_read
+from memory.core.cursors import cursor_make, cursor_parse, cursor_time
 from memory.core.errors import ValueRefused
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.core.problem_codes import ProblemCode
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
@@ -60,8 +60,8 @@ _USED = f"coalesce({epoch_sql('lv.last_retrieved_at')}, '-Infinity'::float8)"
 _SALIENCE = salience_effective_sql("lv", "%(now)s::timestamptz")
 # The orders of a list: the expression, its type, the direction, and the parser of its value in a cursor.
 SORTS: dict[str, tuple[str, str, str, Any]] = {
-    "created": ("t.created_at", "timestamptz", "DESC", moment_read),
-    "oldest": ("t.created_at", "timestamptz", "ASC", moment_read),
+    "created": ("t.created_at", "timestamptz", "DESC", cursor_time),
+    "oldest": ("t.created_at", "timestamptz", "ASC", cursor_time),
     "salience": (_SALIENCE, "float8", "DESC", float),
     "faintest": (_SALIENCE, "float8", "ASC", float),
     "used": (_USED, "float8", "DESC", float),
@@ -199,7 +199,7 @@ def search_page(
     key, kind, direction, read = SORTS[sort]
     after, place = "", {}
     if cursor is not None:
-        cursor_sort, now, at, last = cursor_parse(cursor, str, moment_read, read, uuid.UUID)
+        cursor_sort, now, at, last = cursor_parse(cursor, str, cursor_time, read, uuid.UUID)
         if cursor_sort != sort:
             raise ValueRefused(
                 "This cursor belongs to another order. Start again without a cursor.", code=ProblemCode.INVALID_CURSOR

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 
-from memory.access.impersonation import principal_still
+from memory.access.impersonation import principal_recheck
 from memory.access.principal import Principal
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import MemoryProblem, failure_sentence
@@ -237,7 +237,7 @@ def _principal(job: ImportJob) -> Principal:
 
 def _importer(job: ImportJob, *, now: dt.datetime) -> Principal | None:
     """Return in whose name an import works; None if he may not import any more. Two queries at most."""
-    found = principal_still(_principal(job), now=now)
+    found = principal_recheck(_principal(job), now=now)
     return found if found is not None and found.covers("operator") else None
 
 

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import psycopg
 
 from memstate_site.folder import FULL, secret_ensure
@@ -277,12 +276,3 @@ class EmbeddedServer:
                 self.say("The database is still recovering; waiting for it.")
                 announced = True
             time.sleep(0.02)
-
-
-def server_pid(folder: Path) -> int | None:
-    """The process of the server that works on a data folder now, whoever owns it."""
-    path = folder / "postgres"
-    try:
-        return traces(path).running if path.exists() else None
-    except psutil.Error:
-        return None

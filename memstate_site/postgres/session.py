@@ -21,7 +21,7 @@ USE_FILE = "database.use"
 
 
 @contextlib.contextmanager
-def server_running(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
+def server_session(folder: Path | None = None, *, start: bool = True) -> Iterator[str]:
     """The address of the data folder's server, started for the duration if it does not run.
 
     Several commands may share a server that one of them started; the one that started it stops it, and waits with that

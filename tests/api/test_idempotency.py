@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory import jobs
+from memory.jobs import tasks
 from memory.models import IdempotencyRecord, Topic
 from tests.cast import Answer, Caller, Cast, Clock, store_rows
 
@@ -88,9 +88,9 @@ def test_a_key_is_forgotten_after_a_week(agent: Caller, clock: Clock):
     clock.stop()
     send(agent, ITEM, "k1").ok()
     clock.forward(days=6)
-    assert jobs.tidy() == 0
+    assert tasks.tidy() == 0
     clock.forward(days=2)
-    assert jobs.tidy() == 1
+    assert tasks.tidy() == 1
     send(agent, ITEM, "k1").ok()
     assert Topic.objects.count() == 2
     assert IdempotencyRecord.objects.get().created_at == clock.now

@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from memory.forgetting import ingest_rules
 from memory.models import AuditEvent, Topic, TopicEdit, Vitality
-from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_save
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from tests.cast import Caller
 
 ALLERGY = r"\ballerg(y|ic|ies)\b"
@@ -261,7 +261,7 @@ def test_an_ingest_that_is_refused_leaves_nothing_of_its_rules(agent: Caller) ->
 
 
 def test_the_packaged_patterns_pin_what_they_should(agent: Caller) -> None:
-    rules_set(*(one.as_json() for one in RULE_PRESETS["auto_pin"]))
+    rules_set(*(one.as_json() for one in SHIPPED_RULE_SETS["auto_pin"]))
     assert pinned(agent.remember("Carries an EpiPen")) == "rule pin allergies"
     assert pinned(agent.remember("Insulin at seven")) == "rule pin medical conditions"
     assert pinned(agent.remember("Tea at seven")) is None

@@ -148,7 +148,7 @@ def test_of_two_editors_the_second_is_told(operator: Caller):
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        ({"values": {"theta_summary": 0.01}}, "policy-values-contradict"),
+        ({"values": {"theta_summary": 0.01, "theta_detach": 0.02}}, "policy-values-contradict"),
         ({"values": {"half_life_days": -1}}, "invalid-policy-value"),
         ({"values": {"cron": "0 0 30 2 *"}}, "invalid-cron"),
         ({"values": {"inherit": "/user"}}, "unknown-policy-value"),

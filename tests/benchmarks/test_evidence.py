@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from memory.core.knobs import Knobs
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import Knobs
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.embedding import embedder_get

@@ -18,7 +18,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.embedding import embedder_get
 from memory.embedding.base import Vectors
 from memory.recall.candidates import candidates_rank

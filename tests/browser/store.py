@@ -10,11 +10,11 @@ from django.db import connection, transaction
 from django.test import override_settings
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.keys import key_create
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.embedding import embedder_reset
+from memory.jobs import tasks
 from memory.models import WorkerHeartbeat
 from tests.cast import secret_of
 from tests.console.people import account_make
@@ -95,8 +95,8 @@ def demo_make() -> None:
     with override_settings(MEMSTATE_EMBEDDER="instant", PASSWORD_HASHERS=HASHERS):
         embedder_reset()
         story_load(story_build(now=now, seed=7, topics=TOPICS), now=now, progress=lambda _done: None)
-        jobs.schedules_ensure()
-        while any(jobs.upkeep().values()):
+        tasks.schedules_ensure()
+        while any(tasks.upkeep().values()):
             pass
         for name, role in PEOPLE.items():
             account_make(role, name=name, password=PASSWORD)

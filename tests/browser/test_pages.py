@@ -50,7 +50,7 @@ def url_of(address: Address) -> str:
         "conversation_id": Conversation.objects.get(scope="/").pk,
         "place": 1,
         "pair_id": DuplicatePair.objects.filter(state="open").order_by("found_at", "id")[0].pk,
-        "schedule_id": Schedule.objects.get(func="memory.jobs.upkeep").pk,
+        "schedule_id": Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk,
         **forgotten(address.arguments),
     }
     return address.url(query=query, **{name: value for name, value in known.items() if name in address.arguments})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from memory import jobs
+from memory.jobs import tasks
 from memory.models import ImportJob, Topic
 from tests.browser.conftest import NARROW, Enter
 from tests.browser.test_pages import findings
@@ -42,7 +42,7 @@ def work(page: Page, told: str) -> None:
     """Let the worker do its part, and wait until the page says what came of it."""
     expect(page).to_have_url(IMPORT)
     for job in ImportJob.objects.filter(status__in=["checking", "working"]):
-        jobs.import_continue(str(job.pk))
+        tasks.import_continue(str(job.pk))
     # Without script the page asks for itself anew every three seconds, which is too long for a test.
     page.reload()
     expect(page.locator(".page-head")).to_contain_text(told)

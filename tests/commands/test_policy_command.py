@@ -109,7 +109,7 @@ def test_the_history_and_the_way_back():
         (("set", "half_life_days=-1", "--reason", "x"), "invalid-policy-value"),
         (("set", "half_live=1", "--reason", "x"), "unknown-policy-value"),
         (("set", "half_life_days=1"), "reason-missing"),
-        (("set", "theta_summary=0.1", "--reason", "x"), "policy-values-contradict"),
+        (("set", "theta_summary=0.1", "theta_detach=0.2", "--reason", "x"), "policy-values-contradict"),
         (("set", "cron=0 0 30 2 *", "--reason", "x"), "invalid-cron"),
         (("set", "/user", "mode", "--reason", "x"), "invalid-argument"),
         (("set", "mode", "--reason", "x"), "invalid-argument"),

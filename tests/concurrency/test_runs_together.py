@@ -13,12 +13,12 @@ import pytest
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from memory import jobs
 from memory.forgetting import triggers as reasoner
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import planner_wait, run_plan
 from memory.forgetting.triggers import event_raise, wake_ups_answer
 from memory.ingest.embed_pending import vectors_fill
+from memory.jobs import tasks
 from memory.models import AuditEvent, Field, FieldSummary, ForgetAction, ForgetRun, PolicyVersion, Vitality, WakeUp
 from memory.models.expressions import fade_key_sql
 from memory.policy.effective import policies_current
@@ -125,7 +125,7 @@ def test_the_schedule_and_the_event_and_an_operator_at_once_make_one_run(http_ca
         outcomes = at_once(
             [
                 lambda: wake_ups_answer(now=timezone.now(), seconds=30),
-                lambda: jobs.forget_scheduled("/"),
+                lambda: tasks.forget_scheduled("/"),
                 lambda: http_cast.operator.post("/v1/runs", {"event": "manual", "dry_run": False}).status,
             ]
         )
@@ -148,7 +148,7 @@ def test_what_happens_where_a_run_is_at_work_is_answered_after_it(http_cast: Cas
     # A turn that has no time left for the run itself.
     assert at_once([lambda: wake_ups_answer(now=timezone.now(), seconds=0)] * 2) == [0, 0]
     assert WakeUp.objects.count() == 1
-    assert jobs.run_continue(str(run.pk)) == "done"
+    assert tasks.run_continue(str(run.pk)) == "done"
     assert set(Vitality.objects.filter(pk__in=second).values_list("rung", flat=True)) == {0}
     assert wake_ups_answer(now=timezone.now(), seconds=30) == 1
     assert set(Vitality.objects.filter(pk__in=first + second).values_list("rung", flat=True)) == {3}
@@ -230,7 +230,7 @@ def test_runs_in_scopes_beside_each_other_go_on_at_once_and_one_above_them_waits
     runs = [start("/a"), start("/b")]
     reply = http_cast.operator.post("/v1/runs", {"event": "manual", "dry_run": False})
     assert (reply.status, reply.code) == (409, "run-at-work")
-    assert at_once([lambda run=run: jobs.run_continue(str(run.pk)) for run in runs * 2]) == ["done"] * 4
+    assert at_once([lambda run=run: tasks.run_continue(str(run.pk)) for run in runs * 2]) == ["done"] * 4
     assert [ForgetRun.objects.get(pk=run.pk).applied for run in runs] == [30, 30]
 
 
@@ -245,7 +245,7 @@ def test_a_run_that_is_delivered_many_times_at_once_and_again_acts_once(http_cas
         "/", event="manual", dry_run=False, actor="test", policies=policies_current(), judged_at=now, now=now
     )
     assert (run.status, run.planned, run.applied) == ("applying", 150, 0)
-    assert at_once([lambda: jobs.run_continue(str(run.pk))] * 4) == ["done"] * 4
+    assert at_once([lambda: tasks.run_continue(str(run.pk))] * 4) == ["done"] * 4
     run.refresh_from_db()
     assert (run.applied, run.skipped, run.failure) == (150, 0, "")
     assert_archived_once(archived, before)
@@ -254,7 +254,7 @@ def test_a_run_that_is_delivered_many_times_at_once_and_again_acts_once(http_cas
     assert Counter(summaries.values_list("field__topic_id", flat=True)) == Counter(map(uuid.UUID, folded + detached))
     assert set(Field.objects.filter(topic_id__in=folded + detached).values_list("cold_through", flat=True)) == {2}
     stands = journal()
-    assert at_once([lambda: jobs.run_continue(str(run.pk))] * 3) == ["done"] * 3
+    assert at_once([lambda: tasks.run_continue(str(run.pk))] * 3) == ["done"] * 3
     assert wake_ups_answer(now=timezone.now(), seconds=5) == 0
     assert journal() == stands
     # Two undos at once take turns as well, are told the same, and leave one line in the journal.

@@ -10,12 +10,12 @@ from django.utils import timezone
 from django_q.models import Schedule, Success
 from django_q.tasks import async_task
 
-from memory import jobs
 from memory.access.keys import key_create
 from memory.access.principal import SYSTEM
 from memory.core.ids import uuid7
 from memory.erasure.filters import ForgetFilter
 from memory.erasure.forget_list_create import forget_list
+from memory.jobs import tasks
 from memory.models import (
     AccessLog,
     AuditEvent,
@@ -115,7 +115,7 @@ def crowd_make(operator: Caller, n: int) -> Crowd:
         account_make("operator", name=f"person {place}")
     worker_turn()
     _jobs_make(n, now)
-    schedule = Schedule.objects.get(func="memory.jobs.upkeep").pk
+    schedule = Schedule.objects.get(func="memory.jobs.tasks.upkeep").pk
     pair_id = _pairs_make(forgotten, now)
     return Crowd(
         topic_id=uuid.UUID(main),
@@ -199,7 +199,7 @@ def _extractions_make(operator: Caller, n: int, now: dt.datetime) -> uuid.UUID:
     text = " ".join(f"Person {place} lives in house {place}." for place in range(n))
     asked = {"content": text, "store": True, "scope": "/extracted"}
     job_id = operator.post("/v1/extract?background=1", asked).json["job_id"]
-    jobs.extraction_continue(job_id)
+    tasks.extraction_continue(job_id)
     made = ExtractionJob.objects.get(pk=job_id)
     members = {field.attname: getattr(made, field.attname) for field in ExtractionJob._meta.concrete_fields}
     ExtractionJob.objects.bulk_create(
@@ -322,12 +322,12 @@ def _policies_make(n: int, now: dt.datetime) -> None:
 
 def _jobs_make(n: int, now: dt.datetime) -> None:
     for place in range(n):
-        async_task("memory.jobs.run_continue", str(uuid.UUID(int=place)))
+        async_task("memory.jobs.tasks.run_continue", str(uuid.UUID(int=place)))
     Success.objects.bulk_create(
         Success(
             id=uuid.uuid4().hex,
             name=f"job {place}",
-            func="memory.jobs.upkeep",
+            func="memory.jobs.tasks.upkeep",
             started=now,
             stopped=now,
             success=True,
@@ -335,4 +335,4 @@ def _jobs_make(n: int, now: dt.datetime) -> None:
         )
         for place in range(n)
     )
-    jobs.schedules_ensure()
+    tasks.schedules_ensure()

@@ -122,7 +122,7 @@ def test_an_undo_leaves_alone_what_was_changed_since_and_says_why(op: Client, op
     (undo,) = re.findall(r'action="(/undo/[^"]+)"', confirm(op, "restore", page).content.decode())
     operator.post(f"/v1/topics/{other}/pin", {}).ok()
     told = op.post(undo, follow=True).content.decode()
-    assert "1 topic was restored. 1 has changed since and was skipped: It was pinned since." in told
+    assert "1 topic was restored. 1 topic has changed since and was skipped: It was pinned since." in told
 
 
 def test_an_undo_leads_to_no_other_site(op: Client, operator: Caller) -> None:

@@ -148,6 +148,26 @@ def test_an_undo_after_one_of_them_has_changed_touches_nothing_and_says_why(op: 
     assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
 
 
+def test_the_run_of_a_merge_previews_what_its_undo_does(op: Client, operator: Caller) -> None:
+    pair = pair_make(operator, *TWICE)
+    op.post(f"/duplicates/{pair.pk}/merge/", {"reason": ""})
+    pair.refresh_from_db()
+    page = f"/runs/{pair.run_id}/undo/"
+    operator.query(SOUP[0])
+    counted()
+    assert Topic.objects.get(pk=pair.survivor_id).vitality.retrieval_count
+    # A retrieval is no obstacle, and the preview changes nothing.
+    before = dump("django_session")
+    told = op.get(page)
+    assert ("2 topics restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, True)
+    assert dump("django_session") == before
+    operator.patch(f"/v1/topics/{pair.survivor_id}", {"title": "Orange soup"}).ok()
+    told = op.get(page)
+    assert ("0 topics restored" in text_of(told), 'name="reason"' in told.content.decode()) == (True, False)
+    operator.post(f"/v1/runs/{pair.run_id}/undo").ok()
+    assert sorted(live(pair.one_id, pair.other_id)) == [False, True]
+
+
 def test_both_are_kept_and_the_notice_takes_it_back(op: Client, operator: Caller) -> None:
     pair = pair_make(operator, PILLS, MORE)
     told = op.post(f"/duplicates/{pair.pk}/keep/", {"reason": "two doses"}, follow=True).content.decode()
@@ -279,7 +299,7 @@ def test_a_long_look_is_left_to_the_worker(op: Client, operator: Caller, monkeyp
         operator.remember(title, summary=summary, scope=KITCHEN)
     told = text_of(op.post("/duplicates/look/", {"scope": ""}, follow=True))
     assert "2 topics are not compared yet. The worker compares them" in told
-    assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.duplicates_look") == 1
+    assert [job.func() for job in OrmQ.objects.all()].count("memory.jobs.tasks.duplicates_look") == 1
 
 
 def test_the_export_holds_exactly_what_the_filter_finds(op: Client, operator: Caller) -> None:

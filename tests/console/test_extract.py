@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memory import jobs
+from memory.jobs import tasks
 from memory.models import ExtractionJob, Topic
 from tests.cast import Caller, store_rows
 from tests.console.people import codes_of
@@ -76,7 +76,7 @@ def test_a_long_text_is_the_workers_and_shows_how_far_it_is(op: Client) -> None:
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in told
     part = op.get(f"{page}progress/", headers={"HX-Request": "true"})
     assert "HX-Refresh" not in part.headers
-    jobs.extraction_continue(str(job.pk))
+    tasks.extraction_continue(str(job.pk))
     assert op.get(f"{page}progress/", headers={"HX-Request": "true"}).headers["HX-Refresh"] == "true"
     assert op.get(f"{page}progress/").headers["Location"] == page
     done = op.get(page)

@@ -19,7 +19,7 @@ from django.test import Client
 from memory.console.pages.lookup import AgentForm
 from memory.console.policy_form import MEMBERS
 from memory.core.cursors import MOST_CURSOR
-from memory.core.knobs import KNOBS
+from memory.core.policy_values import KNOBS
 from tests.cast import cast_make, in_process
 from tests.console.crowd import Crowd, crowd_make
 from tests.console.people import account_make, body_of, client_of

@@ -15,10 +15,11 @@ from django_q.models import Failure
 from memory import health
 from memory.access.principal import SYSTEM
 from memory.console.overview_chart import activity_figure, limit_gauge, rung_bar
+from memory.forgetting.gate import SoftLimit
 from memory.forgetting.manual_actions import topics_archive, topics_restore
 from memory.insight.activity import activity_days
 from memory.insight.regret import regretted_list
-from memory.insight.topic_counts import SoftLimit, topic_counts
+from memory.insight.topic_counts import topic_counts
 from memory.models import AccessLog, ForgetRun, Topic, WorkerHeartbeat
 from memory.policy.schedules import cron_schedules_sync
 from tests.cast import Caller, Clock
@@ -152,7 +153,7 @@ def test_days_are_counted_in_utc_and_by_scope(agent: Caller, operator: Caller, c
 def test_a_check_that_fails_stands_first_with_what_to_do(looker: Client) -> None:
     WorkerHeartbeat.objects.create(name="worker", seen_at=timezone.now() - dt.timedelta(hours=2))
     now = timezone.now()
-    Failure.objects.create(id="1", name="x", func="memory.jobs.tidy", started=now, stopped=now, success=False)
+    Failure.objects.create(id="1", name="x", func="memory.jobs.tasks.tidy", started=now, stopped=now, success=False)
 
     page = text_of(looker, "/overview/health/", headers=PART)
 

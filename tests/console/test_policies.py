@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.test import Client
 from django.utils import timezone
 
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
 from memory.models import PolicyVersion, Rekeying
 from memory.policy.effective import policies_current
 from memory.policy.read import policy_show
@@ -291,7 +291,7 @@ def test_a_scope_gets_its_first_policy_and_can_be_emptied_again(op: Client):
 REFUSED = [
     ("cron", "daily at three", "invalid-cron"),
     ("cron", "0 0 30 2 *", "invalid-cron"),
-    ("theta_detach", "0.5", "policy-values-contradict"),
+    ("theta_detach", "5000", "invalid-policy-value"),
     ("half_life_days", "soon", "invalid-policy-value"),
     ("max_archive_share", "7", "invalid-policy-value"),
     ("mode", "sometimes", "invalid-policy-value"),

@@ -7,7 +7,7 @@ from django.http import QueryDict
 from django.template.loader import render_to_string
 
 from memory.console.policy_form import DraftForm, draft_of, draft_query, preset_taken
-from memory.core.knobs import KNOBS, Knob
+from memory.core.policy_values import KNOBS, Knob
 from memory.policy.effective import policies_current
 from memory.policy.save import policy_save
 
@@ -88,7 +88,7 @@ def test_each_value_is_refused_at_its_field_with_what_was_typed_kept(name: str) 
 
 
 def test_thresholds_that_cross_are_refused_at_the_upper_one() -> None:
-    form = form_of("base_version=0&theta_summary=0.1")
+    form = form_of("base_version=0&theta_summary=0.1&theta_detach=0.2")
 
     assert not form.is_valid()
     assert form.has_error("theta_summary", "policy-values-contradict")

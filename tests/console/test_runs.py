@@ -54,7 +54,7 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
     run = planned(op)
     page = text_of(op, f"/runs/{run.pk}/")
     assert "It would archive 3." in page
-    assert "Below the threshold of the archive, 0.05." in page
+    assert "Below the threshold for archiving, 0.05." in page
     assert rungs(operator, *topics) == ["active"] * 3
 
     assert "3 topics changed" in text_of(op, f"/runs/{run.pk}/apply/")
@@ -64,7 +64,7 @@ def test_a_plan_is_read_and_applied_and_taken_back(op: Client, operator: Caller)
 
     assert "3 topics restored" in text_of(op, f"/runs/{run.pk}/undo/")
     page = words(body_of(step(op, run, "undo", reason="was better before")))
-    assert "Taken back: 3 topics are as before." in page
+    assert "Undone: 3 topics were restored." in page
     assert rungs(operator, *topics) == ["active"] * 3
     told = AuditEvent.objects.get(action="run_undone")
     assert (told.actor, told.reason) == ("user:operator", "was better before")
@@ -85,7 +85,7 @@ def test_a_plan_with_nothing_due_says_so_and_cannot_be_applied(op: Client, opera
     operator.remember("Kept")
     run = planned(op)
     page = body_of(op.get(f"/runs/{run.pk}/"))
-    assert "Nothing to do. No topic here is due." in words(page)
+    assert "Nothing to do. No topic is due." in words(page)
     assert f"/runs/{run.pk}/apply/" not in page
 
 
@@ -119,7 +119,7 @@ def test_a_plan_of_which_a_topic_has_changed_is_not_applied(op: Client, operator
     operator.post(f"/v1/topics/{first}/pin", {}).ok()
 
     page = text_of(op, f"/runs/{run.pk}/apply/")
-    assert "1 topic of this plan has changed since" in page
+    assert "1 topic of this plan has changed" in page
     assert "It was pinned since." in page
     assert step(op, run, "apply").status_code == 409
 
@@ -130,7 +130,7 @@ def test_a_held_run_waits_on_top_of_the_list_until_it_is_approved(op: Client, op
     run = run_start("/", event="manual", dry_run=False, principal=principal_like("operator"), now=NOON)
     assert run.status == "held"
 
-    assert "waits for approval. The policy of / asks for a review" in text_of(op, "/runs/")
+    assert "waits for approval. The policy of / requires a review" in text_of(op, "/runs/")
     operator.post(f"/v1/topics/{first}/pin", {}).ok()
     page = text_of(op, f"/runs/{run.pk}/approve/")
     assert "1 topic changed" in page
@@ -138,7 +138,7 @@ def test_a_held_run_waits_on_top_of_the_list_until_it_is_approved(op: Client, op
 
     page = words(body_of(step(op, run, "approve", reason="looks right")))
 
-    assert "Archived 1. 1 topic had changed after the plan and was left alone." in page
+    assert "Archived 1. 1 topic had changed after the plan and was skipped." in page
     assert rungs(operator, first, second) == ["active", "archived"]
     assert AuditEvent.objects.get(action="run_approved").reason == "looks right"
 
@@ -150,7 +150,7 @@ def test_a_held_run_that_was_planned_anew_is_called_replaced(op: Client, operato
     topics_make(operator, 1, salience=0.01)
     run_start("/", event="manual", dry_run=False, principal=principal_like("operator"), now=NOON)
 
-    assert "planned anew before anybody approved it" in text_of(op, f"/runs/{first.pk}/")
+    assert "planned again before it was approved" in text_of(op, f"/runs/{first.pk}/")
     assert str(first.pk) in body_of(op.get("/runs/?status=replaced"))
     assert str(first.pk) not in body_of(op.get("/runs/?status=failed"))
 
@@ -242,12 +242,12 @@ def test_a_long_run_is_handed_to_the_worker(op: Client, operator: Caller, monkey
     run = planned(op)
     handed: list[uuid.UUID] = []
     monkeypatch.setattr("memory.console.pages.runs.WORK_SECONDS", 0.0)
-    monkeypatch.setattr("memory.jobs.run_enqueue", handed.append)
+    monkeypatch.setattr("memory.jobs.tasks.run_enqueue", handed.append)
 
     page = words(body_of(step(op, run, "apply")))
 
     assert handed == [run.pk]
-    assert "At work: 0 of 2 topics done." in page
+    assert "Applying: 0 of 2 topics done." in page
 
 
 def test_a_reader_sees_runs_and_is_refused_every_change(looker: Client, op: Client, operator: Caller) -> None:
@@ -297,7 +297,7 @@ def test_regret_of_a_run_counts_what_was_brought_back(op: Client, operator: Call
 def test_a_plan_by_hand_that_takes_much_says_so(op: Client, operator: Caller) -> None:
     topics_make(operator, 60, salience=0.01)
     run = planned(op)
-    assert "takes 60 of 60 active topics (100%) out of retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
+    assert "removes 60 of 60 live topics (100%) from retrieval" in text_of(op, f"/runs/{run.pk}/apply/")
 
 
 def test_pages_cost_the_same_however_much_they_show(op: Client, operator: Caller) -> None:

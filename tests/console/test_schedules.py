@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 from django_q.models import Failure, OrmQ, Schedule
 
-from memory import jobs
 from memory.forgetting.triggers import event_raise
+from memory.jobs import tasks
 from memory.models import AuditEvent, WorkerHeartbeat
 from memory.policy.cron_words import cron_words, minutes_words
 from tests.cast import Caller, Clock
@@ -24,7 +24,7 @@ def _noon(clock: Clock, operator: Caller) -> None:
     clock.set(NOON)
     Schedule.objects.all().delete()
     OrmQ.objects.all().delete()
-    jobs.schedules_ensure()
+    tasks.schedules_ensure()
     # Theirs is the clock of the process when they are made.
     Schedule.objects.filter(schedule_type="I").update(next_run=NOON)
 
@@ -57,7 +57,7 @@ def failure(**members: Any) -> Failure:
         stopped=NOON,
         success=False,
         attempt_count=3,
-        **{"args": (), "func": "memory.jobs.tidy", "result": ERROR, **members},
+        **{"args": (), "func": "memory.jobs.tasks.tidy", "result": ERROR, **members},
     )
 
 
@@ -109,7 +109,7 @@ def test_minutes_are_said_in_words() -> None:
 
 def test_the_worker_and_the_queue_are_told_and_refresh_themselves(looker: Client, db: None) -> None:
     WorkerHeartbeat.objects.update_or_create(name="worker", defaults={"seen_at": NOON - dt.timedelta(seconds=20)})
-    jobs.upkeep_request()
+    tasks.upkeep_request()
     OrmQ.objects.update(lock=NOON - dt.timedelta(seconds=5))
     event_raise("/shop", event="memory_pressure", now=NOON)
 
@@ -133,7 +133,7 @@ def test_a_pause_survives_a_restart_until_it_is_resumed(op: Client, clock: Clock
     assert "none while paused" in page
 
     clock.set(NOON + dt.timedelta(days=2))
-    jobs.schedules_ensure()
+    tasks.schedules_ensure()
     assert schedule("shadow").repeats == 0
     assert do(op, "shadow", "pause").status_code == 409
 
@@ -149,7 +149,7 @@ def test_a_pause_survives_a_restart_until_it_is_resumed(op: Client, clock: Clock
 
 def test_a_change_of_minutes_survives_a_restart_and_stays_in_bounds(op: Client, clock: Clock) -> None:
     assert "Shadow search now runs every 30 minutes." in text_of(do(op, "shadow", "change", minutes=30))
-    jobs.schedules_ensure()
+    tasks.schedules_ensure()
     assert schedule("shadow").minutes == 30
     assert schedule("shadow").next_run == NOON + dt.timedelta(minutes=30)
 
@@ -168,14 +168,14 @@ def test_run_now_queues_the_job_and_leaves_a_row_in_the_journal(op: Client, oper
     assert "Tidying is queued." in text_of(do(op, "tidy", "run"))
     assert "Scheduled run is queued." in text_of(do(op, "forget /shop", "run"))
 
-    assert queued() == [("memory.jobs.tidy", ()), ("memory.jobs.forget_scheduled", ("/shop",))]
+    assert queued() == [("memory.jobs.tasks.tidy", ()), ("memory.jobs.tasks.forget_scheduled", ("/shop",))]
     told = AuditEvent.objects.filter(action="schedule_run").order_by("id")
     assert [(each.scope, each.actor, each.reason) for each in told] == [
         ("/", "user:operator", "for the test"),
         ("/shop", "user:operator", "for the test"),
     ]
-    assert jobs.forget_scheduled("/shop") is not None
-    assert "Nothing was done. There are 0 active topics" in text_of(op.get("/schedules/"))
+    assert tasks.forget_scheduled("/shop") is not None
+    assert "Nothing was done. The live topics" in text_of(op.get("/schedules/"))
 
 
 def test_the_schedule_of_a_policy_is_paused_in_the_policy(op: Client, operator: Caller) -> None:
@@ -200,18 +200,18 @@ def test_a_failed_job_is_told_with_its_error_and_tried_again(op: Client, db: Non
     assert "Tidying ValueError: no luck 3" in text_of(op.get("/schedules/"))
     assert "Tidying is queued again." in text_of(op.post(f"/schedules/failed/{failed.pk}/again/", follow=True))
 
-    assert queued() == [("memory.jobs.tidy", ())]
+    assert queued() == [("memory.jobs.tasks.tidy", ())]
     assert AuditEvent.objects.get(action="job_retried").before["error"] == "ValueError: no luck"
 
 
 def test_a_study_is_tried_again_without_the_turn_that_counts_as_taken(op: Client, db: None) -> None:
     job_id = str(uuid.uuid4())
-    failed = failure(func="memory.jobs.study_continue", args=(job_id, 4))
+    failed = failure(func="memory.jobs.tasks.study_continue", args=(job_id, 4))
     OrmQ.objects.all().delete()
 
     op.post(f"/schedules/failed/{failed.pk}/again/")
 
-    assert queued() == [("memory.jobs.study_continue", (job_id,))]
+    assert queued() == [("memory.jobs.tasks.study_continue", (job_id,))]
 
 
 def test_a_job_of_somebody_else_is_shown_and_not_called(op: Client, db: None) -> None:
@@ -244,7 +244,7 @@ def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(looker: Cl
         Schedule.objects.bulk_create(
             Schedule(
                 name=f"forget /{n:03}",
-                func="memory.jobs.forget_scheduled",
+                func="memory.jobs.tasks.forget_scheduled",
                 args=repr((f"/{n:03}",)),
                 cron="0 3 * * *",
                 schedule_type="C",
@@ -255,11 +255,11 @@ def test_the_page_costs_the_same_for_ten_policies_and_for_two_hundred(looker: Cl
         )
 
     policies(0, 10)
-    jobs.upkeep_request()
+    tasks.upkeep_request()
     few = statements_of(lambda: looker.get("/schedules/"))
     policies(10, 200)
     for _place in range(30):
-        jobs.upkeep_request()
+        tasks.upkeep_request()
 
     assert statements_of(lambda: looker.get("/schedules/")) == few <= 14
     page = body_of(looker.get("/schedules/"))
@@ -272,7 +272,7 @@ def test_a_second_click_on_run_now_queues_nothing(op: Client) -> None:
     assert "Tidying is queued." in text_of(do(op, "tidy", "run"))
     again = do(op, "tidy", "run")
     assert (again.status_code, codes_of(again)) == (409, ["job-queued"])
-    assert queued() == [("memory.jobs.tidy", ())]
+    assert queued() == [("memory.jobs.tasks.tidy", ())]
     # Once the worker has it in hand, another one may be wanted.
     OrmQ.objects.update(lock=NOON + dt.timedelta(hours=1))
     assert "Tidying is queued." in text_of(do(op, "tidy", "run"))

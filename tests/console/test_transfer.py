@@ -16,8 +16,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memory import jobs
 from memory.console import download as download_room
+from memory.jobs import tasks
 from memory.models import AuditEvent, ImportJob, Topic
 from memory.transfer.uploads import uploads_folder, uploads_tidy
 from tests.cast import Caller
@@ -65,7 +65,7 @@ def checked(client: Client, said: object, **members: str) -> tuple[str, str]:
 def work() -> None:
     """Do what the worker would do about imports."""
     for job in ImportJob.objects.filter(status__in=["checking", "working"]):
-        jobs.import_continue(str(job.pk))
+        tasks.import_continue(str(job.pk))
 
 
 def test_the_empty_page_says_what_to_do_and_is_for_operators(op: Client, looker: Client) -> None:

@@ -5,7 +5,7 @@ import datetime as dt
 
 import pytest
 
-from memory.core.cursors import cursor_make, cursor_parse, moment_read, number_read
+from memory.core.cursors import cursor_make, cursor_number, cursor_parse, cursor_time
 from memory.core.errors import ValueRefused
 from tests.cast import raises_code
 
@@ -18,7 +18,7 @@ def packed(text: str) -> str:
 
 def test_a_cursor_comes_back_as_it_was_made() -> None:
     cursor = cursor_make(NOON, "Ümläute \U0001f375 / \\", 7)
-    assert cursor_parse(cursor, moment_read, str, number_read) == [NOON, "Ümläute \U0001f375 / \\", 7]
+    assert cursor_parse(cursor, cursor_time, str, cursor_number) == [NOON, "Ümläute \U0001f375 / \\", 7]
 
 
 def test_a_title_of_a_thousand_letters_makes_an_address_that_servers_take() -> None:
@@ -51,7 +51,7 @@ def test_a_title_of_a_thousand_letters_makes_an_address_that_servers_take() -> N
     ],
 )
 def test_anything_else_is_refused(cursor: str) -> None:
-    for reader in (str, moment_read, number_read):
+    for reader in (str, cursor_time, cursor_number):
         with raises_code(ValueRefused, "invalid-cursor"):
             cursor_parse(cursor, reader)
 
@@ -59,10 +59,10 @@ def test_anything_else_is_refused(cursor: str) -> None:
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "noon"])
 def test_moments_that_no_clock_shows_are_refused(moment: str) -> None:
     with pytest.raises(ValueRefused):
-        cursor_parse(cursor_make(moment), moment_read)
+        cursor_parse(cursor_make(moment), cursor_time)
 
 
 def test_numbers_that_no_row_has_are_refused() -> None:
-    assert cursor_parse(cursor_make(-(2**63)), number_read) == [-(2**63)]
+    assert cursor_parse(cursor_make(-(2**63)), cursor_number) == [-(2**63)]
     with pytest.raises(ValueRefused):
-        cursor_parse(cursor_make(2**63), number_read)
+        cursor_parse(cursor_make(2**63), cursor_number)

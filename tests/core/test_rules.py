@@ -7,7 +7,7 @@ import pytest
 from memory.core.errors import ValueRefused
 from memory.core.rules import EVENTS, RUNG_ACTIONS, Rule
 from memory.policy.rule_parsing import DEFAULT_EVENTS, rule_parse, rules_ordered, rules_parse
-from memory.policy.rule_presets import RULE_PRESETS
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.predicates.rule_json import condition_parse
 from memory.predicates.words import rule_describe
 from tests.cast import raises_code
@@ -207,7 +207,9 @@ def holds(
 
 def outcome(preset: str, **facts: Any) -> str:
     """Return what the first standing rule that holds does, or nothing."""
-    return next((one.action for one in RULE_PRESETS[preset] if one.action in RUNG_ACTIONS and holds(one, **facts)), "")
+    return next(
+        (one.action for one in SHIPPED_RULE_SETS[preset] if one.action in RUNG_ACTIONS and holds(one, **facts)), ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,9 +268,9 @@ def test_graduated_retention_follows_the_published_steps(
     ],
 )
 def test_what_could_cost_a_life_is_pinned(title: str, pinned: bool) -> None:
-    assert any(holds(one, title=title) for one in RULE_PRESETS["auto_pin"]) is pinned
-    assert {one.action for one in RULE_PRESETS["auto_pin"]} == {"pin"}
-    assert all("ingest_complete" in one.events for one in RULE_PRESETS["auto_pin"])
+    assert any(holds(one, title=title) for one in SHIPPED_RULE_SETS["auto_pin"]) is pinned
+    assert {one.action for one in SHIPPED_RULE_SETS["auto_pin"]} == {"pin"}
+    assert all("ingest_complete" in one.events for one in SHIPPED_RULE_SETS["auto_pin"])
 
 
 def test_old_projects_go_after_thirty_days() -> None:
@@ -278,8 +280,8 @@ def test_old_projects_go_after_thirty_days() -> None:
 
 
 def test_every_preset_fits_into_one_policy_and_can_be_told() -> None:
-    for preset in RULE_PRESETS.values():
+    for preset in SHIPPED_RULE_SETS.values():
         assert rules_parse([one.as_json() for one in preset], scope="/") == preset
         assert all(rule_describe(one).endswith(".") for one in preset)
-    together = [one.as_json() for preset in RULE_PRESETS.values() for one in preset]
+    together = [one.as_json() for preset in SHIPPED_RULE_SETS.values() for one in preset]
     assert len(rules_parse(together, scope="/team")) == len(together)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from memory.core.knobs import NO_DECAY_SECONDS, STRATEGIES, Knobs
+from memory.core.policy_values import NO_DECAY_SECONDS, STRATEGIES, Knobs
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.formulas.strategies import (
     KIND_WEIGHTS,

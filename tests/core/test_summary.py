@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.summary import MAX_SUMMARY, Dated, date_words, values_summarize
+from memory.core.summary import MAX_SUMMARY, DatedValue, date_words, values_summarize
 
 
-def on(day: str, text: str) -> Dated:
-    return Dated(text, dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC))
+def on(day: str, text: str) -> DatedValue:
+    return DatedValue(text, dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC))
 
 
 def test_short_values_are_listed_with_their_dates() -> None:
@@ -38,7 +38,7 @@ def test_no_values_are_no_summary() -> None:
 
 def test_where_not_all_fit_the_first_and_the_last_ones_stay_and_the_others_are_counted() -> None:
     start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    summary = values_summarize([Dated(f"city number {n}", start + dt.timedelta(days=n)) for n in range(200)])
+    summary = values_summarize([DatedValue(f"city number {n}", start + dt.timedelta(days=n)) for n in range(200)])
     assert summary.startswith("city number 0 (1 Jan 2026), then ")
     assert summary.endswith("then city number 199 (19 Jul 2026)")
     told = len(re.findall(r"city number", summary))
@@ -59,7 +59,7 @@ def test_a_list_goes_on_from_an_earlier_list() -> None:
 
 def test_what_an_earlier_list_left_out_is_still_counted() -> None:
     start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    days = [Dated(f"city number {n}", start + dt.timedelta(days=n)) for n in range(300)]
+    days = [DatedValue(f"city number {n}", start + dt.timedelta(days=n)) for n in range(300)]
     summary = values_summarize(days[200:], earlier=values_summarize(days[:200]))
     match = re.search(r"then (\d+) other values,", summary)
     assert match is not None
@@ -103,13 +103,13 @@ def test_texts_without_spaces_between_words_are_told_too() -> None:
     )
 
 
-def test_what_cannot_be_told_in_whole_words_is_measured() -> None:
-    assert values_summarize([on("2026-01-02", "x" * 5000)]) == "5,000 characters that cannot be told in short"
+def test_text_without_whole_words_is_summarized_by_its_length() -> None:
+    assert values_summarize([on("2026-01-02", "x" * 5000)]) == "5,000 characters that cannot be summarized"
 
 
 def test_many_long_texts_are_summarized_from_all_over() -> None:
     start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    texts = [Dated(f"word{n} " * 40, start + dt.timedelta(hours=n)) for n in range(3000)]
+    texts = [DatedValue(f"word{n} " * 40, start + dt.timedelta(hours=n)) for n in range(3000)]
     assert 0 < len(values_summarize(texts)) <= MAX_SUMMARY
 
 
@@ -133,12 +133,12 @@ texts = st.one_of(
     ).map(" ".join),
     st.just("y" * 700),
 )
-values = st.lists(st.builds(Dated, texts, moments), max_size=30)
+values = st.lists(st.builds(DatedValue, texts, moments), max_size=30)
 
 
 @given(values, st.one_of(st.none(), texts))
 def test_a_summary_is_bounded_and_the_same_every_time_and_cuts_no_word(
-    values: list[Dated], earlier: str | None
+    values: list[DatedValue], earlier: str | None
 ) -> None:
     summary = values_summarize(values, earlier=earlier)
     assert len(summary) <= MAX_SUMMARY
@@ -147,7 +147,7 @@ def test_a_summary_is_bounded_and_the_same_every_time_and_cuts_no_word(
     spoken = " ".join([earlier or "", *(value.text for value in values)])
     # Japanese sentences are parted where the original has no space.
     own = set(spoken.split()) | set(re.sub(r"(?<=[。！？])", " ", spoken).split())
-    about = {"then", "nothing", "other", "values", "value", "characters", "that", "cannot", "be", "told", "in", "short"}
+    about = {"then", "nothing", "other", "values", "value", "characters", "that", "cannot", "be", "summarized"}
     for word in summary.split():
         bare = word.rstrip(",:")
         date = re.fullmatch(r"\(?\d{1,2}|[A-Z][a-z]{2}|\d{4}\)?|[\d,]+", bare)
@@ -155,5 +155,5 @@ def test_a_summary_is_bounded_and_the_same_every_time_and_cuts_no_word(
 
 
 @given(values, values)
-def test_a_summary_of_a_summary_is_within_the_same_bounds(first: list[Dated], second: list[Dated]) -> None:
+def test_a_summary_of_a_summary_is_within_the_same_bounds(first: list[DatedValue], second: list[DatedValue]) -> None:
     assert len(values_summarize(second, earlier=values_summarize(first))) <= MAX_SUMMARY

@@ -21,7 +21,7 @@ import pytest
 from memstate_site.postgres.account import server_account
 from memstate_site.postgres.address import embedded_address
 from memstate_site.postgres.place import socket_folder_remove
-from memstate_site.postgres.server import server_pid
+from tests.postgres_process import server_pid
 from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
 
 # The full variant is MEMSTATE_TEST_KILLS=20.

@@ -45,7 +45,7 @@ import django
 django.setup()
 from django.db import connection
 from django.utils import timezone
-from memory import jobs
+from memory.jobs import tasks
 from memory.access.principal import SYSTEM
 from memory.forgetting.runs import run_undo
 import uuid
@@ -55,17 +55,17 @@ host = os.getpid()
 
 def upkeep():
     while os.getppid() == host:
-        jobs.upkeep()
+        tasks.upkeep()
         time.sleep(0.01)
 
 def proceed(run_id):
-    assert jobs.run_continue(run_id) == "done"
+    assert tasks.run_continue(run_id) == "done"
 
 def undo(run_id):
     run_undo(uuid.UUID(run_id), principal=SYSTEM, reason="the crash tests", now=timezone.now())
 
 def study(job_id):
-    while os.getppid() == host and jobs.study_continue(job_id) == "working":
+    while os.getppid() == host and tasks.study_continue(job_id) == "working":
         time.sleep(0.05)
 
 for line in sys.stdin:

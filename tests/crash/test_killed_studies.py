@@ -16,11 +16,11 @@ import pytest
 from memory.agents.study.ids import session_ids
 from memory.models import StudyJob
 from memstate_site.postgres.address import embedded_address
-from memstate_site.postgres.server import server_pid
 from tests.agents.study.reader import CITIES, text_about
 from tests.crash.test_killed import KILLS, SEED, ask, installed, number, rows
 from tests.crash.test_study_killed import LEARNED, Watched, numbered
 from tests.llm.server import KEY, MODEL, Asked, Model, model_served
+from tests.postgres_process import server_pid
 from tests.site.conftest import Installation, eventually, working_folder  # noqa: F401 - a fixture
 
 # The full variant is MEMSTATE_TEST_KILLS=20. Each time everything has to start again.

@@ -12,7 +12,7 @@ from django_q.models import Schedule
 
 from memory.agents.study.ids import session_ids
 from memory.core.errors import Conflict
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 from memory.demo.build import story_build
 from memory.demo.loader import minutes_read
 from memory.demo.records import Story, topic_id

@@ -92,7 +92,7 @@ def test_merge_and_undo_is_identity(cast: Cast, monkeypatch: Any, before: Any, a
         _check(rows, survivor, next(each for each in ids[:2] if each != survivor))
         settle()
         moment[0] += dt.timedelta(minutes=1)
-        assert pair_undo(pair.pk, principal=PERSON, reason="", now=moment[0]).restored, run.pk
+        assert not pair_undo(pair.pk, principal=PERSON, reason="", now=moment[0]), run.pk
         settle()
         assert store() == found
         transaction.set_rollback(True)

@@ -144,12 +144,12 @@ def history_make(cast: Cast, *, scope: str = "/people/zofia") -> dict[str, str]:
         entries=[{"id": made["fact"], "why": f"It names {EMAIL}.", "confidence": 1.0, "excerpt": FACT, "state": []}],
     )
     # Jobs: one waiting, one done, one failed with the row in its words.
-    async_task("memory.jobs.run_continue", made["fact"], f"for {EMAIL}")
+    async_task("memory.jobs.tasks.run_continue", made["fact"], f"for {EMAIL}")
     for number, success in enumerate((True, False)):
         Task.objects.create(
             id=uuid.uuid4().hex,
             name=f"job {number}",
-            func="memory.jobs.upkeep",
+            func="memory.jobs.tasks.upkeep",
             args=(made["fact"], EMAIL),
             kwargs={},
             result=f"Failing row contains ({made['fact']}, {PERSON}, {EMAIL})",

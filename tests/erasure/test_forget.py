@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.erasure.verify import erasure_verify
+from memory.jobs import tasks
 from memory.models import ErasureReceipt, ForgetListing, ForgetRun, Topic
 from tests.cast import Caller, Clock
 
@@ -244,10 +244,10 @@ def test_what_was_asked_for_is_forgotten_a_week_after_the_list_expired(operator:
     remember(operator, "Anna Berg plays the oboe.")
     forget(operator, query="Anna Berg", reason="asked by Anna Berg")
 
-    jobs.tidy()
+    tasks.tidy()
     assert ForgetListing.objects.get().query == "Anna Berg"
     clock.forward(days=8)
-    jobs.tidy()
+    tasks.tidy()
 
     assert "Anna" not in str(ForgetListing.objects.values().get())
     assert ForgetListing.objects.get().count == 1

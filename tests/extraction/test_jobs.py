@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.erasure.purge import topics_purge
 from memory.extraction import work
+from memory.jobs import tasks
 from memory.models import ApiKey, AuditEvent, ExtractionJob, Topic
 from tests.cast import Caller, Clock, principal_like
 from tests.extraction.texts import long_text
@@ -34,7 +34,7 @@ def test_a_long_text_is_worked_through_in_the_background(agent: Caller) -> None:
     job = started(agent)
     assert job["segments"] > 3
     assert (told(agent, job["job_id"])["status"], told(agent, job["job_id"])["progress"]) == ("working", 0)
-    assert jobs.extraction_continue(job["job_id"]) == "done"
+    assert tasks.extraction_continue(job["job_id"]) == "done"
     reply = told(agent, job["job_id"])
     assert (reply["status"], reply["progress"], reply["done"]) == ("done", 1.0, job["segments"])
     assert len(reply["stored"]) == len(reply["extracted"]) == facts()
@@ -48,7 +48,7 @@ def test_a_long_text_is_worked_through_in_the_background(agent: Caller) -> None:
 def test_it_finds_what_a_request_finds(agent: Caller) -> None:
     now = agent.post("/v1/extract", {"content": TEXT, "store": True, "scope": "/a"}).ok()
     job = started(agent, scope="/b")
-    jobs.extraction_continue(job["job_id"])
+    tasks.extraction_continue(job["job_id"])
     assert told(agent, job["job_id"])["extracted"] == now["extracted"]
 
 
@@ -68,21 +68,21 @@ def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
 
     monkeypatch.setattr(work, "facts_store", dies_at_the_third)
     with pytest.raises(KeyboardInterrupt):
-        jobs.extraction_continue(job["job_id"])
+        tasks.extraction_continue(job["job_id"])
     monkeypatch.setattr(work, "facts_store", real)
     assert told(agent, job["job_id"])["done"] == 2
     half = facts()
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "extraction_enqueue", handed.append)
-    jobs.upkeep()
+    monkeypatch.setattr(tasks, "extraction_enqueue", handed.append)
+    tasks.upkeep()
     assert handed == []
     clock.forward(minutes=5)
     # Once, however long the queue stands.
     for _minute in range(2):
-        jobs.upkeep()
+        tasks.upkeep()
         assert handed == [uuid.UUID(job["job_id"])]
         clock.forward(minutes=1)
-    assert jobs.extraction_continue(job["job_id"]) == "done"
+    assert tasks.extraction_continue(job["job_id"]) == "done"
     reply = told(agent, job["job_id"])
     assert reply["skipped_duplicates"] == []
     assert len(set(reply["stored"])) == facts() > half
@@ -90,9 +90,9 @@ def test_a_killed_worker_is_followed_by_another_that_repeats_nothing(
 
 def test_a_job_that_runs_twice_changes_nothing_more(agent: Caller) -> None:
     job = started(agent)
-    jobs.extraction_continue(job["job_id"])
+    tasks.extraction_continue(job["job_id"])
     before = facts()
-    assert jobs.extraction_continue(job["job_id"]) == "done"
+    assert tasks.extraction_continue(job["job_id"]) == "done"
     assert facts() == before
 
 
@@ -108,7 +108,7 @@ def test_two_workers_on_one_segment_store_it_once(agent: Caller, monkeypatch: py
         return real(self, number, **more)
 
     monkeypatch.setattr(work.Segments, "facts", overtaken)
-    jobs.extraction_continue(job["job_id"])
+    tasks.extraction_continue(job["job_id"])
     reply = told(agent, job["job_id"])
     assert reply["skipped_duplicates"] == []
     assert len(reply["methods"]) == job["segments"]
@@ -120,16 +120,16 @@ def test_a_cancelled_job_keeps_what_it_has_and_does_no_more(agent: Caller) -> No
     reply = agent.post(f"/v1/extract/{job['job_id']}/cancel").ok()
     assert reply["status"] == "cancelled"
     before = facts()
-    assert jobs.extraction_continue(job["job_id"]) == "cancelled"
+    assert tasks.extraction_continue(job["job_id"]) == "cancelled"
     assert facts() == before
     assert agent.post(f"/v1/extract/{job['job_id']}/cancel").status == 409
 
 
 def test_the_same_text_again_is_all_known(agent: Caller) -> None:
     first = started(agent)
-    jobs.extraction_continue(first["job_id"])
+    tasks.extraction_continue(first["job_id"])
     second = started(agent)
-    jobs.extraction_continue(second["job_id"])
+    tasks.extraction_continue(second["job_id"])
     assert second["source_topic_id"] == first["source_topic_id"]
     reply = told(agent, second["job_id"])
     assert reply["stored"] == []
@@ -142,7 +142,7 @@ def test_an_erased_text_is_not_read_to_its_end(agent: Caller) -> None:
     topics_purge(
         [uuid.UUID(job["source_topic_id"])], principal=principal_like("operator"), reason="", now=timezone.now()
     )
-    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    assert tasks.extraction_continue(job["job_id"]) == "failed"
     reply = told(agent, job["job_id"])
     assert "erased" in reply["failure"]
     assert facts() == 0
@@ -184,7 +184,7 @@ def test_a_text_that_is_erased_after_the_first_step_does_not_come_back(
 
 def test_a_job_holds_no_word_of_the_text(agent: Caller) -> None:
     job = started(agent)
-    jobs.extraction_continue(job["job_id"])
+    tasks.extraction_continue(job["job_id"])
     row = ExtractionJob.objects.filter(pk=job["job_id"]).values().get()
     written = str({name: value for name, value in row.items() if name not in ("actor", "identity")})
     for word in ("Person", "list", "Oslo", "bicycle", "cellar"):
@@ -202,7 +202,7 @@ def test_a_step_that_fails_is_tried_once_more_and_then_the_job_has_failed(
     monkeypatch.setattr(work, "facts_store", broken)
     for _turn in range(2):
         with pytest.raises(RuntimeError):
-            jobs.extraction_continue(job["job_id"])
+            tasks.extraction_continue(job["job_id"])
     reply = told(agent, job["job_id"])
     assert reply["status"] == "failed"
     assert "RuntimeError" in reply["failure"]
@@ -233,7 +233,7 @@ def test_a_job_ends_with_the_right_of_its_key(
         return real(self, number, **more)
 
     monkeypatch.setattr(work.Segments, "facts", losing)
-    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    assert tasks.extraction_continue(job["job_id"]) == "failed"
     before, reply = facts(), told(operator, job["job_id"])
     assert (reply["status"], reply["done"], len(reply["stored"])) == ("failed", 2, before)
     assert reply["failure"] == "It was begun by key:agent, whose key or account may not write here any more."
@@ -242,7 +242,7 @@ def test_a_job_ends_with_the_right_of_its_key(
     key.update(revoked_at=None, role="agent", scope="/")
     job = started(agent, scope="/session")
     key.update(**change)
-    assert jobs.extraction_continue(job["job_id"]) == "failed"
+    assert tasks.extraction_continue(job["job_id"]) == "failed"
     assert (facts(), read) == (before, [0, 1, 2])
 
 

@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memory import jobs
 from memory.forgetting.apply import run_step
 from memory.forgetting.plan import run_plan
+from memory.jobs import tasks
 from memory.models import ForgetRun, WakeUp, WorkerHeartbeat
 from memory.policy.effective import policies_current
 from tests.cast import Caller, Clock, worker_turn
@@ -97,7 +97,7 @@ def test_the_soft_limit_is_a_gate_for_this_event(operator: Caller, event: str):
     memstate(operator, topic_count_soft_limit=5)
     topics_make(operator, 4, salience=0.01)
     told = run(operator, event=event, dry_run=False)
-    assert (told["status"], told["planned"], "fewer than the soft limit of 5" in told["gate"]) == ("done", 0, True)
+    assert (told["status"], told["planned"], "fewer than its soft limit of 5" in told["gate"]) == ("done", 0, True)
     topics_make(operator, 1)
     told = run(operator, event=event, dry_run=False)
     assert (told["gate"], told["applied"]) == (None, 4)
@@ -110,12 +110,39 @@ def test_the_soft_limit_is_no_gate_for_this_event(operator: Caller, event: str):
     assert run(operator, event=event, dry_run=False)["applied"] == 4
 
 
-def test_the_gate_of_a_scope_counts_its_own_topics(operator: Caller):
+def test_the_gate_counts_the_topics_of_the_scope_that_sets_the_limit(operator: Caller):
     memstate(operator, topic_count_soft_limit=5)
     topics_make(operator, 4, salience=0.01, scope="/a")
     topics_make(operator, 10, scope="/b")
-    assert "4 active topics" in run(operator, scope="/a", event="cron", dry_run=False)["gate"]
-    assert run(operator, event="cron", dry_run=False)["applied"] == 4
+    assert run(operator, scope="/a", event="cron", dry_run=False)["applied"] == 4
+
+
+def test_a_scope_with_its_own_limit_is_left_alone_by_runs_from_above(operator: Caller):
+    memstate(operator, topic_count_soft_limit=5)
+    policy_put(operator, "/gate", topic_count_soft_limit=500)
+    own = topics_make(operator, 3, salience=0.01, scope="/gate/deeper")
+    others = topics_make(operator, 6, salience=0.01)
+    plan = run(operator, event="cron")
+    assert plan["planned"] == 6
+    assert "/gate has 3 live topics, fewer than its soft limit of 500" in plan["gate"]
+    made = run(operator, event="cron", dry_run=False)
+    assert (made["applied"], made["gate"]) == (6, plan["gate"])
+    assert set(rungs(operator, *own)) == {"active"}
+    assert set(rungs(operator, *others)) == {"archived"}
+    # Those of the scope do not count above it either: five topics are not five without them.
+    topics_make(operator, 4, salience=0.01)
+    topics_make(operator, 3, salience=0.01, scope="/gate")
+    assert run(operator, event="cron", dry_run=False)["planned"] == 0
+    assert run(operator, scope="/gate", dry_run=False)["applied"] == 6
+
+
+def test_a_run_names_no_count_of_a_scope_above_it(operator: Caller):
+    memstate(operator, topic_count_soft_limit=50)
+    topics_make(operator, 7, salience=0.01, scope="/a")
+    topics_make(operator, 30, scope="/b")
+    gate = run(operator, scope="/a", event="cron")["gate"]
+    assert "37" not in gate
+    assert "soft limit of 50" in gate
 
 
 def test_archived_topics_do_not_count_for_the_gate(operator: Caller):
@@ -123,7 +150,7 @@ def test_archived_topics_do_not_count_for_the_gate(operator: Caller):
     topics_make(operator, 5, salience=0.01)
     assert run(operator, event="cron", dry_run=False)["applied"] == 5
     topics_make(operator, 4, salience=0.01)
-    assert "4 active topics" in run(operator, event="cron", dry_run=False)["gate"]
+    assert "4 live topics" in run(operator, event="cron", dry_run=False)["gate"]
 
 
 def test_past_the_token_budget_an_ingest_is_memory_pressure(agent: Caller, operator: Caller):
@@ -154,7 +181,7 @@ def test_a_plan_that_waits_for_approval_is_not_written_again_by_each_event(agent
     worker_turn()
     assert runs() == [("/", "ingest_complete", "held")]
     # The schedule looks again.
-    jobs.forget_scheduled("/")
+    tasks.forget_scheduled("/")
     assert sorted(status for _scope, _event, status in runs()) == ["failed", "held"]
     assert ForgetRun.objects.get(status="held").planned == 2
 
@@ -164,14 +191,14 @@ def test_where_the_mode_is_off_nothing_answers(agent: Caller, operator: Caller):
     agent.remember("Tea", salience=0.01)
     operator.post("/v1/events", {"event": "memory_pressure"})
     worker_turn()
-    assert jobs.forget_scheduled("/") is None
+    assert tasks.forget_scheduled("/") is None
     assert runs() == []
     assert not WakeUp.objects.exists()
 
 
 def test_the_scheduled_run_leaves_a_record_even_if_nothing_is_due(operator: Caller):
     memstate(operator)
-    run_id = jobs.forget_scheduled("/")
+    run_id = tasks.forget_scheduled("/")
     assert [(str(made.id), made.event, made.status, made.planned) for made in ForgetRun.objects.all()] == [
         (run_id, "cron", "done", 0)
     ]
@@ -180,10 +207,10 @@ def test_the_scheduled_run_leaves_a_record_even_if_nothing_is_due(operator: Call
 def test_the_scheduled_run_forgets_and_a_second_one_changes_nothing(operator: Caller):
     memstate(operator)
     faded = topics_make(operator, 3, salience=0.01)
-    first = jobs.forget_scheduled("/")
+    first = tasks.forget_scheduled("/")
     assert operator.get(f"/v1/runs/{first}").ok()["applied"] == 3
     before = dump(*JOURNALS)
-    second = jobs.forget_scheduled("/")
+    second = tasks.forget_scheduled("/")
     assert operator.get(f"/v1/runs/{second}").ok()["planned"] == 0
     assert dump(*JOURNALS) == before
     assert set(rungs(operator, *faded)) == {"archived"}
@@ -194,7 +221,7 @@ def test_a_schedule_that_meets_a_run_at_work_leaves_it_alone(operator: Caller):
     topics_make(operator, 1, salience=0.01)
     plan = run(operator)
     ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
-    assert jobs.forget_scheduled("/") is None
+    assert tasks.forget_scheduled("/") is None
     assert ForgetRun.objects.count() == 1
 
 
@@ -203,9 +230,9 @@ def test_continuing_a_run_twice_does_its_work_once(operator: Caller):
     topics_make(operator, 3, salience=0.04)
     plan = run(operator)
     ForgetRun.objects.filter(pk=plan["run_id"]).update(status="applying")
-    assert jobs.run_continue(plan["run_id"]) == "done"
+    assert tasks.run_continue(plan["run_id"]) == "done"
     before = dump()
-    assert jobs.run_continue(plan["run_id"]) == "done"
+    assert tasks.run_continue(plan["run_id"]) == "done"
     assert dump() == before
     assert operator.get(f"/v1/runs/{plan['run_id']}").ok()["applied"] == 3
 

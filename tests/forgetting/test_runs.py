@@ -161,7 +161,7 @@ def test_more_than_the_share_waits_for_approval_and_no_more_does_not(operator: C
     told = run(operator, dry_run=False)
     assert told["status"] == "held"
     assert told["held_because"] == (
-        "It would archive 61 of 301 active topics (20%), more than the 20% that max_archive_share lets pass."
+        "It would archive 61 of 301 live topics (20%), more than the 20% that max_archive_share allows."
     )
     assert rungs(operator, faded[0]) == ["active"]
 
@@ -191,7 +191,7 @@ def test_what_the_next_runs_would_take_counts_for_the_share(operator: Caller):
     told = run(operator, dry_run=False)
     assert (told["status"], told["planned"], told["left_over"]) == ("held", 60, 140)
     assert told["held_because"] == (
-        "It would archive 200 of 600 active topics (33%), more than the 20% that max_archive_share lets pass."
+        "It would archive 200 of 600 live topics (33%), more than the 20% that max_archive_share allows."
     )
 
 
@@ -202,8 +202,8 @@ def test_a_mistake_in_the_policy_of_a_small_scope_is_held_in_the_run_over_a_larg
     topics_make(operator, 60, scope="/user/alice")
     told = run(operator, dry_run=False)
     assert told["held_because"] == (
-        "It would archive 60 of 60 active topics under the policy of /user/alice (100%), more than the 20% that "
-        "max_archive_share lets pass."
+        "It would archive 60 of 60 live topics under the policy of /user/alice (100%), more than the 20% that "
+        "max_archive_share allows."
     )
     policy_put(
         operator, "/user/alice", theta_summary=3, theta_detach=2.5, forget_salience_threshold=2, max_archive_share=1
@@ -216,7 +216,7 @@ def held(operator: Caller) -> Any:
     policy_put(operator, preset="memstate", topic_count_soft_limit=0, mode="review")
     topics_make(operator, 3, salience=0.04)
     told = run(operator, dry_run=False)
-    assert (told["status"], told["held_because"]) == ("held", "The policy of / asks for a review of every run.")
+    assert (told["status"], told["held_because"]) == ("held", "The policy of / requires a review of every run.")
     assert set(rungs(operator, *(result.split(":")[1] for result in told["results"]))) == {"active"}
     return told
 
@@ -265,7 +265,7 @@ def test_another_plan_takes_the_place_of_a_held_one(operator: Caller, held: Any)
     assert (told["status"], told["planned"]) == ("held", 4)
     old = operator.get(f"/v1/runs/{held['run_id']}").ok()
     assert old["status"] == "failed"
-    assert "planned anew" in old["failure"]
+    assert "planned again" in old["failure"]
     assert old["results"] == []
     assert ForgetRun.objects.filter(status="held").count() == 1
 
@@ -287,7 +287,7 @@ def test_a_review_asked_for_below_does_not_hold_the_run_above(operator: Caller):
     told = run(operator, dry_run=False)
     assert (told["status"], told["results"]) == ("done", [f"archived:{above}"])
     told = run(operator, scope="/a", dry_run=False)
-    assert (told["status"], told["held_because"]) == ("held", "The policy of /a asks for a review of every run.")
+    assert (told["status"], told["held_because"]) == ("held", "The policy of /a requires a review of every run.")
     assert told["results"] == [f"archived:{below}"]
 
 

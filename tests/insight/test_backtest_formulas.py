@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memory.core.knobs import STRATEGIES, STRATEGY_DEFAULTS, Knobs
+from memory.core.policy_values import STRATEGIES, STRATEGY_DEFAULTS, Knobs
 from memory.formulas.ladder import ARCHIVED, rung_target
 from memory.formulas.salience import Reinforcement, salience_reinforced
 from memory.formulas.strategies import KIND_WEIGHT_ELSE, KIND_WEIGHTS, TopicUsage, archive_due, score
@@ -20,6 +20,7 @@ CAP = 3.0
 
 def knobs_of(strategy: str) -> Knobs:
     values: dict[str, Any] = {"half_life_days": 5.0, "active_half_life_days": 12.0, "prune_after_days": 4.0}
+    values["topic_count_soft_limit"] = 0
     if strategy == "relevance":
         # High enough that forty days reach every rung.
         values |= {"theta_summary": 0.6, "theta_detach": 0.5, "forget_salience_threshold": 0.4}

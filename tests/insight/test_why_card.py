@@ -242,7 +242,7 @@ def test_what_never_fades_is_told_to_stay(cast: Cast):
 
 def test_the_soft_limit_is_named_while_it_holds_runs_back(cast: Cast):
     card = why(cast.reader, cast.agent.remember("Tea"))
-    assert card["next"]["gate"].startswith("There are 1 active topics, fewer than the soft limit of 500")
+    assert card["next"]["gate"].startswith("/ has 1 live topic, fewer than its soft limit of 500")
 
 
 def test_the_last_uses_are_told_with_question_and_asker(cast: Cast, clock: Clock):

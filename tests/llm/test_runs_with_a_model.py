@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory.core.summary import Dated, values_summarize
+from memory.core.summary import DatedValue, values_summarize
 from memory.forgetting import runs
 from memory.llm import circuit_breaker
 from memory.models import Field, FieldSummary, ForgetRun, Revision
@@ -180,7 +180,7 @@ def test_a_run_ends_as_without_a_model_however_that_misbehaves(
     assert told() == [("extractive", 1)] * 4
     for summary in FieldSummary.objects.select_related("field__topic"):
         folded = Revision.objects.filter(field=summary.field, seq__lte=4).order_by("seq")
-        assert summary.text == values_summarize([Dated(each.value, each.valid_from) for each in folded])
+        assert summary.text == values_summarize([DatedValue(each.value, each.valid_from) for each in folded])
     assert Revision.objects.count() == 36
     if how in ("slow", "trickling", "refusing the key", "limiting for long", "pointing elsewhere"):
         # After that it is left alone, so that nobody waits for it again.

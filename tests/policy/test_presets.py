@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from memory.core.knobs import KNOBS, Knobs
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS, Knobs
 from memory.policy.effective import policies_current
 from tests.policy.shop import saved
 

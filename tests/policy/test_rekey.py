@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.core.knobs import NO_DECAY_SECONDS
+from memory.core.policy_values import NO_DECAY_SECONDS
 from memory.formulas.salience import fade_before, fade_key, salience_effective
 from memory.models import Field, Rekeying, Vitality
 from memory.models.expressions import salience_effective_sql

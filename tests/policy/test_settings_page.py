@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from memory.core.knobs import Knobs
+from memory.core.policy_values import Knobs
 
 PAGE = (Path(settings.BASE_DIR) / "docs" / "settings.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `(MEMSTATE_\w+)`(?: †)? \| ([^|]*?) \|", PAGE, re.MULTILINE))

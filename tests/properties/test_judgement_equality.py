@@ -9,7 +9,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.knobs import STRATEGIES
+from memory.core.policy_values import STRATEGIES
 from memory.forgetting.judge import Judge
 from memory.forgetting.plan import run_is_due
 from memory.formulas.ladder import CLIMB_MARGIN, rung_target

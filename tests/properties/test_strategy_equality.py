@@ -10,7 +10,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.core.knobs import STRATEGIES
+from memory.core.policy_values import STRATEGIES
 from memory.formulas.salience import SECONDS_PER_DAY
 from memory.formulas.strategies import (
     KIND_WEIGHTS,

@@ -25,8 +25,9 @@ from memstate_site.postgres.account import Account, server_account
 from memstate_site.postgres.address import socket_address
 from memstate_site.postgres.errors import PostgresError, StillAttachedError, explain
 from memstate_site.postgres.place import socket_folder_ensure
-from memstate_site.postgres.server import EmbeddedServer, server_pid
-from memstate_site.postgres.session import server_running
+from memstate_site.postgres.server import EmbeddedServer
+from memstate_site.postgres.session import server_session
+from tests.postgres_process import server_pid
 from tests.site.conftest import eventually, folder_copy
 
 ROOT = os.geteuid() == 0
@@ -440,7 +441,7 @@ def test_settings_of_ones_own_count_last(folder: Path) -> None:
 
 
 def test_a_command_starts_a_server_and_stops_it_afterwards(folder: Path) -> None:
-    with server_running() as address:
+    with server_session() as address:
         psycopg.connect(address).close()
         assert server_pid(folder) is not None
     assert server_pid(folder) is None
@@ -461,13 +462,13 @@ def test_a_command_that_stays_uses_what_runs_and_starts_nothing(folder: Path) ->
     assert "MemState is not running" in ended.stderr
     assert "make run" in ended.stderr
     assert server_pid(folder) is None
-    with server_running() as address, server_running(start=False) as found:
+    with server_session() as address, server_session(start=False) as found:
         assert found == address
 
 
 def test_a_second_command_uses_the_server_of_the_first(folder: Path) -> None:
-    program = "from memstate_site.postgres.session import server_running\nwith server_running() as a: print(a)"
-    with server_running() as address:
+    program = "from memstate_site.postgres.session import server_session\nwith server_session() as a: print(a)"
+    with server_session() as address:
         result = subprocess.run(
             [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
         )
@@ -477,9 +478,9 @@ def test_a_second_command_uses_the_server_of_the_first(folder: Path) -> None:
 
 def test_the_first_command_waits_for_the_second(folder: Path) -> None:
     program = (
-        "import sys\nfrom memstate_site.postgres.session import server_running\n"
+        "import sys\nfrom memstate_site.postgres.session import server_session\n"
         "import psycopg\n"
-        "with server_running() as a:\n"
+        "with server_session() as a:\n"
         "    print('in', flush=True); sys.stdin.readline()\n"
         "    psycopg.connect(a).close(); print('still there', flush=True)"
     )
@@ -489,7 +490,7 @@ def test_the_first_command_waits_for_the_second(folder: Path) -> None:
     assert first.stdout is not None
     assert first.stdin is not None
     assert first.stdout.readline() == "in\n"
-    with server_running() as address:
+    with server_session() as address:
         first.stdin.write("go on\n")
         first.stdin.flush()
         assert first.stdout.readline() == "still there\n"
@@ -504,7 +505,7 @@ def test_a_data_folder_that_this_account_cannot_read_is_named(folder: Path) -> N
     if ROOT:
         pytest.skip("root can read everything")
     (folder / "database-password").chmod(0)
-    with pytest.raises(SettingError, match="cannot be read by this account"), server_running():
+    with pytest.raises(SettingError, match="cannot be read by this account"), server_session():
         pass
 
 

@@ -62,7 +62,7 @@ def heartbeat_at(moment: dt.datetime) -> None:
 
 def failure_at(moment: dt.datetime) -> None:
     Task.objects.create(
-        id="a" * 32, name="one", func="memory.jobs.something", started=moment, stopped=moment, success=False
+        id="a" * 32, name="one", func="memory.jobs.tasks.something", started=moment, stopped=moment, success=False
     )
 
 
@@ -110,7 +110,7 @@ def test_a_failed_job_is_unhealthy_for_a_day() -> None:
     failure_at(NOW - dt.timedelta(hours=3))
     assert finding("failures") == (
         False,
-        "1 job failed within a day (memory.jobs.something); Schedules in the console shows why.",
+        "1 job failed within a day (memory.jobs.tasks.something); Schedules in the console shows why.",
     )
     assert health.failure_check(NOW + dt.timedelta(days=1)).ok
 

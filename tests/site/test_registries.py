@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.utils.module_loading import import_string
 
-from memory.jobs import JOBS
+from memory.jobs.tasks import JOBS
 from memory.policy.schedules import FUNCTION
 
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from memstate_site.folder import CHECKOUT
-from memstate_site.postgres.server import server_pid
+from tests.postgres_process import server_pid
 from tests.site.conftest import Installation, eventually, folder_copied
 
 

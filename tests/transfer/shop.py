@@ -8,12 +8,12 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.principal import SYSTEM, Principal
 from memory.duplicates.merge import pair_keep_both, pair_merge, pair_supersede, pair_undo
 from memory.erasure.purge import topics_purge
 from memory.forgetting.manual_actions import topics_release
 from memory.ingest.mentions import Mentions, mentions_add
+from memory.jobs import tasks
 from memory.models import ImportJob, Revision, Topic
 from memory.policy.save import policy_rollback, policy_save
 from memory.transfer.export import store_export
@@ -122,7 +122,7 @@ def rich(cast: Cast, clock: Clock) -> dict[str, Any]:
     made["released"] = agent.remember("An old address")
     topics_release([uuid.UUID(made["released"])], principal=SYSTEM, reason="moved", now=clock.now)
     agent.query("harbor walk")
-    jobs.upkeep()
+    tasks.upkeep()
     return made
 
 

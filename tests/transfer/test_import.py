@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.principal import SYSTEM, Principal
 from memory.core.errors import Conflict, NotAllowed, NotVisible, ValueRefused
 from memory.duplicates.merge import pair_merge
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
+from memory.jobs import tasks
 from memory.models import AuditEvent, ImportJob, Link, PolicyVersion, Topic
 from memory.transfer import lines as lines_room
 from memory.transfer import work as work_room
@@ -60,7 +60,7 @@ def test_what_is_there_stays_and_the_rest_comes(cast: Cast, clock: Clock, tmp_pa
         own = cast.agent.remember(f"Own {number}")
         cast.agent.ingest("extend_topic", topic_id=own, edges=[{"to_topic_id": own, "kind": "itself"}])
         cast.agent.query(f"own {number}")
-    jobs.upkeep()
+    tasks.upkeep()
     cast.agent.patch(f"/v1/topics/{made['fact']}", {"title": "Changed here", "reason": "x"}).ok()
     policy_put(cast.operator, "/home", half_life_days=3)
     before = plain(exported())
@@ -194,7 +194,7 @@ def test_an_offered_file_is_checked_and_waits_for_a_yes(
     with pytest.raises(Conflict) as refused:
         import_confirm(job.pk, principal=SYSTEM, now=clock.now, enqueue=_nobody)
     assert refused.value.code == "wrong-status"
-    assert jobs.import_continue(str(job.pk)) == "waiting"
+    assert tasks.import_continue(str(job.pk)) == "waiting"
     job.refresh_from_db()
     assert job.report["sorts"] == {"topic": {"brought": 30}}
     assert not Topic.objects.exists()

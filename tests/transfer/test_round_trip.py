@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 from django_q.models import Schedule
 
-from memory import jobs
 from memory.access.principal import SYSTEM
 from memory.demo.build import story_build
 from memory.demo.store import story_load
 from memory.forgetting.manual_actions import topics_restore
+from memory.jobs import tasks
 from memory.models import (
     AccessLog,
     AuditEvent,
@@ -73,7 +73,7 @@ def test_a_rich_store_comes_back_byte_for_byte_and_goes_on_working(cast: Cast, c
     topics_restore([uuid.UUID(made["other"])], principal=SYSTEM, reason="needed", now=clock.now)
     waiting = TopicVector.objects.filter(embedding=None)
     assert waiting.exists()
-    jobs.upkeep()
+    tasks.upkeep()
     assert not waiting.exists()
 
 
@@ -116,7 +116,7 @@ def test_policies_come_with_their_versions_and_are_in_force(cast: Cast, tmp_path
     assert PolicyVersion.objects.filter(scope="/work").count() == 2
     # The half-life is that of the policy, which came first.
     assert Vitality.objects.get(topic_id=topic).half_life == 5 * 86_400
-    assert Schedule.objects.filter(func="memory.jobs.forget_scheduled", cron="0 4 * * *").exists()
+    assert Schedule.objects.filter(func="memory.jobs.tasks.forget_scheduled", cron="0 4 * * *").exists()
     # Elsewhere, it is that of the policy that is in force there.
     emptied()
     policy_put(cast.operator, "/work", half_life_days=7)

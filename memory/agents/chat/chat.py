@@ -24,7 +24,7 @@ from memory.agents.chat.request import ChatMessage, ChatRequest, length_check, m
 from memory.agents.chat.turns import Ended, Notes, turn_begin, turn_check, turn_intend, turn_recall
 from memory.agents.study.control import study_start
 from memory.agents.study.progress import study_as_json
-from memory.agents.tools.loop import LoopEnd, tools_loop
+from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.agents.tools.write_log import writer_make
@@ -255,7 +255,7 @@ def _talk(
         )
         tools += writing_tools(writer)
     instructions = instructions_of(writes=writes, scope=chat.conversation.scope, wishes=wishes_of(request), now=clock())
-    end = tools_loop(
+    end = tool_loop_run(
         dialogue_begin(instructions, model_messages(request), mark=mark),
         Toolbox(tools),
         mark=mark,

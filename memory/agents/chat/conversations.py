@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Left
 
 from memory.access.principal import Principal
 from memory.agents.chat.turns import turn_ended
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.core.errors import NotVisible
 from memory.core.ids import uuid7_at
 from memory.core.problem_codes import ProblemCode
@@ -109,7 +109,7 @@ def conversation_page(
 
     Raises ``ValueRefused`` for a foreign cursor.
     """
-    before = None if cursor is None else place_read(cursor)
+    before = None if cursor is None else cursor_as_number(cursor)
     turns = conversation_turns(conversation, now=now, before=before, limit=limit)[::-1]
     return turns, str(turns[-1].place) if turns and turns[-1].place > 1 else None
 

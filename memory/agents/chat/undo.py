@@ -7,11 +7,9 @@ mistake that can be mended.
 """
 
 import datetime as dt
-import hashlib
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -19,16 +17,7 @@ from django.db.backends.utils import CursorWrapper
 from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.conversations import conversation_get
 from memory.agents.chat.turns import turn_at_work, turns_hold
-from memory.agents.chat.undo_preview import (
-    AGAIN,
-    Undoable,
-    UndoPart,
-    UndoStep,
-    Write,
-    merges_of,
-    writes_judge,
-    writes_read,
-)
+from memory.agents.chat.undo_preview import ConversationUndone, UndoItem, Write, merges_of, writes_judge, writes_read
 from memory.agents.study.control import study_cancel
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
@@ -36,7 +25,7 @@ from memory.forgetting.manual_actions import topics_release
 from memory.forgetting.runs import run_undo
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestField, IngestItem
-from memory.models import AuditEvent, Conversation, ForgetRun, StudyJob
+from memory.models import AuditEvent, Conversation, StudyJob
 
 PROVENANCE = "undo"
 UNLINKED = "unlinked"
@@ -82,33 +71,6 @@ WHERE w.id = d.id
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationUndone:
-    """What an undo did, or would do: what is taken back, what is left, each with the reason, and the run that the
-    release of its topics is taken back by, if any was released. ``cancelled`` counts studies that were at work;
-    ``at_work`` if the assistant is at a message, which an undo waits for."""
-
-    taken_back: list[UndoPart]
-    left: list[UndoPart] = field(default_factory=list)
-    run_id: uuid.UUID | None = None
-    cancelled: int = 0
-    at_work: bool = False
-
-    @property
-    def digest(self) -> str:
-        """What tells whether two looks are alike: of all that is taken back and left, and of studies at work."""
-        told = [sorted(map(repr, self.taken_back)), sorted(map(repr, self.left)), self.cancelled]
-        return hashlib.sha256(repr(told).encode()).hexdigest()[:32]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many of each sort are taken back."""
-        found = dict.fromkeys(("topic", "value", "field", "link", "merge"), 0)
-        for part in self.taken_back:
-            found[part.what] += 1
-        return found
-
-
 class UndoPreviewOutdated(Conflict):
     """What would be taken back is not what was looked at (409)."""
 
@@ -124,8 +86,9 @@ def conversation_undo_preview(
     Raises ``NotVisible`` as ``conversation_get`` does.
     """
     conversation = conversation_get(conversation_id, principal=principal)
-    told = _told(_undoable(conversation, now=now), cancelled=len(_at_work(conversation)))
-    return replace(told, at_work=turn_at_work(conversation, now=now))
+    found = _undoable(conversation, now=now)
+    found.cancelled, found.at_work = len(_at_work(conversation)), turn_at_work(conversation, now=now)
+    return found
 
 
 def conversation_undo(
@@ -143,7 +106,7 @@ def conversation_undo(
     conversation = conversation_get(conversation_id, principal=principal)
     told = "undo of a conversation" + (f": {reason}" if reason else "")
     # Embedded before anything is locked; what somebody changes in between is embedded again.
-    items = [_item(step, told) for step in _undoable(conversation, now=now).steps if step.former]
+    items = [_ingest_item(item, told) for item in _undoable(conversation, now=now).taken_back if item.former]
     prepared = ingest_prepare(items, principal=principal, now=now, defer=False)
     with transaction.atomic(), connection.cursor() as cursor:
         turns_hold(conversation_id, now=now)
@@ -152,26 +115,21 @@ def conversation_undo(
         cancelled = _studies_cancel(conversation, principal=principal, now=now)
         writes = _lock(cursor, conversation_id)
         found = _taken_apart(cursor, conversation, writes, principal=principal, reason=told, now=now)
-        if digest is not None and _told(found, cancelled=cancelled).digest != digest:
+        found.cancelled = cancelled
+        if digest is not None and found.digest != digest:
             # With that everything is as it was: studies go on, and merges stand.
             raise UndoPreviewOutdated(OUTDATED)
-        run = _topics_release(found, principal=principal, reason=told, now=now)
+        if topics := [item.topic_id for item in found.of("topic")]:
+            found.run_id = topics_release(topics, principal=principal, reason=told, now=now).pk
         _links_remove(cursor, conversation_id, found, principal=principal, reason=told, now=now)
         _values_restore(found, prepared, told, principal=principal, now=now)
         _note(cursor, found, now=now)
-        undone = replace(_told(found, cancelled=cancelled), run_id=run.pk if run else None)
-        if undone.taken_back or cancelled:
-            _journal(conversation, undone, principal=principal, reason=reason, now=now)
-        return undone
+        if found.taken_back or cancelled:
+            _journal(conversation, found, principal=principal, reason=reason, now=now)
+        return found
 
 
-def _told(found: Undoable, *, cancelled: int) -> ConversationUndone:
-    return ConversationUndone(
-        [step.part for step in found.steps], [part for part, _rows in found.left], cancelled=cancelled
-    )
-
-
-def _undoable(conversation: Conversation, *, now: dt.datetime) -> Undoable:
+def _undoable(conversation: Conversation, *, now: dt.datetime) -> ConversationUndone:
     """Return what an undo would do now. What merges have moved shows where they are taken apart, and whether one can
     be may hang on one above it: so all are tried, and nothing of that stays."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -218,54 +176,36 @@ def _taken_apart(
     principal: Principal,
     reason: str,
     now: dt.datetime,
-) -> Undoable:
-    """Take merges apart, and return that with what is to be done about everything else afterwards."""
-    found = _merges_undo(cursor, writes, principal=principal, reason=reason, now=now)
-    if found.steps:
+) -> ConversationUndone:
+    """Undo merges, the last one first, and return that with what is to be done about everything else afterwards. What
+    prevents the undo of one merge is the reason why it is left, and the others go on."""
+    found = merges_of(cursor, writes)
+    for item in found.items:
+        assert item.run_id is not None
+        try:
+            undone = run_undo(item.run_id, principal=principal, reason=reason, now=now)
+            item.why = undone.conflicts[0][1] if undone.conflicts else ""
+        except Conflict as problem:
+            item.why = problem.sentence
+        if not item.why:
+            item.told += "; two topics again"
+    if found.taken_back:
         # Topics that were merged stand by themselves again.
         writes = writes_read(cursor, conversation.pk)
-    rest = writes_judge(cursor, conversation, writes, joined=found.joined)
-    return Undoable(found.steps + rest.steps, found.left + rest.left, found.settled + rest.settled)
-
-
-def _merges_undo(
-    cursor: CursorWrapper, writes: Sequence[Write], *, principal: Principal, reason: str, now: dt.datetime
-) -> Undoable:
-    """Take merges apart, the last one first. What is in the way of one is told, and the others go on."""
-    found = merges_of(cursor, writes)
-    done = []
-    for step in found.steps:
-        assert step.run_id is not None
-        try:
-            undone = run_undo(step.run_id, principal=principal, reason=reason, now=now)
-            why = undone.conflicts[0][1] if undone.conflicts else ""
-        except Conflict as problem:
-            why = problem.sentence
-        if why:
-            part = replace(step.part, told=step.part.told.removesuffix(AGAIN), why=why)
-            found.left.append((part, step.writes))
-            found.joined.update(step.topics)
-        else:
-            done.append(step)
-    found.steps = done
+    writes_judge(cursor, conversation, writes, found)
     return found
-
-
-def _topics_release(found: Undoable, *, principal: Principal, reason: str, now: dt.datetime) -> ForgetRun | None:
-    topics = [step.part.topic_id for step in found.of("topic")]
-    return topics_release(topics, principal=principal, reason=reason, now=now) if topics else None
 
 
 def _links_remove(
     cursor: CursorWrapper,
     conversation_id: uuid.UUID,
-    found: Undoable,
+    found: ConversationUndone,
     *,
     principal: Principal,
     reason: str,
     now: dt.datetime,
 ) -> None:
-    links = [step.link for step in found.of("link")]
+    links = [item.link for item in found.of("link")]
     if links:
         cursor.execute(
             _UNLINK,
@@ -281,22 +221,21 @@ def _links_remove(
 
 
 def _values_restore(
-    found: Undoable, prepared: PreparedItems, told: str, *, principal: Principal, now: dt.datetime
+    found: ConversationUndone, prepared: PreparedItems, told: str, *, principal: Principal, now: dt.datetime
 ) -> None:
     """Write what was there before as new revisions; what ingest refuses is left."""
-    steps = [step for step in found.steps if step.former]
-    if not steps:
+    items = [item for item in found.taken_back if item.former]
+    if not items:
         return
-    now_wanted = PreparedItems([_item(step, told) for step in steps], prepared.vectors, prepared.policies)
-    for step, outcome in zip(steps, ingest_apply(now_wanted, principal=principal, now=now), strict=True):
+    wanted = PreparedItems([_ingest_item(item, told) for item in items], prepared.vectors, prepared.policies)
+    for item, outcome in zip(items, ingest_apply(wanted, principal=principal, now=now), strict=True):
         if isinstance(outcome, MemoryProblem):
-            found.steps.remove(step)
-            found.left.append((_left(step.part, outcome.sentence), step.writes))
+            item.why = outcome.sentence
 
 
-def _item(step: UndoStep, told: str) -> IngestItem:
-    assert step.former is not None
-    former = step.former
+def _ingest_item(item: UndoItem, told: str) -> IngestItem:
+    assert item.former is not None
+    former = item.former
     value = IngestField.model_validate(
         {
             "name": former.name,
@@ -308,18 +247,14 @@ def _item(step: UndoStep, told: str) -> IngestItem:
         }
     )
     return IngestItem(
-        placement="version_field", topic_id=str(step.part.topic_id), fields=[value], valid_from=former.valid_from
+        placement="version_field", topic_id=str(item.topic_id), fields=[value], valid_from=former.valid_from
     )
 
 
-def _left(part: UndoPart, why: str) -> UndoPart:
-    return UndoPart(part.what, part.topic_id, part.title, part.told, why)
-
-
-def _note(cursor: CursorWrapper, found: Undoable, *, now: dt.datetime) -> None:
-    again = [row for step in found.steps for row in step.writes]
+def _note(cursor: CursorWrapper, found: ConversationUndone, *, now: dt.datetime) -> None:
+    again = [row for item in found.taken_back for row in item.writes]
     cursor.execute(_SETTLE, {"now": now, "settled": found.settled + again, "again": again})
-    left = [(row, part.why) for part, rows in found.left for row in rows]
+    left = [(row, item.why) for item in found.left for row in item.writes]
     if left:
         cursor.execute(_LEAVE, {"ids": [row for row, _why in left], "whys": [why for _row, why in left]})
 

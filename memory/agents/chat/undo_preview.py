@@ -6,13 +6,15 @@ counts as the conversation's own writing.
 """
 
 import datetime as dt
+import hashlib
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from django.db.backends.utils import CursorWrapper
 
+from memory.agents.chat.turns import AT_WORK
 from memory.core.truncate import line_cut
 from memory.models import Conversation, ConversationWrite, ForgetRun
 
@@ -20,9 +22,6 @@ What = Literal["topic", "value", "field", "link", "merge"]
 
 # So much of a value is told in a sentence.
 MOST_VALUE = 80
-
-# What becomes of a merge that is taken apart.
-AGAIN = "; two topics again"
 
 _WRITES = """
 SELECT w.id, w.topic_id, w.what, w.revision_id, w.link_id, w.run_id, w.undone_at IS NOT NULL, t.title, s.path,
@@ -100,55 +99,75 @@ WHERE l.id = ANY(%(links)s::bigint[]) AND l.created_at >= %(since)s ORDER BY l.i
 
 
 @dataclass(frozen=True, slots=True)
-class UndoPart:
+class Former:
+    """What a field said before, and since when that was true; empty for a field that was not there."""
+
+    name: str
+    value: str = ""
+    field_type: str = "string"
+    ref_topic_id: uuid.UUID | None = None
+    valid_from: dt.datetime | None = None
+
+
+@dataclass(slots=True)
+class UndoItem:
     """One thing that a conversation wrote: what it is, the topic it is about, what becomes of it in a few words, and
-    why it is left, if it is. ``topic_id`` and ``title`` of a link are those of its source."""
+    why it is left, if it is. ``topic_id`` and ``title`` of a link are those of its source.
+
+    Two items look alike if these are the same. The rest is what the undo works with: the rows of ConversationWrite that
+    it settles; of a merge its run and its topics, of a value what it was before, of a link its id.
+    """
 
     what: What
     topic_id: uuid.UUID
     title: str
     told: str
     why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Former:
-    """What a field said before, and since when that was true; None stands for a field that was not there."""
-
-    name: str
-    value: str
-    field_type: str
-    ref_topic_id: uuid.UUID | None
-    valid_from: dt.datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class UndoStep:
-    """A part that can be taken back: the rows of ConversationWrite that it settles, and what its undo works with; of a
-    merge the run and both topics, of a value what it was before, of a link its id."""
-
-    part: UndoPart
-    writes: list[int]
-    run_id: uuid.UUID | None = None
-    former: Former | None = None
-    link: int | None = None
-    topics: tuple[uuid.UUID, ...] = ()
+    writes: list[int] = field(default_factory=list, repr=False)
+    run_id: uuid.UUID | None = field(default=None, repr=False)
+    topics: tuple[uuid.UUID, ...] = field(default=(), repr=False)
+    former: Former | None = field(default=None, repr=False)
+    link: int | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
-class Undoable:
-    """What can be taken back, in the order in which it is, and what cannot, with the rows of each."""
+class ConversationUndone:
+    """What an undo did, or would do, in the order in which it does, and the run that undoes the release of its topics,
+    if any was released.
 
-    steps: list[UndoStep] = field(default_factory=list)
-    left: list[tuple[UndoPart, list[int]]] = field(default_factory=list)
-    # Rows of what is settled without anything to do: it says already what it said before, or is gone.
+    ``settled`` are rows of what needs nothing: it says already what it said before, or is gone. ``cancelled`` counts
+    studies that were at work; ``at_work`` if the assistant is at a message, which an undo waits for.
+    """
+
+    items: list[UndoItem] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
-    # The topics of merges that stay.
-    joined: set[uuid.UUID] = field(default_factory=set)
+    run_id: uuid.UUID | None = None
+    cancelled: int = 0
+    at_work: bool = False
 
-    def of(self, what: What) -> list[UndoStep]:
-        """Return the steps of one sort."""
-        return [step for step in self.steps if step.part.what == what]
+    @property
+    def taken_back(self) -> list[UndoItem]:
+        """What is undone."""
+        return [item for item in self.items if not item.why]
+
+    @property
+    def left(self) -> list[UndoItem]:
+        """What is not, each with the reason."""
+        return [item for item in self.items if item.why]
+
+    def of(self, what: What) -> list[UndoItem]:
+        """Return what is undone of one sort."""
+        return [item for item in self.taken_back if item.what == what]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each sort are undone."""
+        return {what: len(self.of(what)) for what in get_args(What)}
+
+    @property
+    def digest(self) -> str:
+        """The same for two previews of the same: of all that is undone and left, and of studies at work."""
+        return hashlib.sha256(repr([sorted(map(repr, self.items)), self.cancelled]).encode()).hexdigest()[:32]
 
 
 class Write(NamedTuple):
@@ -177,10 +196,10 @@ def writes_read(cursor: CursorWrapper, conversation_id: uuid.UUID) -> list[Write
     return [Write(*row) for row in cursor.fetchall()]
 
 
-def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
-    """Return the merges that are to be taken apart, the last one first, and those that are already. One query, none
-    without a merge. Whether one can be taken apart shows when that is done: it may hang on one above it."""
-    found = Undoable()
+def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> ConversationUndone:
+    """Return the merges that are to be undone, the last one first; those that are already are settled. One query, none
+    without a merge. Whether one can be undone shows when it is tried: it may depend on a later one."""
+    found = ConversationUndone()
     by_run: dict[uuid.UUID, list[int]] = {}
     for write in writes:
         if write.what == Wrote.MERGED and write.run_id is not None and not write.undone:
@@ -194,21 +213,21 @@ def merges_of(cursor: CursorWrapper, writes: Sequence[Write]) -> Undoable:
             found.settled += rows
         else:
             told = f"merged into “{titles[-1]}”" if len(titles) > 1 else "merged"
-            part = UndoPart("merge", topics[0], titles[0], told + AGAIN)
-            found.steps.append(UndoStep(part, rows, run_id=run_id, topics=tuple(topics)))
+            found.items.append(
+                UndoItem("merge", topics[0], titles[0], told, writes=rows, run_id=run_id, topics=tuple(topics))
+            )
     # Of what was erased since, no action is left.
     found.settled += [row for rows in by_run.values() for row in rows]
     return found
 
 
 def writes_judge(
-    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], *, joined: Collection[uuid.UUID]
-) -> Undoable:
-    """Return what is to be done about topics, values and links, once merges are taken apart. Four queries at most.
-
-    ``joined`` are the topics of merges that stay: what one of them brought into the other is looked for there.
-    """
-    found = Undoable()
+    cursor: CursorWrapper, conversation: Conversation, writes: Sequence[Write], found: ConversationUndone
+) -> None:
+    """Add to ``found``, where merges are tried, what is to be done about topics, values and links. Four queries at
+    most."""
+    # Of a merge that stays, what one topic brought into the other is looked for there.
+    joined = {topic_id for item in found.left for topic_id in item.topics}
     made = {write.topic_id: write for write in writes if write.what == Wrote.TOPIC}
     wanted: dict[str, Any] = {
         "made": list(made),
@@ -222,45 +241,47 @@ def writes_judge(
         # What goes with its topic; of one that stays merged, the rest is judged where it stands now.
         if write.what == Wrote.TOPIC or (write.topic_id in made.keys() - moved and write.what != Wrote.MERGED):
             of_made.setdefault(write.topic_id, []).append(write.id)
-    if any(not write.released for write in made.values()):
-        cursor.execute(_TOUCHED, wanted)
-        touched = {
-            row[0]: [words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so]
-            for row in cursor.fetchall()
-        }
-        _topics_judge(found, made, touched, of_made)
+    _topics_judge(cursor, found, made, of_made, wanted)
     rest = [write for write in writes if (write.topic_id not in made or write.topic_id in moved) and not write.undone]
     _values_judge(cursor, found, rest, wanted, moved)
     _links_judge(cursor, found, rest, wanted, made)
-    return found
 
 
 def _topics_judge(
-    found: Undoable,
+    cursor: CursorWrapper,
+    found: ConversationUndone,
     made: Mapping[uuid.UUID, Write],
-    touched: Mapping[uuid.UUID, list[str]],
     of_made: Mapping[uuid.UUID, list[int]],
+    wanted: dict[str, Any],
 ) -> None:
+    touched: dict[uuid.UUID, str] = {}
+    if any(not write.released for write in made.values()):
+        cursor.execute(_TOUCHED, wanted)
+        touched = {
+            row[0]: " ".join(words for words, so in zip(_TOUCHED_WORDS, row[1:], strict=True) if so)
+            for row in cursor.fetchall()
+        }
     for topic_id, write in made.items():
         rows = of_made[topic_id]
         if write.released:
-            # Whether by this undo or by somebody else: it is where it would be put.
+            # Whether by this undo or by another: it is where it would be put.
             found.settled += rows
-        elif write.merged:
-            found.left.append(
-                (UndoPart("topic", topic_id, write.title, "made", "It is merged into another topic."), rows)
-            )
+            continue
+        if write.merged:
+            why = "It is merged into another topic."
         elif write.pinned:
             why = "It is pinned, so somebody wants to keep it."
-            found.left.append((UndoPart("topic", topic_id, write.title, "made", why), rows))
-        elif touched.get(topic_id):
-            found.left.append((UndoPart("topic", topic_id, write.title, "made", " ".join(touched[topic_id])), rows))
         else:
-            found.steps.append(UndoStep(UndoPart("topic", topic_id, write.title, "made, and released"), rows))
+            why = touched.get(topic_id, "")
+        found.items.append(UndoItem("topic", topic_id, write.title, "made" if why else "made, and released", why, rows))
 
 
 def _values_judge(
-    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any], moved: Collection[uuid.UUID]
+    cursor: CursorWrapper,
+    found: ConversationUndone,
+    rest: Sequence[Write],
+    wanted: dict[str, Any],
+    moved: Collection[uuid.UUID],
 ) -> None:
     by_revision, made = {write.revision_id: write for write in rest if write.revision_id}, wanted["made"]
     if not by_revision:
@@ -270,32 +291,31 @@ def _values_judge(
         written, topic_id, title, name, is_ours, value, value_type, ref, *before = row
         writes = [by_revision[revision] for revision in written]
         rows = [each.id for each in writes]
-        new = any(each.what == Wrote.FIELD for each in writes)
-        what: What = "field" if new else "value"
-        former = Former(name, *before) if before[0] is not None else Former(name, "", "string", None, None)
+        new = before[0] is None
+        former = Former(name) if new else Former(name, *before)
         if (former.value, former.field_type, former.ref_topic_id) == (value, value_type, ref) or topic_id in made:
             # It says that already, or it goes with the topic that it was merged into.
             found.settled += rows
             continue
         if any(each.topic_id != topic_id or each.merged for each in writes if each.topic_id not in moved):
-            why = "Its topic was merged into another since."
+            told, why = name, "Its topic was merged into another since."
         elif any(each.released for each in writes):
-            why = "Its topic was released since."
+            told, why = name, "Its topic was released since."
         elif not is_ours:
-            why = "Somebody else has written a newer value since."
+            told, why = name, "Somebody else has written a newer value since."
         else:
-            told = (
-                f"{name}: says nothing any more"
-                if before[0] is None
-                else f"{name}: “{line_cut(former.value, MOST_VALUE)}” again"
-            )
-            found.steps.append(UndoStep(UndoPart(what, topic_id, title, told), rows, former=former))
-            continue
-        found.left.append((UndoPart(what, topic_id, title, name, why), rows))
+            again = "says nothing any more" if new else f"“{line_cut(former.value, MOST_VALUE)}” again"
+            told, why = f"{name}: {again}", ""
+        what: What = "field" if any(each.what == Wrote.FIELD for each in writes) else "value"
+        found.items.append(UndoItem(what, topic_id, title, told, why, rows, former=former))
 
 
 def _links_judge(
-    cursor: CursorWrapper, found: Undoable, rest: Sequence[Write], wanted: dict[str, Any], made: Collection[uuid.UUID]
+    cursor: CursorWrapper,
+    found: ConversationUndone,
+    rest: Sequence[Write],
+    wanted: dict[str, Any],
+    made: Collection[uuid.UUID],
 ) -> None:
     by_link = {write.link_id: write.id for write in rest if write.link_id}
     if not by_link:
@@ -307,7 +327,33 @@ def _links_judge(
             # It goes out of sight with the topic, and comes back with it; where that stays, so does its link.
             found.settled.append(row)
             continue
-        part = UndoPart("link", source, title, f"{kind} → “{other}”; not linked any more")
-        found.steps.append(UndoStep(part, [row], link=link_id))
+        told = f"{kind} → “{other}”; not linked any more"
+        found.items.append(UndoItem("link", source, title, told, writes=[row], link=link_id))
     # Somebody has removed it, or its other end was erased.
     found.settled += by_link.values()
+
+
+# Of each sort: one, several, and what becomes of them.
+_SORTS = {
+    "topic": ("topic", "topics", "released"),
+    "value": ("value", "values", "put back"),
+    "field": ("new field", "new fields", "emptied"),
+    "link": ("link", "links", "removed"),
+    "merge": ("merge", "merges", "taken apart"),
+}
+
+
+def undo_summary(undone: ConversationUndone, *, done: bool) -> str:
+    """Return it as a sentence or two: ``Taken back: 2 topics are released, 1 value is put back. 1 thing is left.``"""
+    parts = [
+        f"{number:,} {_SORTS[what][number != 1]} {'is' if number == 1 else 'are'} {_SORTS[what][2]}"
+        for what, number in undone.counts.items()
+        if number
+    ]
+    left = len(undone.left)
+    rest = "" if not left else " 1 thing is left as it is." if left == 1 else f" {left:,} things are left as they are."
+    if undone.at_work:
+        rest += f" {AT_WORK}"
+    if not parts:
+        return f"Nothing is left to take back.{rest}"
+    return f"{'Taken back' if done else 'To be taken back'}: {', '.join(parts)}.{rest}"

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.access.impersonation import job_writer, unsigned
+from memory.access.impersonation import job_writer, owner_lost_access
 from memory.access.principal import Principal
 from memory.agents.study.ids import Phase
 from memory.agents.study.queue import room_check
@@ -158,7 +158,7 @@ def study_resume(job_id: uuid.UUID, *, principal: Principal, now: dt.datetime, e
                 code=ProblemCode.ERASED_MEANWHILE,
             )
         if job_writer(job, now=now) is None:
-            raise Conflict(unsigned(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
+            raise Conflict(owner_lost_access(job.actor), code=ProblemCode.AUTHOR_NOT_ALLOWED)
         room_check(job.identity, counting=True)
         job.status, job.failure, job.tries = Status.WORKING, "", 0
         job.not_before, job.finished_at, job.moved_at, job.handed_at = None, None, now, now

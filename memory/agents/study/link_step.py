@@ -25,7 +25,7 @@ from memory.core.callbacks import Clock
 from memory.core.errors import Conflict, MemoryProblem, NotVisible, RequestRefused
 from memory.core.problem_codes import ProblemCode
 from memory.duplicates.merge_into import merge_vectors, topic_merge_into
-from memory.duplicates.pair_locks import topics_hold
+from memory.duplicates.pair_locks import topics_lock
 from memory.embedding.base import Vectors
 from memory.ingest.apply import PreparedItems, ingest_apply, ingest_prepare
 from memory.ingest.items import IngestItem
@@ -115,7 +115,7 @@ class Placing:
         changed = {*self.own, *targets, *self.staged.merges.values()}
         self._erased = bool(topics_vanished(self._seen | changed) & self._seen)
         with connection.cursor() as cursor:
-            topics_hold(cursor, sorted(changed))
+            topics_lock(cursor, sorted(changed))
         return True
 
     def prepare(self) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from memory.access.impersonation import job_writer, unsigned
+from memory.access.impersonation import job_writer, owner_lost_access
 from memory.agents.study.build_step import Part
 from memory.agents.study.control import ERASED, Status, study_finish
 from memory.agents.study.ids import Phase, rounds_in
@@ -24,7 +24,7 @@ from memory.agents.study.link_step import Placing
 from memory.agents.study.progress import warning_of
 from memory.agents.study.queue import alone, place_taken, study_next, turn_over, turn_taken
 from memory.agents.study.step_results import MOST_TRIES, End, backoff, end_of, rejected_in_a_row, unwound
-from memory.agents.tools.loop import LoopEnd, tools_loop
+from memory.agents.tools.loop import LoopEnd, tool_loop_run
 from memory.agents.tools.tool import Toolbox, ToolCalled
 from memory.core.callbacks import Clock, Enqueue
 from memory.core.errors import failure_sentence
@@ -147,7 +147,7 @@ def study_forward(
 def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Speak) -> bool:
     principal = job_writer(job, now=clock())
     if principal is None:
-        return _fail(job, unsigned(job.actor), now=clock())
+        return _fail(job, owner_lost_access(job.actor), now=clock())
     step: StudyStep
     if job.phase == Phase.BUILDING:
         content = source_text(job.source_id)
@@ -176,7 +176,7 @@ def _step(job: StudyJob, *, clock: Clock, cuts: list[tuple[int, int]], speak: Sp
             study_finish(held, Status.FAILED, now=now, failure=ERASED)
             return False
         if job_writer(held, now=now) is None:
-            study_finish(held, Status.FAILED, now=now, failure=unsigned(held.actor))
+            study_finish(held, Status.FAILED, now=now, failure=owner_lost_access(held.actor))
             return False
         return _stored(held, step, end, now=now)
 
@@ -205,7 +205,7 @@ def _spoken(job: StudyJob, step: StudyStep) -> LoopEnd:
         used = False
         return StudyJob.objects.filter(pk=job.pk, status=Status.WORKING).exists()
 
-    return tools_loop(
+    return tool_loop_run(
         step.messages(mark),
         step.toolbox(),
         mark=mark,

@@ -33,7 +33,7 @@ class LoopEnd:
     log: list[ToolCalled] = field(default_factory=list)
 
 
-def tools_loop(
+def tool_loop_run(
     messages: list[Message],
     toolbox: Toolbox,
     *,

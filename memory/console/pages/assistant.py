@@ -16,7 +16,6 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from memory import jobs
 from memory.agents.chat.background_turn import Running, place_taken
 from memory.agents.chat.chat import Chat, chat_begin, chat_run
 from memory.agents.chat.conversations import (
@@ -27,8 +26,8 @@ from memory.agents.chat.conversations import (
     conversations_list,
 )
 from memory.agents.chat.request import ChatMessage, ChatRequest
-from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
-from memory.agents.chat.undo_text import undo_summary
+from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo_preview import ConversationUndone, undo_summary
 from memory.agents.chat.write_summary import conversation_writes
 from memory.agents.study.control import study_cancel, study_get, study_resume
 from memory.agents.study.progress import study_as_json
@@ -42,6 +41,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.truncate import line_cut
 from memory.forgetting.runs import run_get
 from memory.health import worker_check
+from memory.jobs import tasks
 from memory.llm.client import model_summary
 from memory.llm.status import SENT
 from memory.models import Conversation, StudyJob
@@ -184,7 +184,7 @@ def conversation_take_back(request: ConsoleRequest, conversation_id: uuid.UUID) 
             refusal, status = problem, 409
         else:
             _undo_notice(request, undone)
-            jobs.upkeep_nudge()
+            tasks.upkeep_nudge()
             return go(request, "console:conversation", conversation_id)
     look = conversation_undo_preview(conversation_id, principal=request.principal, now=timezone.now())
     context = {
@@ -240,7 +240,7 @@ def study_stop(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
 @page(post=OPERATOR)
 def study_go_on(request: ConsoleRequest, study_id: uuid.UUID) -> HttpResponse:
     """Let a study that was cancelled or has failed go on where it was."""
-    job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=jobs.study_enqueue)
+    job = study_resume(study_id, principal=request.principal, now=timezone.now(), enqueue=tasks.study_enqueue)
     messages.success(request, "The study continues where it stopped.")
     return go(request, "console:conversation", job.conversation_id)
 
@@ -268,14 +268,14 @@ def _answer_begin(request: ConsoleRequest, asked: ChatRequest) -> Chat:
 def _answer(chat: Chat) -> None:
     """Run a turn to its end, whether somebody watches or not: how it ended is written down with it."""
     try:
-        chat_run(chat, clock=timezone.now, enqueue=jobs.study_enqueue)
+        chat_run(chat, clock=timezone.now, enqueue=tasks.study_enqueue)
     except MemoryProblem as problem:
         logger.info("conversation_refused", problem=type(problem).__name__)
     except Exception:
         logger.exception("conversation_failed", conversation=str(chat.conversation.pk))
     finally:
         # What was read counts as used, whatever came of it.
-        jobs.upkeep_nudge()
+        tasks.upkeep_nudge()
 
 
 def _say_form(conversation: Conversation | None, said: dict[str, Any]) -> SayForm:

@@ -12,7 +12,6 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from memory import jobs
 from memory.console.duplicate_forms import DecideForm, FindForm, MergeConfirmForm, PairsForm, pairs_chosen, pairs_pack
 from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
@@ -34,6 +33,7 @@ from memory.duplicates.pairs import (
 from memory.duplicates.replies import PairOut
 from memory.duplicates.selection import pairs_select
 from memory.duplicates.verdict import differences_words
+from memory.jobs import tasks
 
 COLUMNS = (
     "id",
@@ -73,7 +73,7 @@ def duplicates_look(request: ConsoleRequest) -> HttpResponse:
     scope = form.cleaned_data["scope"]
     waiting = waiting_count(scope or ROOT, at_most=MOST_COUNTED)
     if waiting > LOOKED_AT_ONCE:
-        jobs.duplicates_enqueue(scope or ROOT)
+        tasks.duplicates_enqueue(scope or ROOT)
         messages.info(
             request, f"{waiting:,} topics are not compared yet. The worker compares them; reload the page soon."
         )
@@ -169,13 +169,13 @@ def duplicate_undo(request: ConsoleRequest, pair_id: uuid.UUID) -> HttpResponse:
     if not form.is_valid():
         return _pair(request, pair_id, form, status=422)
     try:
-        undone = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
+        left = pair_undo(pair_id, principal=request.principal, reason=form.cleaned_data["reason"], now=timezone.now())
     except Conflict as problem:
         return _pair(request, pair_id, form, refused=problem, status=409)
-    if undone.restored:
+    if not left:
         messages.success(request, "Undone: both topics were restored.")
     else:
-        whys = " ".join(sorted({why for _topic, why in undone.conflicts}))
+        whys = " ".join(sorted({why for _topic, why in left}))
         messages.warning(request, f"Nothing was undone: one of the topics has changed since. {whys}")
     return go(request, _back(request, request.POST.get("next") or _here(request, pair_id)))
 

@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory import jobs
 from memory.console.fields import ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
 from memory.console.listing import ROWS
@@ -23,6 +22,7 @@ from memory.extraction.segments import note_of
 from memory.extraction.store import FACT_KIND
 from memory.extraction.work import extraction_cancel, extraction_get, extraction_start, extraction_work, method_of
 from memory.health import worker_check
+from memory.jobs import tasks
 from memory.llm.client import model_summary
 from memory.models import ExtractionJob
 
@@ -90,15 +90,15 @@ def extract_store(request: ConsoleRequest) -> HttpResponse:
             job = extraction_start(
                 principal=request.principal,
                 now=timezone.now(),
-                enqueue=_not_enqueued if now_or_later else jobs.extraction_enqueue,
+                enqueue=_not_enqueued if now_or_later else tasks.extraction_enqueue,
                 **said,
             )
         except MemoryProblem as problem:
             form.add_error("content", form_error(problem))
         else:
             if now_or_later:
-                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=jobs.extraction_enqueue)
-                jobs.upkeep_nudge()
+                extraction_work(job.id, clock=timezone.now, seconds=WORK_SECONDS, enqueue=tasks.extraction_enqueue)
+                tasks.upkeep_nudge()
             return go(request, "console:extraction", job.id)
     return _form_page(request, form, status=422)
 

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory.access.impersonation import Acting, keys_acting
+from memory.access.impersonation import ImpersonatedKey, keys_to_impersonate
 from memory.access.principal import Principal
 from memory.api.replies import json_text
 from memory.console.fields import ScopeField, form_error
@@ -94,7 +94,7 @@ class AgentForm(forms.Form):
     # What a link leaves out is as the API has it.
     defaults = {"top_k": "8", "depth": "1"}
 
-    def __init__(self, *args: Any, keys: list[Acting], operator: Principal, **options: Any) -> None:
+    def __init__(self, *args: Any, keys: list[ImpersonatedKey], operator: Principal, **options: Any) -> None:
         super().__init__(*args, **options)
         self._principals = {"": operator, **{str(key.key_id): key.principal for key in keys}}
         choices = [("", "the whole store"), *((str(key.key_id), key.label) for key in keys)]
@@ -161,7 +161,7 @@ def lookup_exact(request: ConsoleRequest) -> HttpResponse:
 def lookup_agent(request: ConsoleRequest) -> HttpResponse:
     """Show what ``POST /v1/query`` would answer. Nothing is recorded."""
     now = timezone.now()
-    keys = keys_acting(now)
+    keys = keys_to_impersonate(now)
     asked = AgentForm.defaults | request.GET.dict() if "q" in request.GET else None
     form = AgentForm(asked, keys=keys, operator=request.principal)
     context: dict[str, Any] = {"form": form}

@@ -13,12 +13,13 @@ from memory.console.list_page import FilterForm, ListPage
 from memory.console.overview_chart import activity_figure, day_links, limit_gauge, rung_bar
 from memory.console.page import READER, ConsoleRequest, page, show
 from memory.core.scopes import ROOT
+from memory.forgetting.gate import limit_scopes, soft_limits
 from memory.forgetting.run_list import RunFilter, run_as_json, runs_held, runs_list
 from memory.forgetting.token_usage import token_gauges
 from memory.health import health_watch, outside_check, worker_check
 from memory.insight.activity import QueryFilter, activity_days, queries_count, queries_list
 from memory.insight.regret import regret_totals, regretted_count, regretted_list
-from memory.insight.topic_counts import limits_below, root_limit, topic_counts
+from memory.insight.topic_counts import topic_counts
 from memory.policy.effective import policies_current
 from memory.policy.schedules import schedules_next
 
@@ -91,7 +92,7 @@ class RegrettedForm(FilterForm[dict[str, Any]]):
 
 @page(get=READER)
 def overview(request: ConsoleRequest) -> HttpResponse:
-    """Show what can be counted at a glance, and keep the places of the rest. Seven queries."""
+    """Show what can be counted at a glance, and keep the places of the rest. Eight queries."""
     standing = topic_counts()
     policies = policies_current()
     held, waiting = runs_held()
@@ -102,14 +103,14 @@ def overview(request: ConsoleRequest) -> HttpResponse:
         {
             "standing": standing,
             "pieces": rung_bar(standing.rungs),
-            "gauge": limit_gauge(root_limit(policies, standing)),
+            "gauge": limit_gauge(soft_limits(policies, [ROOT])[0]),
             "outside": outside_check(),
             "held": [run_as_json(run) for run in held],
             "held_more": waiting - len(held),
             "runs": [run_as_json(run) for run in runs],
             "coming": schedules_next(most=NEXT_RUNS),
             "worker": worker_check(timezone.now()),
-            "scopes": min(SCOPES, len(policies.nodes(ROOT)) - 1),
+            "scopes": min(SCOPES, len(limit_scopes(policies)) - 1),
             "days": DAYS,
         },
     )
@@ -128,12 +129,12 @@ def overview_health(request: ConsoleRequest) -> HttpResponse:
 
 @page(get=READER)
 def overview_gauges(request: ConsoleRequest) -> HttpResponse:
-    """Show the token budgets, and the soft limits of scopes with a policy of their own. Three queries."""
+    """Show the token budgets, and the soft limits of scopes that set one. Three queries."""
     policies = policies_current()
     gauges = token_gauges(policies, ROOT)
     most = max((gauge.tokens for gauge in gauges), default=0)
     tiers = [{"gauge": gauge, "lookup": TIER_LOOKUPS[gauge.tier], "most": gauge.budget or most} for gauge in gauges]
-    limits = limits_below(policies, most=SCOPES)
+    limits = soft_limits(policies, limit_scopes(policies)[1 : SCOPES + 1])
     return _part(
         request,
         "gauges",

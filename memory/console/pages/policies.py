@@ -15,9 +15,8 @@ from memory.console.listing import ROWS
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
 from memory.console.policy_form import DraftForm, draft_of, draft_query, field_named
 from memory.console.policy_steps import draft_opened, draft_save, draft_stepped
-from memory.core.cursors import place_read
+from memory.core.cursors import cursor_as_number
 from memory.core.errors import Conflict, MemoryProblem, ValueRefused
-from memory.core.knobs import knobs_warnings
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import ROOT, scope_normalize
 from memory.insight.policy_effect import Effect, rollback_effect
@@ -26,8 +25,8 @@ from memory.policy.choices import presets_offered, rule_sets_offered
 from memory.policy.draft_steps import draft_start, preset_overridden
 from memory.policy.effective import policies_current
 from memory.policy.explain import policy_history, policy_newer, policy_sheet, policy_version_show, rules_as_json
-from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 from memory.policy.tree import policies_emptied, policies_tree
 
 VERSIONS = 20
@@ -60,7 +59,7 @@ def number_of(request: ConsoleRequest, name: str) -> int:
     """Return the number of a version in the form or the address, 0 if it is left out. Raises ``ValueRefused``."""
     members = request.POST if request.method == "POST" and name in request.POST else request.GET
     try:
-        return place_read(members.get(name) or "0")
+        return cursor_as_number(members.get(name) or "0")
     except ValueRefused as problem:
         raise ValueRefused(f"{name} must be a version number.", code=ProblemCode.INVALID_ID) from problem
 
@@ -219,10 +218,10 @@ def _editor(
         "tried": tried,
         "effect": effect,
         "rules": [] if drafted is None else rules_as_json(drafted, drafted.effective(form.scope)),
-        "warnings": [] if drafted is None else knobs_warnings(drafted.effective(form.scope).knobs),
+        "warnings": [] if drafted is None else drafted.effective(form.scope).warnings(),
         "overridden": [] if drafted is None else preset_overridden(draft_start(drafted, form.scope)),
         "salience": _salience_address(form),
-        "sets": tuple(RULE_PRESETS),
+        "sets": tuple(SHIPPED_RULE_SETS),
         "newer": policy_newer(form.scope, than=base) if stale else None,
         "conflict": conflict,
         "clashes": clashes,

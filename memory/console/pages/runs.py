@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from memory import jobs
 from memory.console.fields import ReasonForm
 from memory.console.list_page import ListPage, ListRequest
 from memory.console.page import OPERATOR, READER, ConsoleRequest, go, page, show
@@ -35,6 +34,7 @@ from memory.forgetting.run_text import run_sentence, undo_summary
 from memory.forgetting.runs import run_apply, run_approve, run_get, run_start, run_undo
 from memory.health import worker_check
 from memory.insight.regret import regret_of_run
+from memory.jobs import tasks
 from memory.models import ForgetRun
 from memory.policy.explain import versions_behind
 
@@ -173,7 +173,7 @@ def _applied(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        enqueue=jobs.run_enqueue,
+        enqueue=tasks.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return run_sentence(run)
@@ -185,7 +185,7 @@ def _approved(request: ConsoleRequest, run_id: uuid.UUID, reason: str) -> str:
         principal=request.principal,
         reason=reason,
         now=timezone.now(),
-        enqueue=jobs.run_enqueue,
+        enqueue=tasks.run_enqueue,
         seconds=WORK_SECONDS,
     )
     return f"Approved. {run_sentence(run)}"

@@ -15,8 +15,7 @@ from django.urls import path
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from memory import jobs
-from memory.access.accounts import role_of
+from memory.access.accounts import account_role
 from memory.console.download import download
 from memory.console.fields import ReasonField, ScopeField, form_error
 from memory.console.list_page import ListPage, NoFilter
@@ -27,6 +26,7 @@ from memory.console.upload import FolderUpload
 from memory.core.errors import Conflict, MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.health import worker_check
+from memory.jobs import tasks
 from memory.models import ImportJob
 from memory.transfer.export import export_note, export_size, store_export
 from memory.transfer.importers.guess import source_guess
@@ -170,7 +170,7 @@ def _upload(request: ConsoleRequest) -> HttpResponse:
 def transfer_upload(request: HttpRequest) -> HttpResponseBase:
     """Let the file of a form go to disk as it arrives. Nothing can read the form before that is said, not even for its
     token, so the token is looked at behind it."""
-    welcome = may(role_of(request.user), OPERATOR)
+    welcome = may(account_role(request.user), OPERATOR)
     limit = settings.MEMSTATE_MAX_IMPORT_BYTES if welcome else 0
     upload = FolderUpload(request, folder=uploads_folder(), limit=limit)
     request.upload_handlers = [upload]
@@ -220,7 +220,7 @@ def transfer_progress(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResp
 @page(post=OPERATOR)
 def transfer_bring(request: ConsoleRequest, import_id: uuid.UUID) -> HttpResponse:
     """Bring what a check has found."""
-    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=jobs.import_enqueue)
+    import_confirm(import_id, principal=request.principal, now=timezone.now(), enqueue=tasks.import_enqueue)
     return go(request, "console:transfer_import", import_id)
 
 
@@ -267,7 +267,7 @@ def _offer(request: ConsoleRequest, file: Path, *, source: str, form: forms.Form
         scope=form.cleaned_data["scope"] or None,
         principal=request.principal,
         now=timezone.now(),
-        enqueue=_not_enqueued if here else jobs.import_enqueue,
+        enqueue=_not_enqueued if here else tasks.import_enqueue,
     )
     return import_work(job.pk, clock=timezone.now, seconds=0) if here else job
 
@@ -309,7 +309,7 @@ def _import_page(
 
 
 def _again(job: ImportJob) -> bool:
-    """Tell whether the file can be read in another way."""
+    """Return whether the file can be read in another way."""
     return job.status in (Status.WAITING, Status.FAILED) and not job.done and Path(job.file).is_file()
 
 

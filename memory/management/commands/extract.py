@@ -13,7 +13,7 @@ from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.extraction.dropped_text import dropped_words
 from memory.extraction.request import Extracted, extract
-from memory.jobs import upkeep_request
+from memory.jobs.tasks import upkeep_request
 from memory.management.refused import CommandRefused, command_refused
 
 

@@ -13,7 +13,7 @@ from memory.access.principal import Principal
 from memory.core.errors import MemoryProblem
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
-from memory.jobs import upkeep_request
+from memory.jobs.tasks import upkeep_request
 from memory.management.refused import CommandRefused
 from memory.models import ImportJob
 from memory.transfer.check import import_check

@@ -20,7 +20,7 @@ from memory.core.json_limits import json_guarded
 from memory.core.problem_codes import URN_PREFIX, ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.ingest.batch import batch_ingest
-from memory.jobs import upkeep_request
+from memory.jobs.tasks import upkeep_request
 from memory.management.refused import CommandRefused, command_refused
 
 # Small enough that little is lost when it is stopped, large enough to keep the embedder busy.

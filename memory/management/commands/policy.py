@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from memory.core.errors import MemoryProblem, ValueRefused
-from memory.core.knobs import KNOBS
-from memory.core.presets import PRESETS
+from memory.core.policy_presets import PRESETS
+from memory.core.policy_values import KNOBS
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 from memory.management.refused import CommandRefused, command_refused
@@ -18,8 +18,8 @@ from memory.policy.diff import value_words
 from memory.policy.draft import knob_name
 from memory.policy.effective import policies_current
 from memory.policy.read import policy_show, policy_versions, version_as_json
-from memory.policy.rule_presets import RULE_PRESETS
 from memory.policy.save import policy_rollback, policy_save, version_present
+from memory.policy.shipped_rule_sets import SHIPPED_RULE_SETS
 
 AUTHOR = "terminal"
 
@@ -40,7 +40,11 @@ class Command(BaseCommand):
         change.add_argument("--preset", choices=[*PRESETS, "none"], help="a published design, or none")
         change.add_argument("--unset", action="append", default=[], metavar="NAME", help="inherit this value again")
         change.add_argument(
-            "--add-rules", action="append", default=[], choices=list(RULE_PRESETS), help="add a shipped set of rules"
+            "--add-rules",
+            action="append",
+            default=[],
+            choices=list(SHIPPED_RULE_SETS),
+            help="add a shipped set of rules",
         )
         change.add_argument("--drop-rule", action="append", default=[], metavar="NAME", help="remove a rule set here")
         _reason_add(change)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory.core.values import MAX_VALUE_LENGTH
+from memory.core.field_values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
     NOTHING,
     UNKNOWN,

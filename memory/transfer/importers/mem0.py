@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from memory.core.errors import ValueRefused
+from memory.core.field_values import MAX_VALUE_LENGTH
 from memory.core.scopes import MAX_SCOPE_LENGTH, scope_normalize
 from memory.core.text import MAX_CATEGORIES
-from memory.core.values import MAX_VALUE_LENGTH
 from memory.transfer.importers.draft import (
     NOTHING,
     UNKNOWN,

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from memory.access.principal import Principal
 from memory.agents.chat.conversations import conversation_begin
-from memory.agents.chat.undo import ConversationUndone, conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo import conversation_undo, conversation_undo_preview
+from memory.agents.chat.undo_preview import ConversationUndone
 from memory.agents.tools.write_log import writer_make
 from memory.agents.tools.write_tools import PROVENANCE
 from memory.duplicates.merge import pair_merge

@@ -21,7 +21,7 @@ from memory.agents.chat.conversations import (
 )
 from memory.agents.chat.turns import turn_begin, turns_lost_close
 from memory.core.errors import NotVisible, ValueRefused
-from memory.jobs import tidy
+from memory.jobs.tasks import tidy
 from memory.models import Conversation, ConversationTurn
 from tests.agents.chat.talk import ask, say, tell
 from tests.cast import Caller, Cast, Clock, principal_like
@@ -134,7 +134,7 @@ def test_a_turn_whose_process_was_lost_holds_nobody_up(clock: Clock, db: None, s
 def test_a_turn_that_a_fault_of_ours_ends_is_closed(agent: Caller, model: Model, monkeypatch: pytest.MonkeyPatch):
     from memory.agents.chat import chat
 
-    monkeypatch.setattr(chat, "tools_loop", lambda *_args, **_more: 1 / 0)
+    monkeypatch.setattr(chat, "tool_loop_run", lambda *_args, **_more: 1 / 0)
     assert say(agent, "one", intent_override="query").status == 500
     assert ConversationTurn.objects.get().ended == "failed"
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.access.principal import SYSTEM, Principal
 from memory.agents.chat.chat import chat_begin, chat_run
 from memory.agents.chat.request import ChatMessage, ChatRequest
@@ -16,6 +15,7 @@ from memory.agents.tools import read_tools as reading
 from memory.client import STILL_IN_PROGRESS
 from memory.erasure.purge import topics_purge
 from memory.erasure.verify import erasure_verify
+from memory.jobs import tasks
 from memory.models import ApiKey, Conversation, ConversationTurn, IdempotencyRecord, StudyJob, Topic
 from tests.api.test_chat import STREAM, events_of
 from tests.cast import Answer, Caller, Cast, Clock, store_rows
@@ -227,7 +227,7 @@ def test_the_reply_is_forgotten_after_a_week(agent: Caller, model: Model, clock:
     clock.stop()
     send(agent, "Remember tea.", "k1").ok()
     clock.forward(days=7, seconds=1)
-    jobs.tidy()
+    tasks.tidy()
     assert not IdempotencyRecord.objects.exists()
     assert ConversationTurn.objects.count() == 1
 

@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memory import jobs
 from memory.agents.chat.undo import conversation_undo
 from memory.agents.study import work
 from memory.agents.study.queue import studies_stalled
+from memory.jobs import tasks
 from memory.models import ApiKey, StudyJob, Topic
 from tests.agents.chat.talk import say
 from tests.agents.study.reader import reader, text_about
@@ -155,14 +155,14 @@ def entry_done(number: int = 0) -> None:
     row = [each for each in OrmQ.objects.order_by("id") if "study" in each.task["func"]][number]
     given = row.task["args"]
     row.delete()
-    jobs.study_continue(*given)
+    tasks.study_continue(*given)
 
 
 def test_entries_of_the_queue_do_not_multiply(
     agent: Caller, model: Model, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.MEMSTATE_CHAT_CHUNK_CHARS = 1_000
-    monkeypatch.setattr(jobs, "turn_seconds", lambda: 0.0)
+    monkeypatch.setattr(tasks, "turn_seconds", lambda: 0.0)
     model.answers({"intent": "ingest"})
     clock.stop()
     begun = []
@@ -175,7 +175,7 @@ def test_entries_of_the_queue_do_not_multiply(
     # The queue does not come forward, and upkeep cannot know why: one a minute, and each once in three at most.
     for _minute in range(7):
         clock.forward(minutes=1)
-        jobs.upkeep()
+        tasks.upkeep()
     assert entries()[3:] == [*first, first[0]]
     # Of copies one counts, and each turn calls one study, the one that has waited longest.
     for _entry in range(7):
@@ -197,19 +197,19 @@ def test_a_study_without_a_place_gives_its_worker_back_and_is_called_by_the_one_
     clock.stop()
     first, second = (started(text_about(4, chars=1_500), scope=f"/{each}") for each in ("a", "b"))
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
+    monkeypatch.setattr(tasks, "study_enqueue", handed.append)
     place = Place()
     monkeypatch.setattr("memory.agents.study.work.place_taken", place)
     place.free = False
-    jobs.study_continue(str(second.pk), 0)
+    tasks.study_continue(str(second.pk), 0)
     assert (model.asked, handed) == ([], [])
     # The net catches it if nobody calls.
     assert studies_stalled(now=clock.now) == [second.pk]
-    jobs.study_continue(str(second.pk), 1)
+    tasks.study_continue(str(second.pk), 1)
     place.free = True
-    assert jobs.study_continue(str(first.pk), 0) == "done"
+    assert tasks.study_continue(str(first.pk), 0) == "done"
     assert handed == [second.pk]
-    assert jobs.study_continue(str(second.pk), 2) == "done"
+    assert tasks.study_continue(str(second.pk), 2) == "done"
 
 
 class Place:

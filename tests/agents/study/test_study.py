@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from memory import jobs
 from memory.agents.study.ids import session_ids
 from memory.agents.study.progress import study_as_json
 from memory.agents.study.queue import studies_stalled
 from memory.erasure.purge import topics_purge
 from memory.extraction.store import source_text
 from memory.forgetting.runs import run_undo
+from memory.jobs import tasks
 from memory.models import AuditEvent, ConversationWrite, Field, Link, StudyJob, Topic
 from tests.agents.study.reader import CITIES, part_of, reader, rounds_of, text_about
 from tests.agents.study.shop import started, worked
@@ -205,13 +205,13 @@ def test_upkeep_takes_up_what_waited_and_what_lost_its_worker(
     clock.stop()
     job = started(TEXT)
     handed: list[uuid.UUID] = []
-    monkeypatch.setattr(jobs, "study_enqueue", handed.append)
-    jobs.upkeep()
+    monkeypatch.setattr(tasks, "study_enqueue", handed.append)
+    tasks.upkeep()
     assert handed == []
     clock.forward(minutes=4)
-    jobs.upkeep()
+    tasks.upkeep()
     assert handed == [job.id]
-    assert jobs.study_continue(str(job.id)) == "done"
+    assert tasks.study_continue(str(job.id)) == "done"
 
 
 def test_the_text_may_be_a_million_characters(db: None, model: Model, settings: Any, agent: Caller) -> None:

@@ -10,7 +10,7 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 from pydantic import Field
 
 from memory.agents.tools import loop as tools
-from memory.agents.tools.loop import tools_loop
+from memory.agents.tools.loop import tool_loop_run
 from memory.agents.tools.read_tools import reading_tools
 from memory.agents.tools.tool import Arguments, Tool, Toolbox, ToolReply
 from memory.agents.tools.write_tools import writing_tools
@@ -91,7 +91,7 @@ def test_no_tool_forgets(db: None):
 def loop(model_box: Toolbox, **more: Any) -> Any:
     messages = dialogue_begin("Do it.", [{"role": "user", "content": "Now."}], mark="m")
     asked = {"most_rounds": 3, "seconds": 5.0, "purpose": "chat", **more}
-    return tools_loop(messages, model_box, mark="m", **asked)
+    return tool_loop_run(messages, model_box, mark="m", **asked)
 
 
 def test_the_loop_ends_within_a_round_when_nobody_wants_it_to_go_on(model: Model):

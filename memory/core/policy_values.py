@@ -1,7 +1,7 @@
-"""Every value an operator may turn, with its default. A value that is not set in a policy has the value it has here.
+"""Policy values, called knobs in the code: half-lives, thresholds, modes, limits and weights, with types and defaults.
 
-The environment may give other defaults: the variable of a knob is its name in capitals after ``MEMSTATE_``
-(``MEMSTATE_FIELD_SALIENCE_MAX``). A few thresholds have another default under another strategy (``STRATEGY_DEFAULTS``).
+A knob that no policy sets has its default. An environment variable can replace the default: ``MEMSTATE_`` and the name
+in capitals (``MEMSTATE_FIELD_SALIENCE_MAX``). A few defaults depend on the strategy (``STRATEGY_DEFAULTS``).
 """
 
 import dataclasses
@@ -12,21 +12,21 @@ from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
 from memory.core.scopes import scope_normalize
 
-# What a knob may be set to. Lists are tuples, so that a set of knobs can be kept and compared.
+# The type of a value. Lists are tuples, so that ``Knobs`` can be hashed and compared.
 KnobValue = float | int | bool | str | tuple[str, ...]
 KnobType = Literal["number", "count", "switch", "choice", "text", "words", "scopes"]
 
 MAX_WORDS = 100
 MAX_WORD_LENGTH = 200
 
-# Without decay a row still needs a half-life for its fade key; over any time this one takes nothing away, and is small
+# Without decay a row still needs a half-life for its fade key. This one is so long that nothing decays, and short
 # enough that the key stays finite.
 NO_DECAY_SECONDS = 1e18
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Knob:
-    """How a knob is described and bounded. ``group`` is where an editor shows it."""
+    """Description, type and bounds of a knob. ``group`` is the section of the policy editor that shows it."""
 
     meaning: str
     group: str
@@ -75,7 +75,7 @@ class Knobs:
     """The effective values for one scope."""
 
     # Strategy and ladder
-    strategy: str = _choice("half_life", "ladder", "how the score of a topic is made", *STRATEGIES)
+    strategy: str = _choice("half_life", "ladder", "how the score of a topic is computed", *STRATEGIES)
     half_life_days: float = _number(
         30.0, "ladder", "days in which an unused topic loses half of its salience", 0.001, 36_500
     )
@@ -86,27 +86,27 @@ class Knobs:
     theta_detach: float = _number(0.12, "ladder", "score below which links and faded fields are detached", 0, 1000)
     forget_salience_threshold: float = _number(0.05, "ladder", "score below which a topic is archived", 0, 1000)
     prune_after_days: float = _number(30.0, "ladder", "days without use before a topic may be archived", 0, 36_500)
-    archive_attenuation: float = _number(0.5, "ladder", "what archiving multiplies the salience with", 0.01, 1)
-    keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing leaves in a field", 1, 10_000)
+    archive_attenuation: float = _number(0.5, "ladder", "factor that archiving applies to the salience", 0.01, 1)
+    keep_recent_revisions: int = _count(5, "ladder", "warm revisions that summarizing keeps in a field", 1, 10_000)
     exempt_scopes: tuple[str, ...] = _words((), "ladder", "scopes in which nothing is ever forgotten", "scopes")
     exempt_kinds: tuple[str, ...] = _words(
         ("identity", "active_decision"), "ladder", "kinds of topics that are never forgotten"
     )
     # Runs
     mode: str = _choice(
-        "auto", "runs", "whether runs apply by themselves, wait for approval, or rest", "auto", "review", "off"
+        "auto", "runs", "whether runs apply by themselves, wait for approval, or are off", "auto", "review", "off"
     )
     cron: str = _text("0 3 * * *", "runs", "when the scheduled run starts, in UTC")
     topic_count_soft_limit: int = _count(
         500,
         "runs",
-        "active topics below which no event and no schedule forgets, but for memory pressure",
+        "live topics of the scope that sets it below which only memory pressure and manual runs forget",
         0,
         1_000_000_000,
     )
-    max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics one run acts on", 1, 1_000_000)
+    max_topics_for_forget_scan: int = _count(10_000, "runs", "most topics that one run changes", 1, 1_000_000)
     max_archive_share: float = _number(
-        0.2, "runs", "share of the active topics above which a run waits for approval", 0, 1
+        0.2, "runs", "share of the live topics above which a run waits for approval", 0, 1
     )
     # Salience
     query_salience_bump: float = _number(0.1, "salience", "added to the salience of each topic a query returns", 0, 10)
@@ -114,24 +114,26 @@ class Knobs:
         0.1, "salience", "added to the salience of each field a query returns", 0, 10
     )
     field_salience_max: float = _number(
-        10.0, "salience", "highest salience that use can reach, of topics and fields", 0.1, 1000
+        10.0, "salience", "highest salience that use can give a topic or field", 0.1, 1000
     )
     reinforce_once_seconds: float = _number(
-        60.0, "salience", "a repeat of a query by one key within this time counts once", 0, 86_400
+        60.0, "salience", "seconds within which a repeated query of the same key does not count again", 0, 86_400
     )
     max_field_history: int = _count(500, "salience", "revisions of a field that stay warm", 1, 1_000_000)
     # Duplicates
     duplicates_mode: str = _choice(
         "review",
         "duplicates",
-        "whether topics that say the same wait for review, are merged, or are not looked for",
+        "whether duplicate topics wait for review, are merged, or are not searched for",
         "review",
         "auto",
         "off",
     )
-    duplicate_threshold: float = _number(0.92, "duplicates", "cosine from which two topics count as duplicates", 0.5, 1)
+    duplicate_threshold: float = _number(
+        0.92, "duplicates", "cosine similarity from which two topics count as duplicates", 0.5, 1
+    )
     supersedes_threshold: float = _number(
-        0.75, "duplicates", "cosine from which one topic may be offered as replacing another", 0.5, 1
+        0.75, "duplicates", "cosine similarity from which a topic may be suggested as replacing another", 0.5, 1
     )
     # Token budgets
     token_budgets: bool = _switch(False, "tokens", "whether the token budgets raise memory pressure")
@@ -142,42 +144,46 @@ class Knobs:
         50_000, "tokens", "tokens for summarized and detached topics", 0, 1_000_000_000
     )
     # Regret
-    shadow_share: float = _number(0.02, "regret", "share of queries that are tried on archived topics too", 0, 1)
-    shadow_top_k: int = _count(10, "regret", "rank up to which an archived topic would have been missed", 1, 100)
-    # Recall; the reasons for each default are in docs/benchmarks.md, with what each part contributes.
+    shadow_share: float = _number(0.02, "regret", "share of queries that are also run on archived topics", 0, 1)
+    shadow_top_k: int = _count(10, "regret", "rank up to which an archived topic counts as missed", 1, 100)
+    # Recall. docs/benchmarks.md has the reason for each default and what each part contributes.
     ranking_decay: str = _choice(
         "off", "recall", "whether the time since the last use lowers the rank", "off", "active_forgetting", "half_life"
     )
-    recall_semantic_weight: float = _number(1.0, "recall", "weight of likeness in meaning", 0, 100)
+    recall_semantic_weight: float = _number(1.0, "recall", "weight of similarity in meaning", 0, 100)
     recall_lexical_weight: float = _number(1.0, "recall", "weight of shared words", 0, 100)
     recall_neighbor_share: float = _number(
-        0.5, "recall", "how much a word in a linked topic counts; its square over two links", 0, 1
+        0.5, "recall", "how much a word in a linked topic counts; squared for a topic two links away", 0, 1
     )
     recall_center: float = _number(
-        1.0, "recall", "share of the scope's mean vector that is taken off the question", 0, 1
+        1.0, "recall", "share of the scope's mean vector that is subtracted from the question", 0, 1
     )
-    recall_candidates: int = _count(20, "recall", "candidates that each of the two searches gathers", 10, 1000)
-    recall_exact_below: int = _count(2000, "recall", "live topics up to which a scope is compared exactly", 0, 100_000)
-    bm25_k1: float = _number(1.2, "recall", "how fast repeating a word stops to count", 0, 10)
-    bm25_b: float = _number(0.4, "recall", "how much a long text is held against its words", 0, 1)
-    suggest_similar_above: float = _number(0.92, "recall", "cosine from which ingest suggests a similar topic", 0, 1)
+    recall_candidates: int = _count(20, "recall", "candidates that each of the two searches collects", 10, 1000)
+    recall_exact_below: int = _count(
+        2000, "recall", "number of live topics up to which a scope is searched exactly, without an index", 0, 100_000
+    )
+    bm25_k1: float = _number(1.2, "recall", "how much repeating a word adds (k1 of BM25)", 0, 10)
+    bm25_b: float = _number(0.4, "recall", "how much long texts are penalized (b of BM25)", 0, 1)
+    suggest_similar_above: float = _number(
+        0.92, "recall", "cosine similarity from which ingest suggests a similar topic", 0, 1
+    )
 
     @property
     def half_life(self) -> float:
-        """The half-life in seconds with which salience fades: so long under ``static`` that nothing does."""
+        """The half-life of salience in seconds; under ``static`` so long that nothing fades."""
         return NO_DECAY_SECONDS if self.strategy == "static" else self.half_life_days * 86_400.0
 
     @property
     def detach_below(self) -> float:
-        """The score below which a topic is detached; 0, which nothing is below, if archiving starts no lower.
+        """The score below which a topic is detached; 0, so never, unless archiving starts at a lower score.
 
-        So equal thresholds switch a rung off, and the designs that only archive do nothing else.
+        Equal thresholds thus switch a rung off, as presets that only archive need it.
         """
         return self.theta_detach if self.theta_detach > self.forget_salience_threshold else 0.0
 
     @property
     def summarize_below(self) -> float:
-        """The score below which a topic is summarized; 0 if archiving starts no lower."""
+        """The score below which a topic is summarized; 0, so never, unless archiving starts at a lower score."""
         return self.theta_summary if self.theta_summary > self.forget_salience_threshold else 0.0
 
     @property
@@ -193,14 +199,17 @@ class Knobs:
 
 KNOBS: dict[str, Knob] = {field.name: field.metadata["knob"] for field in dataclasses.fields(Knobs)}
 
-# Outside these bounds a threshold finds other things than duplicates; it is accepted, and said where it is shown.
+# The thresholds of the ladder, from the first step to the last.
+THRESHOLDS = ("theta_summary", "theta_detach", "forget_salience_threshold")
+
+# A threshold outside these bounds is accepted with a warning.
 DUPLICATE_THRESHOLD_USUAL = (0.85, 0.95)
 
-# Other names under which the field knows a knob.
+# Other names that are accepted for a knob.
 KNOB_ALIASES = {"theta_archive": "forget_salience_threshold"}
 
-# Each strategy scores on a scale of its own, so the published designs come with thresholds of their own. They hold
-# where no policy and no variable says otherwise.
+# Strategies score on different scales, so each published design has its own thresholds. These are the defaults under a
+# strategy where neither a policy nor the environment sets a value.
 STRATEGY_DEFAULTS: dict[str, dict[str, float]] = {
     "half_life": {},
     "static": {"prune_after_days": 0.0},
@@ -215,29 +224,29 @@ STRATEGY_DEFAULTS: dict[str, dict[str, float]] = {
 
 
 def knobs_warnings(knobs: "Knobs") -> list[str]:
-    """Return what is unwise about values that are in force, a sentence each. They are accepted all the same."""
+    """Return one sentence for each value that is accepted but unwise."""
     low, high = DUPLICATE_THRESHOLD_USUAL
     found = []
     if knobs.duplicates_mode != "off" and knobs.duplicate_threshold < low:
         found.append(
-            f"duplicate_threshold is {knobs.duplicate_threshold:g}: below {low:g}, topics that only speak of the same "
-            "thing count as duplicates."
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: below {low:g}, topics about the same thing "
+            "count as duplicates even if they say something different."
         )
     if knobs.duplicates_mode != "off" and knobs.duplicate_threshold > high:
         found.append(
-            f"duplicate_threshold is {knobs.duplicate_threshold:g}: above {high:g}, most topics that say the same in "
-            "other words are not found."
+            f"duplicate_threshold is {knobs.duplicate_threshold:g}: above {high:g}, most duplicates in other words are "
+            "not found."
         )
     return found
 
 
 def knob_parse(name: str, value: object) -> KnobValue:
-    """Return ``value`` as what knob ``name`` takes; text is read as from a form or a terminal.
+    """Return ``value`` converted to the type of knob ``name``; text from forms and the terminal is parsed.
 
-    Raises ``ValueRefused`` with a sentence for an unknown knob, a value of another type, or one out of bounds.
+    Raises ``ValueRefused`` for an unknown knob, a value of the wrong type, or one out of bounds.
     """
     if name not in KNOBS:
-        raise ValueRefused(f"There is no policy value named {_quoted(name)}.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
+        raise ValueRefused(f"The policy value {_quoted(name)} does not exist.", code=ProblemCode.UNKNOWN_POLICY_VALUE)
     knob = KNOBS[name]
     match knob.type:
         case "number" | "count":
@@ -263,8 +272,8 @@ def knob_parse(name: str, value: object) -> KnobValue:
 
 
 def _quoted(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= MAX_WORD_LENGTH else said[:MAX_WORD_LENGTH] + "…"
+    text = repr(value)
+    return text if len(text) <= MAX_WORD_LENGTH else text[:MAX_WORD_LENGTH] + "…"
 
 
 def _number_parse(name: str, knob: Knob, value: object) -> float | int:
@@ -280,20 +289,20 @@ def _number_parse(name: str, knob: Knob, value: object) -> float | int:
         )
     if not knob.low <= number <= knob.high:
         raise ValueRefused(
-            f"{name} must lie between {knob.low:g} and {knob.high:g}; {number:g} does not.",
+            f"{name} must be between {knob.low:g} and {knob.high:g}, not {number:g}.",
             code=ProblemCode.INVALID_POLICY_VALUE,
         )
     return int(number) if whole else number
 
 
 def _switch_parse(name: str, value: object) -> bool:
-    said = {True: True, False: False, "true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+    words = {True: True, False: False, "true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     given = value.strip().lower() if isinstance(value, str) else value
-    if not isinstance(given, (bool, str)) or given not in said:
+    if not isinstance(given, (bool, str)) or given not in words:
         raise ValueRefused(
             f"{name} must be true or false; {_quoted(value)} is neither.", code=ProblemCode.INVALID_POLICY_VALUE
         )
-    return said[given]
+    return words[given]
 
 
 def _words_parse(name: str, knob: Knob, value: object) -> tuple[str, ...]:

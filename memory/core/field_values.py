@@ -1,10 +1,10 @@
-"""Field values: each is stored as text together with the type that the text must parse as."""
+"""Values of the fields of topics: each is stored as text, with the type that the text must parse as."""
 
 import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memory.core.errors import ValueRefused
 from memory.core.problem_codes import ProblemCode
@@ -34,7 +34,7 @@ def _is_date(text: str) -> bool:
         dt.date.fromisoformat(text)
     except ValueError:
         return False
-    # Python also reads weeks and dates without dashes, which other languages do not.
+    # Python also accepts weeks and dates without dashes, which most other languages do not.
     return _DATE.fullmatch(text) is not None
 
 
@@ -82,11 +82,11 @@ FIELD_TYPES: dict[str, tuple[Callable[[str], bool], str]] = {
 
 
 def value_as_text(value: object, *, field_type: str, name: str) -> str:
-    """Return the text to store for ``value``, which came from JSON and is to be of ``field_type``.
+    """Return the text to store for ``value``, a JSON value for the field ``name`` of type ``field_type``.
 
-    Text is stored as given. A number, boolean, list or object is accepted for a type that is not ``string`` and stored
-    as JSON. Raises ``ValueRefused`` with a sentence that names the
-    field for an unknown type, a value that does not parse as its type, or one longer than ``MAX_VALUE_LENGTH``.
+    A text is stored as given. A number, boolean, list or object is stored as JSON, unless the type is ``string``.
+    Raises ``ValueRefused`` for an unknown type, a value that does not parse as its type, and a text longer than
+    ``MAX_VALUE_LENGTH`` characters.
     """
     if field_type not in FIELD_TYPES:
         raise ValueRefused(
@@ -113,3 +113,8 @@ def value_as_text(value: object, *, field_type: str, name: str) -> str:
             code=ProblemCode.INVALID_FIELD_VALUE,
         )
     return text
+
+
+def json_array(words: Sequence[str]) -> str:
+    """Return ``words`` as a JSON array, for a parameter of a statement."""
+    return json.dumps(list(words), ensure_ascii=False)

@@ -1,14 +1,13 @@
-"""Presets: the published designs as sets of values, one name each. Where a value comes from is in docs/policy.md.
+"""Policy presets: each published design as a named set of policy values. docs/policy.md gives the source of each value.
 
-Every preset sets the same names, all those that make up a design, so that choosing one below a scope with another
-leaves nothing of that other. What belongs to the operator and not to a design (mode, schedule, circuit breaker, exempt
-kinds, token budgets, recall) is in none.
+Every preset sets the same values, so a preset replaces every value of a preset from a wider scope. Presets do not set
+what operators decide for themselves: mode, schedule, circuit breaker, exempt kinds, token budgets and recall.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memory.core.knobs import STRATEGY_DEFAULTS, Knobs, KnobValue
+from memory.core.policy_values import STRATEGY_DEFAULTS, Knobs, KnobValue
 
 _DESIGN = (
     "strategy",
@@ -33,7 +32,7 @@ _DESIGN = (
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """``meaning`` is one line for people; ``rules`` names sets of ``memory.policy.rule_presets``."""
+    """A named design. ``meaning`` is one line for people; ``rules`` names members of ``SHIPPED_RULE_SETS``."""
 
     meaning: str
     values: Mapping[str, KnobValue] = field(default_factory=dict)
@@ -48,7 +47,7 @@ def _preset(meaning: str, values: Mapping[str, KnobValue], *, rules: tuple[str, 
 
 
 def _archive_only(threshold: float) -> dict[str, KnobValue]:
-    # A design that knows no steps before archiving: all three thresholds are one.
+    # Equal thresholds switch off the steps before archiving.
     return {"theta_summary": threshold, "theta_detach": threshold, "forget_salience_threshold": threshold}
 
 

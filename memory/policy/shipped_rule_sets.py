@@ -1,8 +1,11 @@
-"""Rules that come with the program, as sets under a name. They are told in words in docs/rules.md."""
+"""Sets of rules that ship with the program, by name, and the rules that a preset brings; docs/rules.md has them."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+from memory.core.policy_presets import PRESETS
 from memory.core.rules import Rule
 from memory.policy.rule_parsing import rules_parse
 
@@ -26,15 +29,15 @@ def _ttl(kind: str, age: str) -> dict[str, Any]:
 def _pin(name: str, patterns: Sequence[str]) -> dict[str, Any]:
     return {
         "name": name,
-        # By hand as well, for what was there before the rule.
+        # Manual runs apply it to topics that were stored before the rule.
         "events": ["ingest_complete", "manual"],
         "condition": {"any": [_compare("text", "matches", pattern) for pattern in patterns]},
         "action": "pin",
     }
 
 
-RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
-    # A time to live for each kind. Identity lives for ever: no rule is for it.
+SHIPPED_RULE_SETS: Mapping[str, tuple[Rule, ...]] = {
+    # A time to live for each kind. Identity has none: it never expires.
     "ttl_by_kind": _rules(
         _ttl("session_state", "24h"),
         _ttl("tool_output", "7d"),
@@ -42,7 +45,7 @@ RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
         _ttl("decision", "365d"),
         _ttl("preference", "730d"),
     ),
-    # The first that matches decides, so the oldest come first: a finding of 90 days is archived, not summarized.
+    # The first matching rule decides, so the longest age comes first: a finding of 90 days is archived, not summarized.
     "graduated_retention": _rules(
         _archive(
             "from 90 days only identity and decision",
@@ -57,7 +60,7 @@ RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
         ),
         _archive("from 7 days no tool output", _compare("age", ">=", "7d"), _compare("kind", "is", "tool_output")),
     ),
-    # What it could cost a life to forget.
+    # Forgetting these facts could endanger a life.
     "auto_pin": _rules(
         _pin("pin allergies", [r"\ballerg(y|ic|ies)\b", r"\banaphyla(xis|ctic)\b", r"\bepi-?pens?\b"]),
         _pin(
@@ -71,3 +74,13 @@ RULE_PRESETS: Mapping[str, tuple[Rule, ...]] = {
         _archive("old projects after 30 days", _compare("scope", "within", "/project/old"), _compare("age", ">", "30d"))
     ),
 }
+
+
+@lru_cache(maxsize=1000)
+def preset_rules(preset: str, *, scope: str) -> tuple[Rule, ...]:
+    """Return the rules that ``preset`` brings to ``scope``; an empty tuple for an empty name."""
+    if not preset:
+        return ()
+    return tuple(
+        dataclasses.replace(rule, scope=scope) for name in PRESETS[preset].rules for rule in SHIPPED_RULE_SETS[name]
+    )

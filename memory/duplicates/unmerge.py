@@ -5,6 +5,7 @@ what it left (``merge_fingerprint``). As long as the fingerprint holds, the rows
 retrieved the survivor since is no reason to leave two topics in one: then its salience stays as it is by now.
 """
 
+import datetime as dt
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,9 @@ from django.db.backends.utils import CursorWrapper
 
 from memory.forgetting import state_changes
 from memory.forgetting.topic_state import HELD, drift_words
+from memory.forgetting.undo import Conflicts
 from memory.models.expressions import fade_key_sql
 
-# What the topic that went is said to be, and the one that stayed.
-MERGED, TOOK_IN = "merged", "took_in"
 # Numbers of revisions while they change places: no field has so many.
 APART = 1_000_000_000
 
@@ -205,11 +205,9 @@ def revisions_place(cursor: CursorWrapper, places: Sequence[tuple[uuid.UUID | st
         cursor.execute(statement, wanted)
 
 
-def merge_part(
-    cursor: CursorWrapper, run_id: uuid.UUID, *, actor: str, now: Any
-) -> tuple[list[int], list[tuple[uuid.UUID, str]]]:
-    """Take apart what the run, whose row is locked, has merged. Returns the actions undone and, if there is a reason
-    against it, none and the topics that changed since, each with what happened to it. About twenty statements."""
+def merge_undo(cursor: CursorWrapper, run_id: uuid.UUID, actor: str, now: dt.datetime) -> tuple[list[int], Conflicts]:
+    """Undo the merge of a run, whose row is locked. Returns the actions undone; or none, if a topic has changed since,
+    and what happened to it. About twenty statements."""
     cursor.execute("SELECT topic_id FROM memory_forgetaction WHERE run_id = %s AND state = 'applied'", [run_id])
     topics = [row[0] for row in cursor.fetchall()]
     cursor.execute(_ACTIONS, {"run": run_id, "topics": topics})
@@ -236,7 +234,7 @@ def merge_part(
     return [action[0] for action in actions], []
 
 
-def _conflicts(actions: Sequence[Any], print_now: Mapping[str, Any]) -> list[tuple[uuid.UUID, str]]:
+def _conflicts(actions: Sequence[Any], print_now: Mapping[str, Any]) -> Conflicts:
     return [
         (topic_id, why)
         for _id, topic_id, action, changes, _before, after, present in actions
@@ -270,10 +268,10 @@ def _rows_restore(
     topics: list[uuid.UUID],
     used: bool,
     actor: str,
-    now: Any,
+    now: dt.datetime,
 ) -> None:
     rows = changes["rows"]
-    wanted = {
+    wanted: dict[str, Any] = {
         "id": topic_id,
         "used": used,
         "now": now,

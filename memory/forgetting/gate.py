@@ -1,0 +1,115 @@
+"""The soft limit: with fewer live topics than that, events and schedules forget nothing.
+
+A limit counts the topics at the scope that sets it and below, except those below a scope with its own limit. Runs,
+gauges and explanations all use this module.
+"""
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from memory.core.rules import GATED_EVENTS
+from memory.core.scopes import ROOT, scope_within
+from memory.policy.partition import partitions_of
+from memory.policy.snapshot import EffectivePolicy, Policies
+from memory.predicates.binding import Bound, scope_sql
+
+# Most scopes named in a sentence.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SoftLimit:
+    """The live topics for which ``scope`` sets the soft limit, and its mode."""
+
+    scope: str
+    live: int
+    soft_limit: int
+    mode: str
+
+    @property
+    def open(self) -> bool:
+        """Whether there are enough topics for events and schedules to forget."""
+        return self.live >= self.soft_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The partitions that a run skips, by path, and a sentence that says why. ``closed``: the run skips all of them."""
+
+    without: frozenset[str] = frozenset()
+    sentence: str = ""
+    closed: bool = False
+
+
+def limit_scope(policy: EffectivePolicy) -> str:
+    """Return the scope that sets the soft limit in force in ``policy``; the root for a default."""
+    source = policy.sources["topic_count_soft_limit"].source
+    return source if source.startswith(ROOT) else ROOT
+
+
+def limit_scopes(policies: Policies) -> list[str]:
+    """Return every scope that sets a soft limit, the root first. No query."""
+    return [ROOT, *(node.scope for node in policies.nodes(ROOT) if limit_scope(node) == node.scope != ROOT)]
+
+
+def soft_limits(policies: Policies, scopes: list[str], *, exact: bool = True) -> list[SoftLimit]:
+    """Return the limits that ``scopes`` set. One query, none for no scopes; unless ``exact``, each count stops at its
+    limit."""
+    if not scopes:
+        return []
+    limits = [policies.knobs(scope).topic_count_soft_limit for scope in scopes]
+    setters = limit_scopes(policies)
+    bound = Bound()
+    counts = []
+    for place, (scope, limit) in enumerate(zip(scopes, limits, strict=True)):
+        below = tuple(other for other in setters if other != scope and scope_within(other, scope))
+        within = scope_sql("v.scope_id", scope, bound.bind, without=below)
+        most = "" if exact else f" LIMIT {limit:d}"
+        counts.append(
+            f"SELECT {place}, count(*) FROM (SELECT 1 FROM memory_vitality v WHERE v.live AND {within}{most}) x"
+        )
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(counts), bound.values)
+        live: dict[int, int] = dict(cursor.fetchall())
+    return [
+        SoftLimit(scope, live[place], limits[place], policies.knobs(scope).mode) for place, scope in enumerate(scopes)
+    ]
+
+
+def gate_of(policies: Policies, scope: str, *, event: str) -> Gate:
+    """Return the partitions that a run over ``scope`` for ``event`` skips. One query for a gated event, else none."""
+    partitions = partitions_of(policies, scope)
+    if not partitions:
+        return Gate(closed=True, sentence=f"Nothing is forgotten in {scope}: {_why_none(policies, scope)}")
+    if event not in GATED_EVENTS:
+        return Gate()
+    gated = {p.path: limit_scope(p.policy) for p in partitions if p.policy.knobs.topic_count_soft_limit}
+    limits = soft_limits(policies, sorted(set(gated.values())), exact=False)
+    below = {limit.scope: limit for limit in limits if not limit.open}
+    without = frozenset(path for path, setter in gated.items() if setter in below)
+    if not without:
+        return Gate()
+    # Counts of other scopes are not shown.
+    named = [
+        f"{place} has {limit.live:,} live {'topic' if limit.live == 1 else 'topics'}, fewer than its soft limit of "
+        f"{limit.soft_limit:,}"
+        if scope_within(place, scope)
+        else f"the live topics of {place} are fewer than its soft limit of {limit.soft_limit:,}"
+        for place, limit in list(below.items())[:_NAMED]
+    ]
+    if len(below) > _NAMED:
+        named.append(f"{len(below) - _NAMED:,} more scopes are below theirs")
+    sentence = "; ".join(named)
+    return Gate(
+        without,
+        f"{sentence[0].upper()}{sentence[1:]}. Below the limit, {event} forgets nothing.",
+        closed=len(without) == len(partitions),
+    )
+
+
+def _why_none(policies: Policies, scope: str) -> str:
+    policy = policies.effective(scope)
+    if any(scope_within(scope, path) for path in policy.knobs.exempt_scopes):
+        return "it lies in an exempt scope."
+    return "its mode is off." if policy.knobs.mode == "off" else "all scopes below it with a policy are off or exempt."
