@@ -1,13 +1,17 @@
 """How far a study has come, in numbers for programs and in sentences for people."""
 
+import datetime as dt
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field
 
 from memory.access.principal import Principal
 from memory.agents.study.control import studies_visible
 from memory.agents.study.ids import Phase, entries_of, total
+from memory.core.replies import TypedDict, one_of
 from memory.models import StudyJob
 from memory.models.newest_first import newest_page
 
@@ -33,7 +37,49 @@ _ENDED = {
 }
 
 
-def study_as_json(job: StudyJob) -> dict[str, Any]:
+class StudyOut(TypedDict):
+    """How far the study of a long message has come. No word of the message is in it."""
+
+    study_id: str
+    conversation_id: str
+    status: Annotated[str, one_of(StudyJob.Status.values)]
+    phase: Annotated[
+        str,
+        one_of(StudyJob.Phase.values),
+        Field(
+            description="building makes topics of the text by themselves, linking puts them in their place among "
+            "the rest."
+        ),
+    ]
+    scope: str
+    kind: Annotated[str, Field(description="The kind of its topics, by which they are listed.")]
+    model: Annotated[str, Field(description="The model that was asked for; empty for the usual one.")]
+    actor: str
+    segments: Annotated[int, Field(description="Parts that the text is cut into.")]
+    done: Annotated[int, Field(description="Parts whose topics are stored.")]
+    to_link: Annotated[int, Field(description="Topics to link; 0 until linking starts.")]
+    linked: int
+    progress: Annotated[float, Field(description="0 to 1, over both phases.")]
+    topics: Annotated[int, Field(description="Topics made so far.")]
+    links: Annotated[int, Field(description="Links that linking has made.")]
+    merged: Annotated[int, Field(description="Of the topics, those that were merged into topics known before.")]
+    source_topic_id: Annotated[str | None, Field(description="The topic that holds the text, outside every query.")]
+    warning: Annotated[str | None, Field(description="What went otherwise than it should, in sentences.")]
+    failure: Annotated[str | None, Field(description="Why it has failed, or why it waits.")]
+    waits_until: Annotated[dt.datetime | None, Field(description="When it goes on, if it waits.")]
+    created_at: dt.datetime
+    moved_at: dt.datetime
+    finished_at: dt.datetime | None
+
+
+class StudyPage(TypedDict):
+    """Studies, newest first, and the cursor of the next page."""
+
+    items: list[StudyOut]
+    next: str | None
+
+
+def study_as_json(job: StudyJob) -> StudyOut:
     """Return how far a study has come. No query, without the record of its steps, and no word of the text.
 
     ``topics`` counts what phase A has made, ``merged`` those of them that phase B has merged into others; all are of
